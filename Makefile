@@ -1,0 +1,62 @@
+# `make` alone lists the commands. Each makes what it needs: Python 3.11, pip and make are enough to start.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BENCH := .venv-bench
+# Type-checked and linted; folders that a checkout lacks are left out.
+CODE := $(wildcard src tests docs benchmarks examples)
+PIP := -m pip --disable-pip-version-check --quiet
+
+# Opponents, at the versions that docs/benchmarks.md names. Lhotse imports urllib3 without asking for it, and
+# torch without saying which: pinned, and taken from wherever pip is told to look (PIP_EXTRA_INDEX_URL,
+# PIP_FIND_LINKS), so that a CPU build can be had in place of gigabytes of CUDA.
+data-forager := data-forager==0.2.0
+lhotse := torch==2.13.0 urllib3 lhotse==2.0.0a7
+PEERS := data-forager lhotse
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types docs bench clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DATA=path for your own files)
+	@$(VENV)/bin/python examples/main_job/demo.py $(if $(DATA),"$(DATA)")
+
+test: $(VENV)/.made ## run the tests and the examples of the docs (ARGS="-n 2 tests/order" for pytest)
+	@$(VENV)/bin/python -m pytest $(ARGS)
+
+lint: $(VENV)/.made ## check style and formatting
+	@$(VENV)/bin/ruff check $(CODE)
+	@$(VENV)/bin/ruff format --check $(CODE)
+
+types: $(VENV)/.made ## check types
+	@$(VENV)/bin/mypy $(CODE)
+
+docs: $(VENV)/.made ## build the docs into docs/_build/html, warnings being errors
+	@$(VENV)/bin/python -m sphinx -E -q -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: $(BENCH)/.made $(PEERS:%=$(BENCH)/.%) ## compare with the floors and with other libraries, in an environment of its own
+	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
+
+clean: ## remove the environments, the built docs and the caches
+	rm -rf $(VENV) $(BENCH) build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.made: pyproject.toml
+	@echo "making $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(VENV)/bin/python $(PIP) install --editable '.[dev]'
+	@touch $@
+
+$(BENCH)/.made: pyproject.toml
+	@echo "making $(BENCH)"
+	@$(PYTHON) -m venv $(BENCH)
+	@$(BENCH)/bin/python $(PIP) install --editable .
+	@touch $@
+
+# A peer that cannot be installed is tried again the next time, and meanwhile the table names it.
+$(PEERS:%=$(BENCH)/.%): $(BENCH)/.%: $(BENCH)/.made Makefile
+	@echo "installing $($*)"
+	@$(BENCH)/bin/python $(PIP) install $($*) && touch $@ || echo "$* could not be installed: left out"

@@ -1,0 +1,101 @@
+"""Any record of the data you already have in constant time, and training that resumes exactly.
+
+    import seekable as sk
+
+    ds = sk.open("corpus/*.jsonl").shuffle(seed=7)
+    loader = sk.Loader(ds, batch_size=32)
+
+Names are loaded when they are first used, so that ``seekable --help`` does not wait for numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from seekable._version import __version__
+
+if TYPE_CHECKING:
+    from seekable.dataset.base import Dataset
+    from seekable.dataset.concat import concat
+    from seekable.dataset.mix import mix
+    from seekable.dataset.open import open  # noqa: A004 - the field's word, always used as seekable.open
+    from seekable.dataset.sequence import from_sequence
+    from seekable.dataset.zip import zip  # noqa: A004 - the field's word, always used as seekable.zip
+    from seekable.errors import (
+        AmbiguousRank,
+        CorruptRecord,
+        CorruptState,
+        DataNotFound,
+        EndlessDataset,
+        IndexStale,
+        InvalidArgument,
+        MissingDependency,
+        NothingPassed,
+        OutOfRange,
+        SeekableError,
+        StateMismatch,
+        StoppedIterator,
+        UnsupportedFormat,
+        WrongType,
+    )
+    from seekable.index.location import Location
+    from seekable.loader.checkpoint import load_state, save_state
+    from seekable.loader.loader import Loader
+
+__all__ = [
+    "AmbiguousRank",
+    "CorruptRecord",
+    "CorruptState",
+    "DataNotFound",
+    "Dataset",
+    "EndlessDataset",
+    "IndexStale",
+    "InvalidArgument",
+    "Loader",
+    "Location",
+    "MissingDependency",
+    "NothingPassed",
+    "OutOfRange",
+    "SeekableError",
+    "StateMismatch",
+    "StoppedIterator",
+    "UnsupportedFormat",
+    "WrongType",
+    "__version__",
+    "concat",
+    "from_sequence",
+    "load_state",
+    "mix",
+    "open",
+    "save_state",
+    "zip",
+]
+
+_HOMES = {
+    "Dataset": "dataset.base",
+    "Loader": "loader.loader",
+    "Location": "index.location",
+    "concat": "dataset.concat",
+    "from_sequence": "dataset.sequence",
+    "load_state": "loader.checkpoint",
+    "mix": "dataset.mix",
+    "open": "dataset.open",
+    "save_state": "loader.checkpoint",
+    "zip": "dataset.zip",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the module that defines it."""
+    if name not in __all__:
+        message = f"module 'seekable' has no attribute {name!r}"
+        raise AttributeError(message)
+    value: object = getattr(importlib.import_module(f"seekable.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

@@ -1,0 +1,260 @@
+"""The public face of every dataset."""
+
+from __future__ import annotations
+
+import operator
+import os
+from dataclasses import fields, is_dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.dataset.arguments import checked_count
+from seekable.dataset.contract import Node, Within
+from seekable.dataset.fluent import Fluent
+from seekable.dataset.forest import Forest
+from seekable.errors import EndlessDataset, InvalidArgument, OutOfRange, WrongType
+from seekable.state.canonical import fingerprint_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.contract import Plan
+
+__all__ = ["Dataset", "known_size"]
+
+_AHEAD = 4096
+"""Positions whose order is resolved in one go."""
+
+_AT_ONCE = 64
+"""Records that plain iteration reads in one go."""
+
+_ONLY_ROOT = np.zeros(1, dtype=np.int64)
+
+
+class Dataset(Node, Fluent):
+    """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
+
+    Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,
+    forked, pickled and iterated over several times at once. They come from ``seekable.open`` and ``seekable.from_sequence``.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence(["a", "b", "c", "d"]).shuffle(seed=1)
+        >>> len(ds), sorted(ds), ds[[0, 1]] == [ds[0], ds[1]]
+        (4, ['a', 'b', 'c', 'd'], True)
+    """
+
+    def __len__(self) -> int:
+        """Return the number of records of an epoch.
+
+        Raises:
+            EndlessDataset: the dataset has no end (a TypeError, as of other things without a length).
+        """
+        return known_size(self, "len()")
+
+    def __bool__(self) -> bool:
+        """Return whether there is any record."""
+        return self.size != 0
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the records of epoch 0 once."""
+        start = 0
+        while self.size is None or start < self.size:
+            stop = start + _AHEAD if self.size is None else min(start + _AHEAD, self.size)
+            plan = self.plan(np.arange(start, stop, dtype=np.int64))
+            for first in range(0, stop - start, _AT_ONCE):
+                yield from plan.slice(first, min(first + _AT_ONCE, stop - start)).read()
+            start = stop
+
+    def __getitem__(self, rows: Any) -> Any:  # noqa: ANN401 - a record, records or a Dataset
+        """Return a record, a list of records in the order asked, or the Dataset of a slice.
+
+        Args:
+            rows: a row of epoch 0, ``-n <= row < n``; a list, tuple or array of those; or a slice.
+
+        Raises:
+            OutOfRange: a row that the dataset does not have (an IndexError).
+            CorruptRecord: a record that cannot be decoded.
+            IndexStale: the file changed since it was indexed.
+        """
+        if isinstance(rows, slice):
+            return self._sliced(rows)
+        if isinstance(rows, list | tuple | np.ndarray):
+            return self.fetch(self._rows(rows))
+        return self.record(self._row(rows))
+
+    def __getitems__(self, rows: Sequence[int]) -> list[Any]:
+        """Return the records of some rows of epoch 0: the name that PyTorch's loaders call."""
+        return self.fetch(self._rows(rows))
+
+    _getitems = __getitems__
+
+    def fetch(self, positions: NDArray[np.int64]) -> list[Any]:
+        """Return the records at some positions, 0 or more each, of any epochs, in the order asked."""
+        return self.plan(positions).read()
+
+    def plan(self, positions: NDArray[np.int64]) -> Plan:
+        """Return what to read for some positions; nothing is read yet."""
+        return self._forest.plan(_ONLY_ROOT, positions)
+
+    def locate(self, rows: Any) -> Any:  # noqa: ANN401 - a location or a list of them
+        """Return where a row of epoch 0 lies, or a list of rows.
+
+        Returns:
+            A ``Location`` (absolute path, row in the file, byte offset, length without the line end); of a batch a
+            list of them, of a zip a tuple.
+
+        Raises:
+            OutOfRange: a row that the dataset does not have.
+        """
+        if isinstance(rows, list | tuple | np.ndarray):
+            return self.plan(self._rows(rows)).locate()
+        return self.plan(np.array([self._row(rows)], dtype=np.int64)).locate()[0]
+
+    def find(self, path: str | os.PathLike[str], row: int, *, epoch: int = 0) -> list[int]:
+        """Return the sorted positions at which a row of a file comes in an epoch.
+
+        The order is inverted, not searched: the cost does not grow with the number of records.
+
+        Args:
+            path: the file.
+            row: the record's number in the file, from 0.
+            epoch: the epoch of this dataset; of an endless one, the epoch of the source.
+
+        Returns:
+            Absolute positions: those of epoch ``e`` lie from ``e * n`` on.
+        """
+        row = checked_count("row", row, least=0)
+        epoch = checked_count("epoch", epoch, least=0)
+        stop = None if self.size is None else (epoch + 1) * self.size
+        start = 0 if self.size is None else epoch * self.size
+        place = os.fspath(path)
+        place = place if place.startswith("<") else os.path.abspath(place)
+        found = self.find_within(place, row, Within(start, stop, epoch))
+        return [int(position) for position in found]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The digest of everything that decides the dataset's records and their order."""
+        return fingerprint_of(self.describe(None))
+
+    def fingerprint_at(self, position: int) -> str:
+        """Return the digest of what decides the records before a position.
+
+        It differs from ``fingerprint`` only where a mixture's schedule changes weights later than that.
+        """
+        if not self.scheduled:
+            return self.fingerprint
+        stage = self.stage(position)
+        if stage not in self._staged:
+            self._staged[stage] = fingerprint_of(self.describe(position))
+        return self._staged[stage]
+
+    def explain(self) -> str:
+        """Return the pipeline as a tree: each node with its arguments, records and files."""
+        return "\n".join(_explained(self, indent=""))
+
+    def __repr__(self) -> str:
+        """Show the number of records and the expression that makes the dataset."""
+        records = "endless" if self.size is None else f"{self.size:,} record{'s' * (self.size != 1)}"
+        return f"<Dataset, {records}: {_expression(self)}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the description alone: no handles, offsets or anything that was compiled."""
+        assert is_dataclass(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def _forest(self) -> Forest:
+        return Forest([self])
+
+    @cached_property
+    def _staged(self) -> dict[tuple[int, ...], str]:
+        return {}
+
+    def _sliced(self, rows: slice) -> Dataset:
+        if self.size is not None:
+            return self.sliced(range(*rows.indices(self.size)))
+        start, step = rows.start or 0, 1 if rows.step is None else rows.step
+        if start < 0 or step < 1 or (rows.stop is not None and rows.stop < 0):
+            message = f"a slice of an endless dataset counts from its start, forwards (got {rows})"
+            raise InvalidArgument(message)
+        if rows.stop is None:
+            return self.skip(start) if step == 1 else self.sliced_endless(start, step)
+        return self.sliced(range(start, max(start, rows.stop), step))
+
+    def _row(self, row: object) -> int:
+        try:
+            number = operator.index(row)  # type: ignore[arg-type]
+        except TypeError:
+            message = f"a row must be an integer, a list of integers or a slice (got {row!r} of type {type(row).__name__})"
+            raise WrongType(message) from None
+        size = self.size
+        if size is None:
+            if number >= 0:
+                return number
+        elif -size <= number < size:
+            return number if number >= 0 else number + size
+        raise OutOfRange(_out_of_range(number, size))
+
+    def _rows(self, rows: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
+        numbers = np.asarray(rows)
+        if not numbers.size:
+            return np.empty(0, dtype=np.int64)
+        if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
+            message = f"rows must be a flat list of integers (got {numbers.dtype} of shape {numbers.shape})"
+            raise WrongType(message)
+        numbers = numbers.astype(np.int64)
+        low, high = int(numbers.min()), int(numbers.max())
+        if self.size is None:
+            if low < 0:
+                raise OutOfRange(_out_of_range(low, None))
+            return numbers
+        if low < -self.size or high >= self.size:
+            raise OutOfRange(_out_of_range(low if low < -self.size else high, self.size))
+        return np.where(numbers < 0, numbers + self.size, numbers) if low < 0 else numbers
+
+
+def known_size(dataset: Node, wanted_by: str) -> int:
+    """Return the records of an epoch, where something needs to know it.
+
+    Raises:
+        EndlessDataset: there is no end; the message names what asked and the way out.
+    """
+    if dataset.size is None:
+        message = f"{wanted_by} needs a length, and this dataset is endless: cut it with take(k) first"
+        raise EndlessDataset(message)
+    return dataset.size
+
+
+def _out_of_range(row: int, size: int | None) -> str:
+    rule = "an endless dataset has rows from 0 on" if size is None else f"there are {size:,} records"
+    return f"row {row} is out of range: {rule}"
+
+
+def _expression(node: Node) -> str:
+    return node.shown([_expression(child) for child in node.children])
+
+
+def _explained(node: Node, *, indent: str) -> list[str]:
+    records = "endless" if node.size is None else f"{node.size:,} records"
+    arguments = ", ".join(f"{key}={_short(value)}" for key, value in node.arguments(None).items() if key != "files")
+    lines = [f"{indent}{node.kind}({arguments}): {records}{'' if node.steady else ', another order each epoch'}"]
+    files = node.arguments(None).get("files", [])
+    lines += [f"{indent}  {file['name']}: {file['records']:,} records, {file['size']:,} bytes" for file in files[:3]]
+    if len(files) > 3:
+        lines.append(f"{indent}  and {len(files) - 3:,} more files")
+    for child in node.children[:10]:
+        lines += _explained(child, indent=indent + "  ")
+    if len(node.children) > 10:
+        lines.append(f"{indent}  and {len(node.children) - 10:,} more sources")
+    return lines
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,89 @@
+"""The view of one epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.tables import column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Epoch"]
+
+_SLOT = np.zeros(1, dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Epoch(Dataset, OrderNode):
+    """Every epoch of the view is the one epoch ``number`` of the child."""
+
+    child: Dataset
+    number: int
+
+    kind: ClassVar[str] = "epoch"
+
+    def __post_init__(self) -> None:
+        """Refuse what has no epochs."""
+        known_size(self.child, "epoch()")
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The dataset that is viewed."""
+        return (self.child,)
+
+    @property
+    def size(self) -> int:
+        """As many records as the child has."""
+        return known_size(self.child, "epoch()")
+
+    @property
+    def steady(self) -> bool:
+        """Always: there is one epoch."""
+        return True
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Which epoch."""
+        return {"number": self.number}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.epoch({self.number})"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Epoch]) -> Router:
+        """Move the positions of all nodes to their epochs in one call."""
+        return _EpochRouter(nodes)
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Move one position."""
+        return 0, self.number * self.size + position % self.size
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the one epoch."""
+        return self.number * self.size, (self.number + 1) * self.size
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return where the rows come, in each epoch of the view that is searched."""
+        return within.in_each_epoch(positions - self.number * self.size, self.size)
+
+
+class _EpochRouter(Router):
+    def __init__(self, nodes: Sequence[Epoch]) -> None:
+        self._sizes = column(nodes, "size")
+        self._starts = column(nodes, "number") * self._sizes
+
+    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        return _SLOT, self._starts[which] + positions % self._sizes[which]

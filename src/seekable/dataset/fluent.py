@@ -1,0 +1,220 @@
+"""The combinators as methods, so that a pipeline reads from left to right.
+
+Each method imports its node inside: nodes are datasets, so they import this class.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from seekable.dataset.arguments import checked_count, checked_seed
+from seekable.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable.dataset.base import Dataset
+
+__all__ = ["Fluent"]
+
+
+class Fluent:
+    """What every dataset can be made into; nothing is read, and the dataset itself stays as it is."""
+
+    def shuffle(self, seed: int) -> Dataset:
+        """Return a permutation of the whole dataset, a new one each epoch.
+
+        It takes no memory and no start-up: each row's place is computed when it is asked for.
+
+        Args:
+            seed: ``0 <= seed < 2**64``. The same seed and length give the same order anywhere.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence(range(5)).shuffle(seed=7)
+            >>> sorted(ds) == sorted(ds.epoch(1)) == [0, 1, 2, 3, 4]
+            True
+        """
+        from seekable.dataset.shuffle import Shuffle
+
+        return Shuffle(self._self, checked_seed(seed))
+
+    def map(
+        self,
+        fn: Callable[..., Any],
+        *,
+        rng: bool = False,
+        seed: int | None = None,
+        version: str | int | None = None,
+    ) -> Dataset:
+        """Return ``fn(record)`` for each record.
+
+        Args:
+            fn: called when a record is read. It enters the fingerprint by qualified name, not by its code.
+            rng: call ``fn(record, rng)`` with a ``numpy.random.Generator`` that is keyed by the seed and the record's
+                position, and valid only during the call.
+            seed: required with ``rng``, refused without.
+            version: enters the fingerprint; change it when the function changes what it returns.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(["a", "b"]).map(str.upper))
+            ['A', 'B']
+        """
+        from seekable.dataset.map import Map
+
+        if rng != (seed is not None):
+            message = f"map(rng=True) needs seed=, and only then takes it (got rng={rng!r}, seed={seed!r})"
+            raise InvalidArgument(message)
+        return Map(self._self, fn, None if seed is None else checked_seed(seed), version)
+
+    def map_batches(
+        self, fn: Callable[[list[Any]], Any], *, size: int = 256, version: str | int | None = None
+    ) -> Dataset:
+        """Return the records that ``fn(list of records)`` returns, as many as it was given.
+
+        Args:
+            fn: called with up to ``size`` records that are read together. What it makes of a record must not depend on the
+                others: which ones come together is not part of the order.
+            size: the most records in a call.
+            version: enters the fingerprint; change it when the function changes what it returns.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence([1, 2, 3]).map_batches(lambda xs: [x * 10 for x in xs]))
+            [10, 20, 30]
+        """
+        from seekable.dataset.map_batches import MapBatches
+
+        return MapBatches(self._self, fn, checked_count("size", size, least=1), version)
+
+    def select(self, rows: Sequence[int] | NDArray[Any]) -> Dataset:
+        """Return the given rows in the given order; rows may repeat, and negative ones count from the end.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("abc").select([2, 0, 2]))
+            ['c', 'a', 'c']
+        """
+        from seekable.dataset.select import Select
+
+        return Select(self._self, cast("NDArray[np.int64]", rows))
+
+    def take(self, n: int) -> Dataset:
+        """Return the first ``n`` rows of each epoch; of an endless dataset, epochs of ``n`` records.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("abc").take(2))
+            ['a', 'b']
+        """
+        n = checked_count("n", n, least=0)
+        size = self._self.size
+        return self.sliced(range(n if size is None else min(n, size)))
+
+    def skip(self, n: int) -> Dataset:
+        """Return all but the first ``n`` rows of each epoch; of an endless dataset, what comes after ``n`` records.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("abc").skip(2))
+            ['c']
+        """
+        n = checked_count("n", n, least=0)
+        size = self._self.size
+        return self.sliced_endless(n, 1) if size is None else self.sliced(range(min(n, size), size))
+
+    def shard(self, i: int, *, of: int) -> Dataset:
+        """Return rows ``i``, ``i + of``, ``i + 2 * of`` and so on of each epoch.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("abcde").shard(1, of=2))
+            ['b', 'd']
+        """
+        of = checked_count("of", of, least=1)
+        i = checked_count("i", i, least=0)
+        if i >= of:
+            message = f"i must be below of={of} (got {i})"
+            raise InvalidArgument(message)
+        size = self._self.size
+        return self.sliced_endless(i, of) if size is None else self.sliced(range(i, max(i, size), of))
+
+    def sliced(self, rows: range) -> Dataset:
+        """Return the rows of a range, which lie inside an epoch."""
+        from seekable.dataset.slice import Slice
+
+        return Slice(self._self, rows.start if rows else 0, rows.step, len(rows))
+
+    def sliced_endless(self, start: int, step: int) -> Dataset:
+        """Return every ``step``-th record from ``start`` on, without end."""
+        from seekable.dataset.slice import Slice
+
+        return Slice(self._self, start, step, None)
+
+    def repeat(self, n: int) -> Dataset:
+        """Return ``n`` epochs, one after another, as one.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("ab").repeat(2))
+            ['a', 'b', 'a', 'b']
+        """
+        from seekable.dataset.repeat import Repeat
+
+        return Repeat(self._self, checked_count("n", n, least=1))
+
+    def batch(self, k: int) -> Dataset:
+        """Return lists of ``k`` consecutive records; the last one of an epoch may be short.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("abc").batch(2))
+            [['a', 'b'], ['c']]
+        """
+        from seekable.dataset.batch import Batch
+
+        return Batch(self._self, checked_count("k", k, least=1))
+
+    def epoch(self, e: int) -> Dataset:
+        """Return the view of one epoch: every epoch of the view is epoch ``e``.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence(range(100)).shuffle(seed=1)
+            >>> list(ds.epoch(0)) == list(ds), list(ds.epoch(1)) == list(ds)
+            (True, False)
+        """
+        from seekable.dataset.epoch import Epoch
+
+        return Epoch(self._self, checked_count("epoch", e, least=0))
+
+    def split(self, shares: Mapping[str, float], *, seed: int) -> dict[str, Dataset]:
+        """Deal the rows to named parts, each in ascending order.
+
+        Rows are dealt inside blocks of 1,000, so data appended later never moves an old row to another part; a
+        part is as large as its share to the row in every whole block.
+
+        Args:
+            shares: for each part its share; they sum to 1.
+            seed: ``0 <= seed < 2**64``.
+
+        Raises:
+            InvalidArgument: the shares break a rule, or the rows are not the same in every epoch.
+
+        Example:
+            >>> import seekable as sk
+            >>> parts = sk.from_sequence(range(10_000)).split({"train": 0.9, "test": 0.1}, seed=0)
+            >>> {name: len(part) for name, part in parts.items()}
+            {'train': 9000, 'test': 1000}
+        """
+        from seekable.dataset.split import split
+
+        return split(self._self, shares, checked_seed(seed))
+
+    @property
+    def _self(self) -> Dataset:
+        return cast("Dataset", self)

@@ -1,0 +1,166 @@
+"""A function of each record, with or without randomness."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset
+from seekable.dataset.contract import Inner, Plan, Reader, RecordNode, part_of
+from seekable.dataset.forest import Forest
+from seekable.dataset.randomness import ItemRandomness
+from seekable.state.functions import describe_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Map"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Map(Dataset, RecordNode, Inner):
+    """``fn(record)``, or ``fn(record, rng)`` where a seed is given, at each position."""
+
+    child: Dataset
+    fn: Callable[..., Any]
+    seed: int | None
+    version: str | int | None
+
+    kind: ClassVar[str] = "map"
+
+    def __post_init__(self) -> None:
+        """Refuse a function that has no name."""
+        describe_function(self.fn, self.version)
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The dataset that is mapped."""
+        return (self.child,)
+
+    @property
+    def size(self) -> int | None:
+        """As many records as the child has."""
+        return self.child.size
+
+    @property
+    def steady(self) -> bool:
+        """As the child, unless it is random: then each epoch draws anew."""
+        return self.child.steady and self.seed is None
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The function by name, and the seed."""
+        seed = {} if self.seed is None else {"seed": self.seed}
+        return {"fn": describe_function(self.fn, self.version), **seed}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        seed = "" if self.seed is None else f", rng=True, seed={self.seed}"
+        return f"{children[0]}.map({describe_function(self.fn, self.version)['name']}{seed})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[Map]) -> Reader:
+        """Read the children of all nodes together, then call each node's function."""
+        return _MapReader(nodes)
+
+    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+        """Read one record and call the function."""
+        record = self.child.record(position)
+        try:
+            if self.seed is None:
+                return self.fn(record)
+            return self.fn(record, self._randomness.rng(position))
+        except Exception as error:
+            _add_place(error, self, position)
+            raise
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the same range."""
+        return start, stop
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return the same positions."""
+        return positions
+
+    @property
+    def _randomness(self) -> ItemRandomness:
+        """This thread's generator."""
+        local = self._local
+        if not hasattr(local, "randomness"):
+            assert self.seed is not None
+            local.randomness = ItemRandomness(self.seed)
+        randomness: ItemRandomness = local.randomness
+        return randomness
+
+    @cached_property
+    def _local(self) -> threading.local:
+        return threading.local()
+
+
+class _MapReader(Reader):
+    def __init__(self, nodes: Sequence[Map]) -> None:
+        self._nodes = nodes
+        self._children = Forest([node.child for node in nodes])
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        return _MapPlan(self._nodes, which, positions, self._children.plan(which, positions))
+
+
+@dataclass(frozen=True, slots=True)
+class _MapPlan(Plan):
+    nodes: Sequence[Map]
+    which: Int64s
+    positions: Int64s
+    child: Plan
+
+    def __len__(self) -> int:
+        return self.positions.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        which = part_of(self.which, start, stop)
+        return _MapPlan(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
+
+    def read(self) -> list[Any]:
+        records = self.child.read()
+        if self.which.size == 1 and len(records) != 1:
+            self._call(self.nodes[int(self.which[0])], range(len(records)), records)
+        else:
+            for i in np.unique(self.which):
+                self._call(self.nodes[int(i)], np.flatnonzero(self.which == i).tolist(), records)
+        return records
+
+    def _call(self, node: Map, at: Sequence[int], records: list[Any]) -> None:
+        """Replace the records at some places by what the node makes of them."""
+        fn = node.fn
+        i = -1
+        try:
+            if node.seed is None:
+                for i in at:
+                    records[i] = fn(records[i])
+            else:
+                rng = node._randomness.rng  # noqa: SLF001 - a node and its plan are one concept
+                positions = self.positions.tolist()
+                for i in at:
+                    records[i] = fn(records[i], rng(positions[i]))
+        except Exception as error:
+            _add_place(error, node, int(self.positions[i]))
+            raise
+
+    def locate(self) -> list[Any]:
+        return self.child.locate()
+
+
+def _add_place(error: Exception, node: Map, position: int) -> None:
+    """Say at which record a user's function failed."""
+    place = node.plan(np.array([position], dtype=np.int64)).locate()[0]
+    error.add_note(f"in the function of {node!r}, called with the record at {place} (position {position})")

@@ -1,0 +1,135 @@
+"""A function of many records at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset
+from seekable.dataset.contract import Inner, Plan, Reader, RecordNode, part_of
+from seekable.dataset.forest import Forest
+from seekable.errors import InvalidArgument, WrongType
+from seekable.state.functions import describe_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["MapBatches"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MapBatches(Dataset, RecordNode, Inner):
+    """``fn(records)``, called with up to ``at_once`` records, returns as many."""
+
+    child: Dataset
+    fn: Callable[[list[Any]], Any]
+    at_once: int
+    version: str | int | None
+
+    kind: ClassVar[str] = "map_batches"
+
+    def __post_init__(self) -> None:
+        """Refuse a function that has no name."""
+        describe_function(self.fn, self.version)
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The dataset that is mapped."""
+        return (self.child,)
+
+    @property
+    def size(self) -> int | None:
+        """As many records as the child has."""
+        return self.child.size
+
+    @property
+    def steady(self) -> bool:
+        """As the child."""
+        return self.child.steady
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The function by name; how many records it is given at once changes nothing."""
+        return {"fn": describe_function(self.fn, self.version)}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.map_batches({describe_function(self.fn, self.version)['name']}, size={self.at_once})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[MapBatches]) -> Reader:
+        """Read the children of all nodes together, then call each node's function."""
+        return _MapBatchesReader(nodes)
+
+    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+        """Read one record and call the function with it alone."""
+        return self.called([self.child.record(position)])[0]
+
+    def called(self, records: list[Any]) -> list[Any]:
+        """Call the function and check what it returns."""
+        made = self.fn(records)
+        name = describe_function(self.fn, self.version)["name"]
+        try:
+            count = len(made)
+        except TypeError:
+            message = f"{name} must return a list of records (got {type(made).__name__})"
+            raise WrongType(message) from None
+        if isinstance(made, dict) or count != len(records):
+            message = f"{name} must return as many records as it is given, {len(records)} (got {count} in a {type(made).__name__})"
+            raise InvalidArgument(message)
+        return list(made)
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the same range."""
+        return start, stop
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return the same positions."""
+        return positions
+
+
+class _MapBatchesReader(Reader):
+    def __init__(self, nodes: Sequence[MapBatches]) -> None:
+        self._nodes = nodes
+        self._children = Forest([node.child for node in nodes])
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        return _MapBatchesPlan(self._nodes, which, positions.size, self._children.plan(which, positions))
+
+
+@dataclass(frozen=True, slots=True)
+class _MapBatchesPlan(Plan):
+    nodes: Sequence[MapBatches]
+    which: Int64s
+    size: int
+    child: Plan
+
+    def __len__(self) -> int:
+        return self.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        which = part_of(self.which, start, stop)
+        return _MapBatchesPlan(self.nodes, which, stop - start, self.child.slice(start, stop))
+
+    def read(self) -> list[Any]:
+        records = self.child.read()
+        owners = np.broadcast_to(self.which, self.size)
+        for i in np.unique(owners):
+            node = self.nodes[int(i)]
+            places = np.flatnonzero(owners == i)
+            for first in range(0, places.size, node.at_once):
+                at = places[first : first + node.at_once].tolist()
+                for place, record in zip(at, node.called([records[place] for place in at]), strict=True):
+                    records[place] = record
+        return records
+
+    def locate(self) -> list[Any]:
+        return self.child.locate()

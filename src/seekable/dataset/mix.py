@@ -1,0 +1,214 @@
+"""Several datasets in given proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+
+from seekable.dataset.arguments import checked_count, checked_seed
+from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.concat import checked_parts
+from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.tables import EachRouter
+from seekable.errors import InvalidArgument, WrongType
+from seekable.order.keys import derive, kind_key
+from seekable.order.mixture import Mixture, epoch_length
+from seekable.order.weights import whole_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable.dataset.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Mix", "mix"]
+
+Stop = Literal["first", "all", "never"]
+Weights = Mapping[str, float] | Sequence[float]
+Schedule = Sequence[tuple[int, Weights]]
+
+_KIND = kind_key("mix")
+_STOPS = ("first", "all", "never")
+
+
+def mix(
+    datasets: Mapping[str, Dataset] | Iterable[Dataset],
+    *,
+    weights: Weights | Schedule | None = None,
+    seed: int,
+    stop: Stop | None = None,
+) -> Dataset:
+    """Return some datasets mixed in given proportions.
+
+    After any number of records each source has given its share of them to within 2, at the ends of blocks of 64, and
+    within a block more. Each source comes in its own order and runs on into its own next epochs.
+
+    Args:
+        datasets: a dict of named datasets, or a list of them.
+        weights: for each dataset a number of at least 0, by name or in the same order; proportional to
+            lengths if left out. A dataset of weight 0 is never drawn. Or a schedule, ``[(0, {...}), (10_000,
+            {...})]``: from which position of the mixture on which weights hold; it has no end.
+        seed: ``0 <= seed < 2**64``; it decides the order within blocks.
+        stop: an epoch ends when the ``"first"`` source has given each of its records once (the default), or when ``"all"``
+            have; ``"never"`` makes an endless dataset.
+
+    Raises:
+        InvalidArgument: weights that break a rule, or an empty source of positive weight.
+        EndlessDataset: a source has no length and ``stop`` needs one.
+
+    Example:
+        >>> import seekable as sk
+        >>> web, code = sk.from_sequence(["w"] * 700), sk.from_sequence(["c"] * 900)
+        >>> ds = sk.mix({"web": web, "code": code}, weights={"web": 0.7, "code": 0.3}, seed=0)
+        >>> len(ds), list(ds).count("c")
+        (1000, 300)
+    """
+    names = tuple(datasets) if isinstance(datasets, Mapping) else None
+    parts = checked_parts("mix()", datasets.values() if isinstance(datasets, Mapping) else datasets)
+    scheduled = _is_schedule(weights)
+    if stop is not None and stop not in _STOPS:
+        message = f"stop must be one of {', '.join(map(repr, _STOPS))} (got {stop!r})"
+        raise InvalidArgument(message)
+    if scheduled and stop not in (None, "never"):
+        message = f"a schedule of weights has no end, so stop must be left out or 'never' (got {stop!r})"
+        raise InvalidArgument(message)
+    schedule = _schedule(weights, names, parts) if scheduled else ((0, _plain(weights, names, parts)),)
+    return Mix(
+        parts, names=names, schedule=schedule, seed=checked_seed(seed), stop="never" if scheduled else stop or "first"
+    )
+
+
+def _is_schedule(weights: object) -> bool:
+    return (
+        isinstance(weights, Sequence)
+        and bool(weights)
+        and all(isinstance(entry, tuple | list) and len(entry) == 2 for entry in weights)
+    )
+
+
+def _schedule(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ...]) -> Any:  # noqa: ANN401
+    starts = [checked_count("a schedule's position", start, least=0) for start, _ in weights]
+    if starts[0] != 0 or any(a >= b for a, b in zip(starts, starts[1:], strict=False)):
+        message = f"a schedule's positions must start at 0 and ascend (got {starts})"
+        raise InvalidArgument(message)
+    return tuple((start, _plain(entry, names, parts)) for start, (_, entry) in zip(starts, weights, strict=True))
+
+
+def _plain(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ...]) -> tuple[int, ...]:  # noqa: ANN401
+    """Return one set of weights as integers, in the order of the parts."""
+    if weights is None:
+        given = [known_size(part, "mix() without weights") for part in parts]
+    elif isinstance(weights, Mapping):
+        if names is None or set(weights) != set(names):
+            message = f"weights must name the datasets {list(names or ())} (got {list(weights)})"
+            raise InvalidArgument(message)
+        given = [weights[name] for name in names]
+    else:
+        given = list(weights)
+        if len(given) != len(parts):
+            message = f"weights must be as many as the datasets, {len(parts)} (got {len(given)})"
+            raise InvalidArgument(message)
+    try:
+        whole = tuple(whole_weights(given))
+    except (ValueError, TypeError) as error:
+        raise InvalidArgument(str(error)) from None
+    for i, (part, weight) in enumerate(zip(parts, whole, strict=True)):
+        if weight and part.size == 0:
+            message = (
+                f"a dataset of positive weight must have records (got none in {names[i] if names else i!r}): "
+                f"give it weight 0, or leave it out"
+            )
+            raise InvalidArgument(message)
+    return whole
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Mix(Dataset, OrderNode):
+    """Draws each record from one of the parts, by ``order.mixture``."""
+
+    parts: tuple[Dataset, ...]
+    names: tuple[str, ...] | None
+    schedule: tuple[tuple[int, tuple[int, ...]], ...]
+    seed: int
+    stop: Stop
+
+    kind: ClassVar[str] = "mix"
+
+    def __post_init__(self) -> None:
+        """Find the epoch's length, which refuses parts without one."""
+        if not isinstance(self.stop, str):
+            message = f"stop must be a string (got {self.stop!r})"
+            raise WrongType(message)
+        self.size  # noqa: B018 - computed here so that what it refuses is refused when built
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The parts."""
+        return self.parts
+
+    @cached_property
+    def size(self) -> int | None:
+        """The draws of an epoch; None where it never stops."""
+        if self.stop == "never":
+            return None
+        weights = self.schedule[0][1]
+        asks = f"mix(stop={self.stop!r})"
+        lengths = [known_size(part, asks) if weight else 0 for part, weight in zip(self.parts, weights, strict=True)]
+        return epoch_length(weights, lengths, lanes=1, longest=self.stop == "all")
+
+    @property
+    def steady(self) -> bool:
+        """Never: each epoch has an order of its own."""
+        return False
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """The positions at which the schedule changes the weights."""
+        return tuple(start for start, _ in self.schedule[1:])
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Names, seed, stop and the weights that hold before a position."""
+        begun = [[start, list(weights)] for start, weights in self.schedule if not start or upto is None or start < upto]
+        weights = {"weights": begun[0][1]} if self.stop != "never" else {"schedule": begun}
+        return {"names": self.names, **weights, "seed": self.seed, "stop": self.stop}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        names = self.names or ("",) * len(children)
+        parts = [f"{name!r}: {child}" if name else child for name, child in zip(names[:4], children, strict=False)]
+        weights = [list(weights[:4]) for _, weights in self.schedule]
+        more = [", ..."] if len(children) > 4 else [""]
+        ratio = f"{weights[0]}" if len(weights) == 1 else f"<schedule of {len(weights)}>"
+        return f"mix([{', '.join(parts)}{more[0]}], weights={ratio}, seed={self.seed}, stop={self.stop!r})"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Mix]) -> Router:
+        """Route one mixture after another."""
+        return EachRouter(nodes)
+
+    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Draw."""
+        return self._mixture.route(positions)
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Draw once."""
+        return self._mixture.route_one(position)
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the range of the part's positions that is drawn."""
+        return self._mixture.span(slot, start, stop)
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return when the positions of a part are drawn."""
+        return self._mixture.unroute(slot, positions)
+
+    @cached_property
+    def _mixture(self) -> Mixture:
+        return Mixture(schedule=self.schedule, key=derive(_KIND, self.seed), length=self.size)

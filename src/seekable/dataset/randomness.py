@@ -1,0 +1,49 @@
+"""Randomness of single records: a generator that is re-seeded for each.
+
+The stream of an item is PCG64 (O'Neill, 2014) started at a 128-bit hash of (seed, canonical JSON of the item's position
+or token), so an item's randomness depends on nothing that came before it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from seekable.state.canonical import canonical_json
+
+__all__ = ["ItemRandomness"]
+
+_INCREMENT = 0x5851F42D4C957F2D14057B7EF767814F
+"""Any odd number serves as PCG64's increment; this one is the multiplier of O'Neill's 64-bit streams and its increment."""
+
+
+class ItemRandomness:
+    """One generator, set anew for each item; not for use by several threads.
+
+    Example:
+        >>> random = ItemRandomness(3)
+        >>> first = random.rng(7).random()
+        >>> random.rng(8).random() != first, random.rng(7).random() == first
+        (True, True)
+    """
+
+    __slots__ = ("_bits", "_fields", "_rng", "_seed", "_state")
+
+    def __init__(self, seed: int) -> None:
+        """Make the generator of one seed, ``0 <= seed < 2**64``."""
+        self._seed = seed
+        self._bits = np.random.PCG64(0)
+        self._rng = np.random.Generator(self._bits)
+        self._fields: dict[str, int] = {"state": 0, "inc": _INCREMENT}
+        self._state: dict[str, Any] = {
+            "bit_generator": "PCG64", "state": self._fields, "has_uint32": 0, "uinteger": 0,
+        }
+
+    def rng(self, token: Any) -> np.random.Generator:  # noqa: ANN401 - tokens are ints, strings and tuples of them
+        """Return the generator, set to the start of the item's stream; valid until the next call."""
+        text = b"%d" % token if type(token) is int else canonical_json(token)
+        self._fields["state"] = xxhash.xxh3_128_intdigest(text, self._seed)
+        self._bits.state = self._state
+        return self._rng

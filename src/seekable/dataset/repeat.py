@@ -1,0 +1,84 @@
+"""Several epochs as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.contract import OrderNode, Router
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Repeat"]
+
+_SLOT = np.zeros(1, dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Repeat(Dataset, OrderNode):
+    """Positions are the child's; only epochs are ``times`` as long."""
+
+    child: Dataset
+    times: int
+
+    kind: ClassVar[str] = "repeat"
+
+    def __post_init__(self) -> None:
+        """Refuse what has no end anyway."""
+        known_size(self.child, "repeat()")
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The dataset that is repeated."""
+        return (self.child,)
+
+    @property
+    def size(self) -> int:
+        """``times`` as many records as the child has."""
+        return self.times * known_size(self.child, "repeat()")
+
+    @property
+    def steady(self) -> bool:
+        """As the child."""
+        return self.child.steady
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """How often."""
+        return {"times": self.times}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.repeat({self.times})"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Repeat]) -> Router:
+        """Pass positions on."""
+        return _PassOn()
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Pass one position on."""
+        return 0, position
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the same range."""
+        return start, stop
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return the same positions."""
+        return positions
+
+
+class _PassOn(Router):
+    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        return _SLOT, positions

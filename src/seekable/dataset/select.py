@@ -1,0 +1,131 @@
+"""Chosen rows, in the order given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+import xxhash
+
+from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.tables import EachRouter
+from seekable.errors import OutOfRange, WrongType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Select", "checked_rows"]
+
+_SLOT = np.zeros(1, dtype=np.int64)
+
+
+def checked_rows(rows: Sequence[int] | NDArray[Any], size: int) -> Int64s:
+    """Return row numbers as an array, negative ones counted from the end.
+
+    Raises:
+        WrongType: they are not a flat list of integers.
+        OutOfRange: one is outside ``-size <= row < size``.
+    """
+    numbers = np.asarray(rows)
+    if not numbers.size:
+        return np.empty(0, dtype=np.int64)
+    if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
+        message = f"rows must be a flat list of integers (got {numbers.dtype} of shape {numbers.shape})"
+        raise WrongType(message)
+    if numbers.dtype == np.uint64 and int(numbers.max()) >= 1 << 63:
+        message = f"row {int(numbers.max())} is out of range: there are {size:,} records"
+        raise OutOfRange(message)
+    numbers = numbers.astype(np.int64)
+    outside = numbers[(numbers < -size) | (numbers >= size)]
+    if outside.size:
+        message = f"row {outside[0]} is out of range: there are {size:,} records"
+        raise OutOfRange(message)
+    return np.where(numbers < 0, numbers + size, numbers)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Select(Dataset, OrderNode):
+    """Row ``r`` of epoch ``e`` is row ``rows[r]`` of the child's epoch ``e``."""
+
+    child: Dataset
+    rows: Int64s
+
+    kind: ClassVar[str] = "select"
+
+    def __post_init__(self) -> None:
+        """Check the rows and keep them from being changed."""
+        rows = checked_rows(self.rows, known_size(self.child, "select()"))
+        rows.flags.writeable = False
+        object.__setattr__(self, "rows", rows)
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The dataset that is chosen from."""
+        return (self.child,)
+
+    @property
+    def size(self) -> int:
+        """The number of chosen rows."""
+        return int(self.rows.size)
+
+    @property
+    def steady(self) -> bool:
+        """As the child."""
+        return self.child.steady
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The rows, by number and digest."""
+        return {"count": self.size, "rows": f"xxh3:{xxhash.xxh3_64_hexdigest(self.rows.astype('<i8').tobytes())}"}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        rows = ", ".join(str(row) for row in self.rows[:4].tolist())
+        return f"{children[0]}.select([{rows}{', ...' if self.size > 4 else ''}])"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Select]) -> Router:
+        """Look the rows of one node after another up."""
+        return EachRouter(nodes)
+
+    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Look rows up."""
+        epochs, rows = np.divmod(positions, self.size)
+        return _SLOT, epochs * self._below + self.rows[rows]
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Look one row up."""
+        epoch, row = divmod(position, self.size)
+        return 0, epoch * self._below + int(self.rows[row])
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the whole epochs of the child."""
+        size = max(1, self.size)
+        return start // size * self._below, None if stop is None else -(-stop // size) * self._below
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return all places where the rows were chosen."""
+        epochs, rows = np.divmod(positions, self._below)
+        order, chosen = self._sorted
+        first = np.searchsorted(chosen, rows, side="left")
+        counts = np.searchsorted(chosen, rows, side="right") - first
+        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.repeat(epochs * self.size, counts) + order[np.repeat(first, counts) + offsets]
+
+    @property
+    def _below(self) -> int:
+        return known_size(self.child, "select()")
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.intp], Int64s]:
+        order = np.argsort(self.rows, kind="stable")
+        return order, self.rows[order]

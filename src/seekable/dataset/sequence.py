@@ -1,0 +1,150 @@
+"""A source over anything with a length and items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset
+from seekable.dataset.contract import Leaf, Plan, Reader, part_of
+from seekable.errors import WrongType
+from seekable.index.location import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["SequenceSource", "from_sequence"]
+
+
+class SupportsItems(Protocol):
+    """Anything with a length and items by number."""
+
+    def __len__(self) -> int:
+        """Return how many items there are."""
+        ...
+
+    def __getitem__(self, index: int, /) -> Any:  # noqa: ANN401 - items are of any type
+        """Return one item."""
+        ...
+
+
+def from_sequence(sequence: SupportsItems, *, version: str | int | None = None) -> Dataset:
+    """Return a dataset over anything with ``__len__`` and ``__getitem__``: a list, an array, another library's dataset.
+
+    Where it has ``__getitems__`` (PyTorch's name for reading a list of rows at once), that is used.
+
+    Args:
+        sequence: it must not change; it is pickled with the dataset.
+        version: enters the fingerprint, beside the type's name and the length, which is all that a state can check.
+
+    Raises:
+        WrongType: it has no length or no items.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence(["a", "b", "c"])
+        >>> len(ds), ds[-1], list(ds[::2])
+        (3, 'c', ['a', 'c'])
+    """
+    if not (hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")) or isinstance(sequence, dict):
+        message = f"from_sequence needs __len__ and __getitem__ by row (got {type(sequence).__name__})"
+        raise WrongType(message)
+    return SequenceSource(sequence, version)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SequenceSource(Dataset, Leaf):
+    """Row ``r`` is item ``r``."""
+
+    sequence: SupportsItems
+    version: str | int | None
+
+    kind: ClassVar[str] = "sequence"
+
+    @cached_property
+    def length(self) -> int:
+        """The number of items, as of the first look."""
+        return len(self.sequence)
+
+    @property
+    def type_name(self) -> str:
+        """The qualified name of the sequence's type."""
+        kind = type(self.sequence)
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    @property
+    def place(self) -> str:
+        """What stands for a path in locations: not a file's name, so in angle brackets."""
+        return f"<{self.type_name}>" if self.version is None else f"<{self.type_name} {self.version}>"
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The type, the length and the version."""
+        version = {} if self.version is None else {"version": self.version}
+        return {"type": self.type_name, "length": self.length, **version}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        return f"from_sequence(<{self.type_name} of {self.length:,}>)"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[SequenceSource]) -> Reader:
+        """Read each sequence by itself."""
+        return _SequenceReader(nodes)
+
+    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+        """Return one item."""
+        return self.sequence[position % self.length]
+
+    def rows_of(self, path: str, row: int) -> list[int]:
+        """Return the row itself, if the place is this sequence."""
+        return [row] if path == self.place and row < self.length else []
+
+    def items(self, rows: list[int]) -> list[Any]:
+        """Return some items."""
+        together = getattr(self.sequence, "__getitems__", None)
+        return list(together(rows)) if together else [self.sequence[row] for row in rows]
+
+
+class _SequenceReader(Reader):
+    def __init__(self, nodes: Sequence[SequenceSource]) -> None:
+        self._nodes = nodes
+        self._lengths = np.array([node.length for node in nodes], dtype=np.int64)
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        return _SequencePlan(self._nodes, which, positions % self._lengths[which])
+
+
+@dataclass(frozen=True, slots=True)
+class _SequencePlan(Plan):
+    nodes: Sequence[SequenceSource]
+    which: Int64s
+    rows: Int64s
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        return _SequencePlan(self.nodes, part_of(self.which, start, stop), self.rows[start:stop])
+
+    def read(self) -> list[Any]:
+        rows = self.rows.tolist()
+        if self.which.size == 1:
+            return self.nodes[int(self.which[0])].items(rows)
+        out: list[Any] = [None] * len(rows)
+        for i in np.unique(self.which):
+            at = np.flatnonzero(self.which == i).tolist()
+            for place, item in zip(at, self.nodes[int(i)].items([rows[place] for place in at]), strict=True):
+                out[place] = item
+        return out
+
+    def locate(self) -> list[Any]:
+        owners = np.broadcast_to(self.which, self.rows.size).tolist()
+        return [Location(self.nodes[i].place, row, 0, 0) for i, row in zip(owners, self.rows.tolist(), strict=True)]

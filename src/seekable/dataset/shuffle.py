@@ -1,0 +1,108 @@
+"""A true permutation of a whole dataset, another one each epoch: no memory, no start-up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.tables import column
+from seekable.order.keys import derive, derive_each, kind_key
+from seekable.order.permutation import permute, permute_one, unpermute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Shuffle"]
+
+_KIND = kind_key("shuffle")
+_SLOT = np.zeros(1, dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Shuffle(Dataset, OrderNode):
+    """Row ``r`` of epoch ``e`` is row ``permute(r, n, key(seed, e))`` of the child's epoch ``e``."""
+
+    child: Dataset
+    seed: int
+
+    kind: ClassVar[str] = "shuffle"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be permuted."""
+        known_size(self.child, "shuffle()")
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The dataset that is shuffled."""
+        return (self.child,)
+
+    @property
+    def size(self) -> int:
+        """As many records as the child has."""
+        return known_size(self.child, "shuffle()")
+
+    @property
+    def steady(self) -> bool:
+        """Never: each epoch has an order of its own."""
+        return False
+
+    @property
+    def key(self) -> int:
+        """The key that epochs' keys are derived from."""
+        return derive(_KIND, self.seed)
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The seed."""
+        return {"seed": self.seed}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.shuffle(seed={self.seed})"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Shuffle]) -> Router:
+        """Permute the positions of all nodes in one call."""
+        return _ShuffleRouter(nodes)
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Permute one row within its epoch."""
+        size = self.size
+        epoch, row = divmod(position, size)
+        return 0, epoch * size + permute_one(row, size, derive(self.key, epoch))
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Widen the range to whole epochs."""
+        size = max(1, self.size)
+        return start // size * size, None if stop is None else -(-stop // size) * size
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Invert the permutation of each position's epoch."""
+        epochs, rows = np.divmod(positions, self.size)
+        keys = derive_each(np.array([self.key], dtype=np.uint64), epochs.astype(np.uint64))
+        return epochs * self.size + unpermute(rows, self.size, keys)
+
+
+class _ShuffleRouter(Router):
+    def __init__(self, nodes: Sequence[Shuffle]) -> None:
+        self._sizes = column(nodes, "size")
+        self._keys = np.array([node.key for node in nodes], dtype=np.uint64)
+
+    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        sizes = self._sizes[which]
+        epochs, rows = np.divmod(positions, sizes)
+        # Mostly all lie in one epoch, and one key for all is cheaper to permute by.
+        if epochs.size and epochs[0] == epochs[-1] and (epochs == epochs[0]).all():
+            epochs = epochs[:1]
+        keys = derive_each(self._keys[which], epochs.astype(np.uint64))
+        return _SLOT, epochs * sizes + permute(rows, sizes, keys)

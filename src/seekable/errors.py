@@ -1,0 +1,152 @@
+"""Everything that seekable raises on purpose.
+
+Each error is also the builtin that a caller would expect, so ``except ValueError`` and
+``except sk.SeekableError`` both work::
+
+    SeekableError
+    |-- InvalidArgument      (ValueError)         an argument breaks a rule
+    |-- WrongType            (TypeError)          an argument or operation of the wrong type
+    |   `-- EndlessDataset                        a length was needed of a dataset without end
+    |-- OutOfRange           (IndexError)         a row that the dataset does not have
+    |-- DataNotFound         (FileNotFoundError)  no file where data was looked for
+    |-- UnsupportedFormat    (ValueError)         bytes that are not what their name says
+    |-- CorruptRecord        (ValueError)         one record that cannot be decoded
+    |-- IndexStale           (OSError)            data that changed under its index
+    |-- StateMismatch        (ValueError)         a state of another pipeline
+    |-- CorruptState         (ValueError)         a state that cannot be read
+    |-- AmbiguousRank        (RuntimeError)       several ranks, and none was named
+    |-- NothingPassed        (RuntimeError)       an epoch, or a source, without one record
+    |-- StoppedIterator      (RuntimeError)       an iterator that a later one replaced
+    |-- WorkerDied           (RuntimeError)       a worker process ended before its work was done
+    `-- MissingDependency    (ImportError)        an optional package is not installed
+
+A message says what was asked, the rule, the value found, and the way out.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AmbiguousRank",
+    "CorruptRecord",
+    "CorruptState",
+    "DataNotFound",
+    "EndlessDataset",
+    "IndexStale",
+    "InvalidArgument",
+    "MissingDependency",
+    "NothingPassed",
+    "OutOfRange",
+    "SeekableError",
+    "StateMismatch",
+    "StoppedIterator",
+    "UnsupportedFormat",
+    "WorkerDied",
+    "WrongType",
+]
+
+_PREVIEW_BYTES = 80
+
+
+class SeekableError(Exception):
+    """The root of all errors raised by seekable."""
+
+
+class InvalidArgument(SeekableError, ValueError):
+    """An argument breaks a rule; the message names the argument, the rule and the value."""
+
+
+class WrongType(SeekableError, TypeError):
+    """An argument, or an operation on it, is of the wrong type."""
+
+
+class EndlessDataset(WrongType):
+    """A length was needed of a dataset that has none."""
+
+
+class OutOfRange(SeekableError, IndexError):
+    """A row outside ``-n <= row < n`` was asked for."""
+
+
+class DataNotFound(SeekableError, FileNotFoundError):
+    """No data file where one was looked for."""
+
+
+class UnsupportedFormat(SeekableError, ValueError):
+    """A file's name or bytes are of no known format, or of another than its name says."""
+
+
+class IndexStale(SeekableError, OSError):
+    """A data file is no longer the one that was indexed."""
+
+
+class StateMismatch(SeekableError, ValueError):
+    """A state belongs to another pipeline, or to other data; the message is the difference."""
+
+
+class CorruptState(SeekableError, ValueError):
+    """A state document, or a file of one, cannot be read."""
+
+
+class AmbiguousRank(SeekableError, RuntimeError):
+    """The environment speaks of several ranks and the caller did not say which this one is."""
+
+
+class NothingPassed(SeekableError, RuntimeError):
+    """There was not one record to deliver where at least one was due."""
+
+
+class StoppedIterator(SeekableError, RuntimeError):
+    """An iterator was used after a later one over the same loader took its place."""
+
+
+class WorkerDied(SeekableError, RuntimeError):
+    """A worker process ended before it had done its work."""
+
+
+class MissingDependency(SeekableError, ImportError):
+    """An optional package is needed; the message is the command that installs it."""
+
+
+class CorruptRecord(SeekableError, ValueError):
+    """One record cannot be decoded.
+
+    Attributes:
+        path: the absolute path of the file.
+        row: the record's number in that file, from 0.
+        offset: where the record starts, in bytes from the start of the file.
+        length: how many bytes it has.
+        preview: its first bytes.
+        cause: the error that the decoder raised.
+    """
+
+    def __init__(
+        self, path: str, row: int, *, offset: int, length: int, preview: bytes, cause: Exception
+    ) -> None:
+        self.path = path
+        self.row = row
+        self.offset = offset
+        self.length = length
+        self.preview = preview[:_PREVIEW_BYTES]
+        self.cause = cause
+        super().__init__(path, row)
+
+    def __str__(self) -> str:
+        """Say where the record lies, what it starts with and why it could not be decoded."""
+        return (
+            f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "
+            f"decoded: {type(self.cause).__name__}: {self.cause}; it starts with {self.preview!r}. "
+            f"Look at it with `tail -c +{self.offset + 1} FILE | head -c {self.length}`, mend the file, "
+            f"or open it with decode='bytes' to read past it"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with every attribute, so that a worker's error arrives whole."""
+        return _corrupt_record, (
+            self.path, self.row, self.offset, self.length, self.preview, self.cause,
+        )
+
+
+def _corrupt_record(
+    path: str, row: int, offset: int, length: int, preview: bytes, cause: Exception
+) -> CorruptRecord:
+    return CorruptRecord(path, row, offset=offset, length=length, preview=preview, cause=cause)

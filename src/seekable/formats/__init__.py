@@ -1,0 +1,1 @@
+"""The formats: one file each for how its records are found, and how they are decoded."""

@@ -1,0 +1,121 @@
+"""Reading an index folder, and writing its catalog.
+
+``catalog.json`` is the index: what it does not name is not part of it. Its first line, up to
+``"files": [``, names the table, which is all that a reader needs; the files follow for people and
+for other programs, one a line. All other files are named by their own digest and never change.
+
+An index that is damaged in any way counts as one that is not there, wholly or for the files whose
+offsets are gone: it is built again, not trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import weakref
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from seekable.index.digest import digest_text
+from seekable.index.table import Table, table_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from seekable.index.entry import Entry
+
+CATALOG = "catalog.json"
+SCHEMA_VERSION = 1
+
+_HEAD_BYTES = 256
+_HEAD_END = b', "files": [\n'
+_END = b"\n]}\n"
+_READ_ATTEMPTS = 2
+
+_tables: weakref.WeakValueDictionary[str, Table] = weakref.WeakValueDictionary()
+
+
+class _Head(msgspec.Struct):
+    seekable_index: int
+    table: str
+
+
+def read_table(folder: str) -> Table | None:
+    """Return the table of an index folder, None if it has none that is whole."""
+    # Between the two reads another process may replace the table: then the catalog names another one.
+    for _ in range(_READ_ATTEMPTS):
+        name = _table_in_catalog(os.path.join(folder, CATALOG))
+        if name is None:
+            return None
+        if table := open_table(folder, name):
+            return table
+    return None
+
+
+def open_table(folder: str, file_name: str) -> Table | None:
+    """Return a table by its name, None if there is no such file or it is damaged."""
+    path = os.path.join(folder, file_name)
+    if table := _tables.get(path):
+        return table
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        table = Table(data)
+    except (FileNotFoundError, PermissionError, ValueError):
+        return None
+    if table.file_name != file_name:
+        return None
+    return _tables.setdefault(path, table)
+
+
+def whole_segments(folder: str, table: Table) -> NDArray[np.bool_]:
+    """Return which of a table's segments are there and as long as they should be."""
+    return np.array([_size(folder, segment.file_name) == segment.bytes for segment in table.segments], bool)
+
+
+def _size(folder: str, file_name: str) -> int:
+    try:
+        return os.stat(os.path.join(folder, file_name)).st_size
+    except FileNotFoundError:
+        return -1
+
+
+def _table_in_catalog(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+            file.seek(-min(len(_END), len(head)), os.SEEK_END)
+            end = file.read()
+        found = msgspec.json.decode(head[: head.index(_HEAD_END)] + b"}", type=_Head)
+    except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
+        return None
+    return found.table if found.seekable_index == SCHEMA_VERSION and end == _END else None
+
+
+def encode_catalog(entries: Iterable[Entry], *, table: bytes) -> Iterator[bytes]:
+    """Yield the bytes of ``catalog.json``; one line a file, all of it ASCII."""
+    head = json.dumps({"seekable_index": SCHEMA_VERSION, "table": table_name(table)})
+    yield head.removesuffix("}").encode() + _HEAD_END
+    for number, entry in enumerate(entries):
+        yield (",\n" if number else "").encode() + json.dumps(_described(entry)).encode()
+    yield _END
+
+
+def _described(entry: Entry) -> dict[str, str | int]:
+    return {
+        "name": entry.name,
+        "format": entry.format,
+        "records": entry.records,
+        "size": entry.size,
+        "mtime_ns": entry.mtime_ns,
+        "indexed_ns": entry.indexed_ns,
+        "head_tail": digest_text(entry.head_tail),
+        "content": digest_text(entry.content),
+        "offsets": digest_text(entry.offsets),
+        "segment": entry.segment.file_name,
+        "start": entry.start,
+    }

@@ -1,0 +1,88 @@
+"""The three digests that the index keeps of a file, all of them made with xxh3_64.
+
+- *head and tail*: of the first 64 KiB, the last 64 KiB (they overlap in a small file) and the size
+  as a little-endian uint64. Cheap; part of fingerprints.
+- *content*: of the little-endian xxh3_64 digests of the file's consecutive pieces of 64 MiB, so that
+  the pieces can be hashed in any order and at once.
+- *offsets*: of the file's record offsets as little-endian uint64, the end sentinel included.
+
+As text a digest is ``xxh3:`` and 16 hexadecimal digits.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import xxhash
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+END_BYTES = 64 << 10
+PIECE_BYTES = 64 << 20
+
+_DIGEST_BYTES = 8
+
+
+def digest_text(digest: int) -> str:
+    """Return a digest as it is written in the catalog and in fingerprints.
+
+    Example:
+        >>> digest_text(255)
+        'xxh3:00000000000000ff'
+    """
+    return f"xxh3:{digest:016x}"
+
+
+def head_tail_digest(descriptor: int, *, size: int, head: bytes) -> int:
+    """Return the digest of a file's ends, its first 64 KiB having been read already."""
+    tail = os.pread(descriptor, END_BYTES, max(size - END_BYTES, 0))
+    hasher = xxhash.xxh3_64(head[:END_BYTES])
+    hasher.update(tail)
+    hasher.update(size.to_bytes(8, "little"))
+    return hasher.intdigest()
+
+
+def offsets_digest(offsets: NDArray[np.uint64]) -> int:
+    """Return the digest of a file's record offsets."""
+    return xxhash.xxh3_64_intdigest(offsets.astype("<u8", copy=False).data)
+
+
+class ContentHasher:
+    """Makes the digest of a whole file from its bytes, given in order.
+
+    Example:
+        >>> hasher = ContentHasher()
+        >>> hasher.update(memoryview(b"good day"))
+        >>> digest_text(hasher.digest())
+        'xxh3:6d4e8d9e8cc6e5a1'
+    """
+
+    __slots__ = ("_digests", "_piece", "_room")
+
+    def __init__(self) -> None:
+        self._digests = b""
+        self._piece = xxhash.xxh3_64()
+        self._room = PIECE_BYTES
+
+    def update(self, data: memoryview) -> None:
+        """Take the next bytes of the file."""
+        while len(data) >= self._room:
+            self._piece.update(data[: self._room])
+            data = data[self._room :]
+            self._end_piece()
+        self._piece.update(data)
+        self._room -= len(data)
+
+    def digest(self) -> int:
+        """Return the digest; nothing can be added afterwards."""
+        if self._room < PIECE_BYTES:
+            self._end_piece()
+        return xxhash.xxh3_64_intdigest(self._digests)
+
+    def _end_piece(self) -> None:
+        self._digests += self._piece.intdigest().to_bytes(_DIGEST_BYTES, "little")
+        self._piece.reset()
+        self._room = PIECE_BYTES

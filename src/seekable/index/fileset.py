@@ -1,0 +1,245 @@
+"""The files of a dataset, and where each of their records lies."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.index.digest import digest_text
+from seekable.index.part import OpenPart, Part, lasting, open_part, row_numbers
+from seekable.storage.mapped import MappedFile, open_mapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from seekable.index.offsets import Offsets
+
+_ROWS_PER_ARRAY_TAKE = 16
+"""From this many rows a segment on, an array take is faster than Python's own indexing (measured)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """What identifies an indexed file, and nothing that depends on where it lies."""
+
+    name: str
+    """Its path relative to the root."""
+
+    format: str
+    """The name of the format that it was scanned as."""
+
+    size: int
+    """How many bytes it has."""
+
+    records: int
+    """How many records it has."""
+
+    head_tail_digest: str
+    """The digest of its first and last 64 KiB and its size."""
+
+    content_digest: str
+    """The digest of all of it."""
+
+    offsets_digest: str
+    """The digest of its record offsets."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """The opened parts, put one behind the other."""
+
+    parts: tuple[OpenPart, ...]
+    part: NDArray[np.int64]
+    row: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    mtimes_ns: NDArray[np.int64]
+    records: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    offsets: tuple[Offsets, ...]
+    segment: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+
+class FileSet:
+    """Indexed files in the order of their records; never changed, safe from threads and after fork.
+
+    Files are known by their numbers, 0 to ``len(files) - 1``, and records by the file's number and
+    the row in that file. A record's range of bytes ends where the next one starts, so it holds the end
+    of its line too. Rows and files are taken as they are: whoever asks has checked them.
+
+    Pickled, it is little more than the name of its table: no handles, no offsets. It is opened again
+    at first use, in the later table of the index if its own was replaced.
+    """
+
+    def __init__(self, parts: tuple[Part, ...]) -> None:
+        """Make it of parts; `open_files` and `combine` are what callers want."""
+        self._parts = parts
+        self._keys: dict[int, tuple[str, int, int]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(part.rows) for part in self._parts)
+
+    def __repr__(self) -> str:
+        return f"<FileSet of {len(self)} files below {sorted({part.root for part in self._parts})}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        opened = self.__dict__.get("_columns")
+        parts = tuple(lasting(part) for part in opened.parts) if opened else self._parts
+        return FileSet, (parts,)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many bytes each file has."""
+        return self._columns.sizes
+
+    @property
+    def mtimes_ns(self) -> NDArray[np.int64]:
+        """When each file was modified."""
+        return self._columns.mtimes_ns
+
+    @property
+    def records(self) -> NDArray[np.int64]:
+        """How many records each file has."""
+        return self._columns.records
+
+    @property
+    def starts(self) -> NDArray[np.int64]:
+        """How many records there are before each file, and in all of them."""
+        return self._columns.starts
+
+    def name(self, file: int) -> str:
+        """Return a file's path relative to its root."""
+        columns = self._columns
+        return columns.parts[columns.part[file]].table.name(int(columns.row[file]))
+
+    def path(self, file: int) -> str:
+        """Return a file's absolute path."""
+        return os.path.join(self._parts[self._columns.part[file]].root, self.name(file))
+
+    def entry(self, file: int) -> FileEntry:
+        """Return what identifies a file."""
+        columns = self._columns
+        table, row = columns.parts[columns.part[file]].table, int(columns.row[file])
+        return FileEntry(
+            name=table.name(row),
+            format=table.format(row),
+            size=int(columns.sizes[file]),
+            records=int(columns.records[file]),
+            head_tail_digest=digest_text(table.digest("head_tail", row)),
+            content_digest=digest_text(table.digest("content", row)),
+            offsets_digest=digest_text(table.digest("offsets", row)),
+        )
+
+    def mapped(self, file: int) -> MappedFile:
+        """Return the map of a file.
+
+        Raises:
+            IndexStale: it is not the file that was indexed.
+        """
+        key = self._keys.get(file)
+        if key is None:
+            key = self.path(file), int(self.sizes[file]), int(self.mtimes_ns[file])
+            self._keys[file] = key
+        return open_mapped(*key)
+
+    def range(self, file: int, row: int) -> tuple[int, int]:
+        """Return where in its file a record starts, and where the next one does."""
+        columns = self._columns
+        view = columns.offsets[columns.segment[file]].view
+        at = int(columns.first[file]) + row
+        return view[at], view[at + 1]
+
+    def ranges(
+        self, files: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return where in their files records start, and where the next ones do.
+
+        Args:
+            files: the number of each record's file.
+            rows: its row in that file.
+        """
+        columns = self._columns
+        at = columns.first[files] + rows
+        if len(columns.offsets) == 1:
+            array = columns.offsets[0].array
+            return array[at], array[at + 1]
+        return _gather(columns.offsets, columns.segment[files], at)
+
+    def load(self) -> None:
+        """Open it now and not at first use.
+
+        Raises:
+            IndexStale: its index is gone, or does not know the files any more as they were.
+        """
+        _ = self._columns
+
+    @cached_property
+    def _columns(self) -> _Columns:
+        return _open(self._parts)
+
+
+def combine(filesets: Iterable[FileSet]) -> FileSet:
+    """Return the files of several sets as one, those of the first set first."""
+    return FileSet(tuple(itertools.chain.from_iterable(files._parts for files in filesets)))  # noqa: SLF001 - its own class
+
+
+def _open(parts: tuple[Part, ...]) -> _Columns:
+    opened = tuple(open_part(part) for part in parts)
+    rows = [row_numbers(part.part) for part in opened]
+    offsets: dict[Offsets, int] = {}
+    segments = []
+    for part, part_rows in zip(opened, rows, strict=True):
+        numbers = np.zeros(len(part.table.segments), np.int64)
+        for number, segment in part.offsets.items():
+            numbers[number] = offsets.setdefault(segment, len(offsets))
+        segments.append(numbers[part.table.column("segment", part_rows)])
+
+    def column(name: str) -> NDArray[np.int64]:
+        return _joined([part.table.column(name, some) for part, some in zip(opened, rows, strict=True)])
+
+    records = column("records")
+    return _Columns(
+        parts=opened,
+        part=np.repeat(np.arange(len(rows)), [len(some) for some in rows]),
+        row=_joined(rows),
+        sizes=column("size"),
+        mtimes_ns=column("mtime_ns"),
+        records=records,
+        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(records)]),
+        offsets=tuple(offsets),
+        segment=_joined(segments),
+        first=column("start"),
+    )
+
+
+def _joined(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    joined = np.concatenate([np.zeros(0, np.int64), *arrays])
+    joined.flags.writeable = False
+    return joined
+
+
+def _gather(
+    offsets: tuple[Offsets, ...], segments: NDArray[np.int64], at: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the numbers at some places of many segments, and the numbers behind them."""
+    present = np.unique(segments).tolist()
+    starts, ends = np.empty((2, len(at)), np.uint64)
+    if len(at) < _ROWS_PER_ARRAY_TAKE * len(present):
+        views = [some.view for some in offsets]
+        places = list(zip(segments.tolist(), at.tolist(), strict=True))
+        starts[:] = [views[segment][place] for segment, place in places]
+        ends[:] = [views[segment][place + 1] for segment, place in places]
+        return starts, ends
+    for segment in present:
+        mine = np.flatnonzero(segments == segment)
+        array = offsets[segment].array
+        starts[mine] = array[at[mine]]
+        ends[mine] = array[at[mine] + 1]
+    return starts, ends

@@ -1,0 +1,183 @@
+"""From files and a scanner to a set of indexed files: the way into the index."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.errors import IndexStale, InvalidArgument
+from seekable.index.build import Task, build
+from seekable.index.catalog import read_table, whole_segments
+from seekable.index.fileset import FileSet
+from seekable.index.part import part_of
+from seekable.index.place import Place, find_place
+from seekable.index.plan import Survey, survey
+from seekable.index.scan import ScanJob, content_digest, stat_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from concurrent.futures import Executor
+
+    from numpy.typing import NDArray
+
+    from seekable.index.part import Part
+    from seekable.index.progress import ProgressHook
+    from seekable.index.scanner import Scanner
+    from seekable.index.table import Table
+    from seekable.storage.listing import Found
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Files:
+    """The files wanted of one root, each once, as they are on disk."""
+
+    root: str
+    numbers: dict[str, int]
+    sizes: NDArray[np.int64]
+    mtimes_ns: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Index:
+    """What one index folder has of the files of a root."""
+
+    files: _Files
+    folder: str
+    notice: str
+    table: Table | None
+    survey: Survey
+
+
+def open_files(
+    found: Sequence[Found],
+    scanner: Scanner,
+    *,
+    index_dir: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: ProgressHook | None = None,
+) -> FileSet:
+    """Return files as an indexed set, after indexing those that are new or changed.
+
+    Costs one stat a file where all is indexed: nothing is locked or written then.
+
+    Args:
+        found: the files, in the order in which their records shall come.
+        scanner: what finds the records in them.
+        index_dir: a folder for the indexes of all roots; see `seekable.index.place` for the default.
+        jobs: how many processes may scan; None for one to a processor.
+        executor: runs the scans instead of our own processes; it stays open.
+        progress: is told how far the build is, in this thread; not called if there is none.
+
+    Raises:
+        DataNotFound: one of the files is not there.
+        UnsupportedFormat: one of them is certainly not of the scanner's format.
+        IndexStale: one of them is written to all the time.
+        WorkerDied: a worker process ended too early.
+    """
+    if jobs is not None and jobs < 1:
+        raise InvalidArgument(f"jobs must be at least 1, or None for one to a processor; got {jobs}")
+    for attempt in range(_ATTEMPTS):
+        # What was indexed in the last attempt is as fresh as it gets: no need to doubt it again.
+        indexes = [
+            _look_up(_stat(root, names), scanner.name, index_dir=index_dir, doubt=attempt == 0)
+            for root, names in _by_root(found).items()
+        ]
+        tasks = [task for index in indexes for task in _tasks(index)]
+        if not tasks:
+            return _file_set(found, indexes)
+        notices = [index.notice for index in indexes if index.notice and index.survey.to_scan.any()]
+        build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
+    raise IndexStale(
+        f"{tasks[0].job.path!r} and perhaps other files were changed each time they had been indexed, "
+        f"{_ATTEMPTS} times in a row; open them when nothing writes to them"
+    )
+
+
+def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
+    """Return the names wanted of each root, numbered, each once."""
+    roots: dict[str, dict[str, int]] = {}
+    for run in found:
+        numbers = roots.setdefault(run.root, {})
+        for name in run.names:
+            numbers.setdefault(name, len(numbers))
+    return roots
+
+
+def _stat(root: str, numbers: dict[str, int]) -> _Files:
+    statuses = [stat_file(os.path.join(root, name)) for name in numbers]
+    return _Files(
+        root,
+        numbers,
+        sizes=np.array([status.st_size for status in statuses], np.int64),
+        mtimes_ns=np.array([status.st_mtime_ns for status in statuses], np.int64),
+    )
+
+
+def _look_up(
+    files: _Files, format_name: str, *, index_dir: str | os.PathLike[str] | None, doubt: bool
+) -> _Index:
+    place = find_place(files.root, index_dir=index_dir)
+    if place.shared:
+        # Always doubted: nothing that is done here can refresh it.
+        shared = _sure(_survey(files, format_name, place.shared, notice="", doubt=True))
+        if shared is not None:
+            return shared
+    return _survey(files, format_name, place.folder, notice=place.notice, doubt=doubt)
+
+
+def _survey(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
+    table = read_table(folder)
+    found = survey(
+        table,
+        list(files.numbers),
+        format_name=format_name,
+        sizes=files.sizes,
+        mtimes_ns=files.mtimes_ns,
+        whole=whole_segments(folder, table) if table else None,
+        doubt=doubt,
+    )
+    return _Index(files, folder, notice, table, found)
+
+
+def _sure(index: _Index) -> _Index | None:
+    """Return an index that is complete and, where in doubt, was compared with the files; else None."""
+    if index.table is None or (index.survey.rows < 0).any():
+        return None
+    paths = _paths(index)
+    for file in np.flatnonzero(index.survey.racy).tolist():
+        if content_digest(paths[file]) != index.table.digest("content", index.survey.rows[file]):
+            return None
+    return replace(index, survey=replace(index.survey, racy=np.zeros_like(index.survey.racy)))
+
+
+def _tasks(index: _Index) -> Iterator[Task]:
+    names, paths = list(index.files.numbers), _paths(index)
+    for file in np.flatnonzero(index.survey.to_scan).tolist():
+        known = None
+        if index.table and index.survey.racy[file]:
+            known = index.table.digest("content", index.survey.rows[file])
+        job = ScanJob(paths[file], int(index.files.sizes[file]), known)
+        yield Task(index.folder, index.files.root, names[file], job)
+
+
+def _paths(index: _Index) -> list[str]:
+    return [os.path.join(index.files.root, name) for name in index.files.numbers]
+
+
+def _file_set(found: Sequence[Found], indexes: Sequence[_Index]) -> FileSet:
+    by_root = {index.files.root: index for index in indexes}
+    files = FileSet(tuple(_part(run, by_root[run.root]) for run in found))
+    files.load()
+    return files
+
+
+def _part(run: Found, index: _Index) -> Part:
+    assert index.table is not None  # Only an index without a table lacks files, and none does.
+    numbers = np.array([index.files.numbers[name] for name in run.names], np.int64)
+    return part_of(run.root, index.folder, index.table, index.survey.rows[numbers])

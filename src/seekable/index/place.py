@@ -1,0 +1,64 @@
+"""Where the index of a root lies.
+
+1. With ``index_dir=`` or, without it, ``SEEKABLE_INDEX_DIR``: below that folder, mirrored by the
+   root's absolute path, so that many roots share one index folder.
+2. Else in ``.seekable`` at the root, if that can be written.
+3. Else below ``seekable`` in the user's cache folder (``XDG_CACHE_HOME``, or ``~/.cache``), mirrored
+   in the same way. A ``.seekable`` at the root, built by someone who could write there, is used
+   instead whenever it is complete for what is opened: one index or the other, never half of each.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+INDEX_FOLDER = ".seekable"
+INDEX_DIR_VARIABLE = "SEEKABLE_INDEX_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the index of one root lies."""
+
+    folder: str
+    """Where it is read and, when something is missing, written."""
+
+    shared: str | None
+    """An index at the root that can only be read, to be used as it is if it is complete."""
+
+    @property
+    def notice(self) -> str:
+        """What to tell the user when something is written; empty if it goes where it always does."""
+        if self.shared is None:
+            return ""
+        return f"{os.path.dirname(self.shared)!r} cannot be written: its index goes to {self.folder!r}"
+
+
+def find_place(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
+    """Return where the index of a root lies.
+
+    Args:
+        root: the absolute folder that the data files' names are relative to.
+        index_dir: the folder that the user wants indexes in, if any.
+
+    Example:
+        >>> find_place("/data/web", index_dir="/indexes").folder
+        '/indexes/data/web/.seekable'
+    """
+    chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
+    if chosen:
+        return Place(_mirrored(os.path.abspath(os.fsdecode(chosen)), root), None)
+    at_root = os.path.join(root, INDEX_FOLDER)
+    if _writable(at_root if os.path.isdir(at_root) else root):
+        return Place(at_root, None)
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Place(_mirrored(os.path.join(cache, "seekable"), root), at_root)
+
+
+def _mirrored(index_root: str, root: str) -> str:
+    return os.path.join(index_root, root.lstrip(os.sep), INDEX_FOLDER)
+
+
+def _writable(folder: str) -> bool:
+    return os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)

@@ -1,0 +1,137 @@
+"""How many of the first ``v`` draws go to each source: a binary tree of rounded splits.
+
+At a node where two subtrees of weight ``l`` and ``w - l`` meet, the left one gets ``round(v * l / w)`` of the
+node's first ``v`` draws. The tree is Huffman's, so heavy sources are few splits away. Counts are monotone, within 2
+of ``weight * v`` at every ``v``, and can be inverted: which draw is a source's ``u``-th is as cheap to say as whose draw ``v`` is.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Apportionment"]
+
+Count = TypeVar("Count", int, "NDArray[np.int64]")
+
+
+@dataclass(frozen=True)
+class Apportionment:
+    """The draws of sources with the given integer weights, which sum to at most 2**31.
+
+    Example:
+        >>> shares = Apportionment((7, 3))
+        >>> shares.count(0, 10), shares.count(1, 10)
+        (7, 3)
+        >>> labels, numbers = shares.draw(np.arange(5))
+        >>> labels.tolist(), numbers.tolist()
+        ([0, 1, 0, 0, 1], [0, 0, 1, 2, 1])
+        >>> shares.when(1, 1)
+        4
+    """
+
+    weights: tuple[int, ...]
+
+    @cached_property
+    def _tree(self) -> _Tree:
+        return _huffman(self.weights)
+
+    def count(self, source: int, draws: Count) -> Count:
+        """Return how many of the first ``draws`` draws are the source's: one number, or one for each."""
+        tree = self._tree
+        for node, goes_left in tree.paths[source]:
+            left = _left_count(draws, tree.left_weight[node], tree.weight[node])
+            draws = left if goes_left else draws - left
+        return draws
+
+    def when(self, source: int, number: Count) -> Count:
+        """Return which draw is the source's ``number``-th, both from 0; the source's weight is not 0."""
+        tree = self._tree
+        for node, goes_left in reversed(tree.paths[source]):
+            left, weight = tree.left_weight[node], tree.weight[node]
+            if goes_left:
+                number = _ceil_scaled(number + 1, weight, left) - 1
+            else:
+                rounds, rest = number // (weight - left), number % (weight - left)
+                number = rounds * weight + (rest * weight + weight // 2) // (weight - left)
+        return number
+
+    def draw(self, draws: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return, for each draw, whose it is and which of that source's draws it is."""
+        tree = self._tree
+        numbers = draws.astype(np.int64)
+        nodes = np.full(draws.size, tree.root, dtype=np.int64)
+        moving = np.flatnonzero(nodes >= 0)
+        while moving.size:
+            at, v = nodes[moving], numbers[moving]
+            left_weight, weight = tree.left_weight[at], tree.weight[at]
+            left = _left_count(v, left_weight, weight)
+            goes_left = _left_count(v + 1, left_weight, weight) > left
+            numbers[moving] = np.where(goes_left, left, v - left)
+            nodes[moving] = np.where(goes_left, tree.left[at], tree.right[at])
+            moving = moving[nodes[moving] >= 0]
+        return ~nodes, numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """Nodes as columns; a child of 0 or more is a node, ``~child`` of a negative one a source."""
+
+    root: int
+    left_weight: NDArray[np.int64]
+    weight: NDArray[np.int64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    paths: tuple[tuple[tuple[int, bool], ...], ...]
+    """For each source, from the root: the nodes and whether its way goes left there."""
+
+
+def _huffman(weights: Sequence[int]) -> _Tree:
+    # The second entry breaks ties, so that the tree depends on the weights' order and nothing else.
+    heap = [(weight, i, ~i) for i, weight in enumerate(weights) if weight]
+    heapq.heapify(heap)
+    nodes: list[tuple[int, int, int, int]] = []
+    while len(heap) > 1:
+        light, _, right = heapq.heappop(heap)
+        heavy, _, left = heapq.heappop(heap)
+        heapq.heappush(heap, (light + heavy, len(weights) + len(nodes), len(nodes)))
+        nodes.append((heavy, light + heavy, left, right))
+    root = heap[0][2]
+    columns = np.array(nodes, dtype=np.int64).reshape(-1, 4).T
+    return _Tree(root, columns[0], columns[1], columns[2], columns[3], _paths(root, nodes, len(weights)))
+
+
+def _paths(
+    root: int, nodes: Sequence[tuple[int, int, int, int]], sources: int
+) -> tuple[tuple[tuple[int, bool], ...], ...]:
+    paths: list[tuple[tuple[int, bool], ...]] = [()] * sources
+    pending: list[tuple[int, tuple[tuple[int, bool], ...]]] = [(root, ())]
+    while pending:
+        node, path = pending.pop()
+        if node < 0:
+            paths[~node] = path
+        else:
+            pending.append((nodes[node][2], (*path, (node, True))))
+            pending.append((nodes[node][3], (*path, (node, False))))
+    return tuple(paths)
+
+
+def _left_count(draws: Count, left: Count | np.int64, weight: Count | np.int64) -> Count:
+    """``round(draws * left / weight)`` without a product above 2**62."""
+    rounds, rest = draws // weight, draws % weight
+    return rounds * left + (rest * left + weight // 2) // weight  # type: ignore[return-value]
+
+
+def _ceil_scaled(number: Count, weight: np.int64, left: np.int64) -> Count:
+    """``ceil((number * weight - weight // 2) / left)`` without a product above 2**62."""
+    rounds, rest = number // left, number % left
+    return rounds * weight - (weight // 2 - rest * weight) // left  # type: ignore[return-value]

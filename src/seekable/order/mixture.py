@@ -1,0 +1,308 @@
+"""The order of a mixture: whose record comes at each position, and which of that source's.
+
+Draws are counted lane by lane. An ``Apportionment`` says whose draw ``v`` of a lane is; within blocks of 64
+draws the labels are permuted, and each source's draw numbers are given out in ascending order, so that every
+source is consumed strictly in its own order. The pattern starts anew each epoch while the sources run on:
+draw ``q`` of lane ``l`` in epoch ``e`` is position ``e * drawn_an_epoch + q * lanes + l`` of the source.
+
+With a schedule the weights change at given draws; the counts add up over its segments, and the grid of
+blocks starts anew at each.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.order.apportionment import Apportionment
+from seekable.order.keys import derive_each
+from seekable.order.permutation import permute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["BLOCK", "Mixture", "Segment", "epoch_length"]
+
+BLOCK = 64
+"""Draws in a block. One record out of order costs its whole block, so small; delivered shares are
+even at block ends, so not much smaller would show."""
+
+_BLOCKS_KEPT = 256
+"""Blocks remembered for single positions: 256 x 64 x 16 bytes."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Weights that hold from one draw of every lane on."""
+
+    start: int
+    """The first draw, of each lane, that these weights decide."""
+    shares: Apportionment
+    before: tuple[int, ...]
+    """How many draws of a lane each source had in the segments before."""
+
+
+def segments(schedule: Sequence[tuple[int, Sequence[int]]], *, lanes: int) -> tuple[Segment, ...]:
+    """Lay out a schedule of (position, integer weights) in draws of a lane."""
+    laid: list[Segment] = []
+    before: tuple[int, ...] = (0,) * len(schedule[0][1])
+    for position, weights in schedule:
+        start = -(-position // lanes)
+        if laid:
+            last = laid[-1]
+            drawn = start - last.start
+            before = tuple(
+                b + last.shares.count(i, drawn) if last.shares.weights[i] else b for i, b in enumerate(last.before)
+            )
+        laid.append(Segment(start, Apportionment(tuple(weights)), before))
+    return tuple(laid)
+
+
+def epoch_length(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, longest: bool) -> int:
+    """Return after how many draws the first (or, ``longest``, every) source has given each record once.
+
+    Args:
+        weights: integers; a source of weight 0 is never drawn and never limits.
+        lengths: records of an epoch of each source, at least 1 where the weight is positive.
+        lanes: how many lanes the draws are dealt to.
+        longest: wait for every source instead of the first.
+
+    Example:
+        >>> epoch_length([7, 3], [700, 900], lanes=1, longest=False)
+        1000
+    """
+    shares = Apportionment(tuple(weights))
+    ends = []
+    for i, (weight, length) in enumerate(zip(weights, lengths, strict=True)):
+        if weight:
+            turn, lane = divmod(length - 1, lanes)
+            ends.append(int(shares.when(i, turn)) * lanes + lane + 1)
+    return max(ends) if longest else min(ends)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Where the records of a mixture come from.
+
+    Args:
+        schedule: pairs of the position from which they hold and integer weights; the first is at 0.
+        key: the 64-bit key of the labels' permutations.
+        length: draws of an epoch, or None without end.
+        lanes: how many lanes the draws are dealt to.
+
+    Example:
+        >>> mixture = Mixture(schedule=((0, (7, 3)),), key=1, length=1000)
+        >>> labels, rows = mixture.route(np.arange(1000))
+        >>> np.bincount(labels).tolist()
+        [700, 300]
+        >>> bool((rows[labels == 1] == np.arange(300)).all())
+        True
+    """
+
+    schedule: tuple[tuple[int, tuple[int, ...]], ...]
+    key: int
+    length: int | None
+    lanes: int = 1
+    _kept: OrderedDict[tuple[int, int, int, int], tuple[Int64s, Int64s]] = field(
+        default_factory=OrderedDict, init=False, repr=False, compare=False
+    )
+    _segments: tuple[Segment, ...] = field(init=False, repr=False, compare=False)
+    _starts: Int64s = field(init=False, repr=False, compare=False)
+    _an_epoch: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Lay out the segments and count what each source gives in an epoch."""
+        laid = segments(self.schedule, lanes=self.lanes)
+        object.__setattr__(self, "_segments", laid)
+        object.__setattr__(self, "_starts", np.array([s.start for s in laid], dtype=np.int64))
+        sources = range(len(self.schedule[0][1]))
+        object.__setattr__(self, "_an_epoch", tuple(self._drawn_an_epoch(i) for i in sources))
+
+    def drawn_an_epoch(self, source: int) -> int:
+        """Return how many records of a source one epoch draws; 0 where epochs have no end."""
+        return self._an_epoch[source]
+
+    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Return, for each position of the mixture, the source and the position in that source."""
+        epochs, lane, draw = self._lane_draws(positions)
+        segment = np.searchsorted(self._starts, draw, side="right") - 1
+        block, slot = np.divmod(draw - self._starts[segment], BLOCK)
+        blocks, which = _distinct(epochs, lane, segment, block)
+        labels, numbers = self._blocks(blocks)
+        labels, numbers = labels[which, slot], numbers[which, slot]
+        return labels, epochs * np.array(self._an_epoch, dtype=np.int64)[labels] + numbers * self.lanes + lane
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Return ``route`` of one position, from a small store of blocks."""
+        epoch, row = divmod(position, self.length) if self.length else (0, position)
+        draw, lane = divmod(row, self.lanes)
+        segment = int(np.searchsorted(self._starts, draw, side="right")) - 1 if len(self._segments) > 1 else 0
+        block, slot = divmod(draw - self._segments[segment].start, BLOCK)
+        labels, numbers = self._block((epoch, lane, segment, block))
+        label = int(labels[slot])
+        return label, epoch * self._an_epoch[label] + int(numbers[slot]) * self.lanes + lane
+
+    def unroute(self, source: int, positions: Int64s) -> Int64s:
+        """Return where in the mixture the given positions of a source come; those never drawn are left out."""
+        an_epoch = self._an_epoch[source]
+        if self.length is None:
+            epochs, rest = np.zeros_like(positions), positions
+        elif an_epoch:
+            epochs, rest = np.divmod(positions, an_epoch)
+        else:
+            return positions[:0]
+        numbers, lane = np.divmod(rest, self.lanes)
+        segment, draw, drawn = self._draws_of(source, numbers)
+        epochs, numbers, lane, segment, draw = (v[drawn] for v in (epochs, numbers, lane, segment, draw))
+        block = draw // BLOCK
+        blocks, which = _distinct(epochs, lane, segment, block)
+        labels, block_numbers = self._blocks(blocks)
+        slot = ((labels == source)[which] & (block_numbers[which] == numbers[:, None])).argmax(axis=1)
+        row = (self._starts[segment] + block * BLOCK + slot) * self.lanes + lane
+        return epochs * (self.length or 0) + row
+
+    def span(self, source: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return a range of the source's positions that holds all that the given range of positions draws."""
+        if stop is None:
+            return 0, None
+        return self._drawn_before(source, start, up=False), self._drawn_before(source, stop, up=True)
+
+    def _drawn_an_epoch(self, source: int) -> int:
+        if self.length is None:
+            return 0
+        draws, longer = divmod(self.length, self.lanes)
+        return (self.lanes - longer) * self._count(source, draws) + longer * self._count(source, draws + 1)
+
+    def _count(self, source: int, draws: int) -> int:
+        """Return how many of a lane's first draws are the source's."""
+        at = self._segments[int(np.searchsorted(self._starts, draws, side="right")) - 1]
+        if not at.shares.weights[source]:
+            return at.before[source]
+        return at.before[source] + int(at.shares.count(source, draws - at.start))
+
+    def _drawn_before(self, source: int, position: int, *, up: bool) -> int:
+        """Return a bound on what was drawn before a position: at most that (or, ``up``, at least)."""
+        epoch, row = divmod(position, self.length) if self.length else (0, position)
+        draw = -(-row // self.lanes) if up else row // self.lanes
+        start = self._segments[int(np.searchsorted(self._starts, draw, side="right")) - 1].start
+        draw = start + -(-(draw - start) // BLOCK) * BLOCK if up else start + (draw - start) // BLOCK * BLOCK
+        drawn = self._count(source, draw) * self.lanes
+        if self.length:
+            drawn = min(drawn, self._an_epoch[source])
+        return epoch * self._an_epoch[source] + drawn
+
+    def _draws_of(self, source: int, numbers: Int64s) -> tuple[Int64s, Int64s, NDArray[np.bool_]]:
+        """Return in which segment, and at which of its draws, a source's draw numbers of a lane come."""
+        before = np.array([s.before[source] for s in self._segments], dtype=np.int64)
+        segment = np.searchsorted(before, numbers, side="right") - 1
+        draw = np.zeros_like(numbers)
+        drawn = np.zeros(numbers.size, dtype=np.bool_)
+        for i in np.unique(segment):
+            at = self._segments[i]
+            if at.shares.weights[source]:
+                here = segment == i
+                drawn |= here
+                draw[here] = at.shares.when(source, numbers[here] - before[i])
+        return segment, draw, drawn
+
+    def _lane_draws(self, positions: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        if self.length:
+            epochs, rows = np.divmod(positions, self.length)
+        else:
+            epochs, rows = np.zeros_like(positions), positions
+        if self.lanes == 1:
+            return epochs, np.zeros_like(rows), rows
+        draw, lane = np.divmod(rows, self.lanes)
+        return epochs, lane, draw
+
+    def _block(self, block: tuple[int, int, int, int]) -> tuple[Int64s, Int64s]:
+        kept = self._kept.get(block)
+        if kept is None:
+            labels, numbers = self._blocks(np.array([block], dtype=np.int64))
+            kept = self._kept[block] = labels[0], numbers[0]
+            if len(self._kept) > _BLOCKS_KEPT:
+                self._kept.popitem(last=False)
+        return kept
+
+    def _blocks(self, blocks: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the labels and draw numbers of whole blocks, a row of slots each.
+
+        Slots past the end of a short last block hold label -1.
+        """
+        epochs, lane, segment, block = blocks.T
+        first = block * BLOCK
+        sizes = np.minimum(self._lane_ends(lane, segment) - first, BLOCK)
+        keys = np.full(len(blocks), self.key, dtype=np.uint64)
+        for part in (epochs, lane, segment, block):
+            keys = derive_each(keys, part.astype(np.uint64))
+        slots = np.tile(np.arange(BLOCK), len(blocks))
+        inside = slots < np.repeat(sizes, BLOCK)
+        owner = np.repeat(np.arange(len(blocks)), BLOCK)[inside]
+        # One size for all is cheaper to permute, and the usual case.
+        mixed = permute(slots[inside], BLOCK if inside.all() else sizes[owner], keys[owner])
+        labels, numbers = self._draw(segment[owner], first[owner] + mixed)
+        numbers = _in_order(owner * len(self._an_epoch) + labels, numbers)
+        out = np.full((2, len(slots)), -1, dtype=np.int64)
+        out[0, inside], out[1, inside] = labels, numbers
+        return out[0].reshape(-1, BLOCK), out[1].reshape(-1, BLOCK)
+
+    def _lane_ends(self, lane: Int64s, segment: Int64s) -> Int64s:
+        """Return how many draws each lane has in each segment."""
+        endless = np.iinfo(np.int64).max
+        if self.length is None:
+            ends = np.full(lane.size, endless)
+        else:
+            ends = (self.length - lane + self.lanes - 1) // self.lanes
+        following = np.append(self._starts[1:], endless)[segment]
+        return np.minimum(ends, following) - self._starts[segment]
+
+    def _draw(self, segment: Int64s, draws: Int64s) -> tuple[Int64s, Int64s]:
+        if len(self._segments) == 1:
+            return self._segments[0].shares.draw(draws)
+        labels, numbers = np.empty_like(draws), np.empty_like(draws)
+        for i in np.unique(segment):
+            here = segment == i
+            labels[here], drawn = self._segments[i].shares.draw(draws[here])
+            numbers[here] = drawn + np.array(self._segments[i].before, dtype=np.int64)[labels[here]]
+        return labels, numbers
+
+
+def _distinct(*columns: Int64s) -> tuple[Int64s, Int64s]:
+    """Return the distinct rows of some columns, and which of them each row is."""
+    if not columns[0].size:
+        return np.empty((0, len(columns)), dtype=np.int64), columns[0]
+    changes = np.zeros(columns[0].size, dtype=np.bool_)
+    for column in columns:
+        changes[1:] |= column[1:] != column[:-1]
+    # Neighbours mostly share a block, so rows are first told apart from their neighbours alone.
+    heads = np.flatnonzero(changes | (np.arange(changes.size) == 0))
+    rows = np.stack([column[heads] for column in columns], axis=1)
+    which = np.cumsum(changes)
+    order = np.lexsort(rows.T)
+    rows = rows[order]
+    fresh = np.ones(len(rows), dtype=np.bool_)
+    fresh[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    place = np.empty(len(rows), dtype=np.int64)
+    place[order] = np.cumsum(fresh) - 1
+    return rows[fresh], place[which]
+
+
+def _in_order(groups: Int64s, numbers: Int64s) -> Int64s:
+    """Give each group's numbers, which are consecutive, out in ascending order."""
+    if not groups.size:
+        return numbers
+    # Small integers are sorted by radix, in linear time.
+    order = np.argsort(groups.astype(np.uint16) if groups.max() < 1 << 16 else groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    lengths = np.diff(starts, append=groups.size)
+    least = np.minimum.reduceat(numbers[order], starts)
+    out = np.empty_like(numbers)
+    out[order] = np.repeat(least - starts, lengths) + np.arange(groups.size)
+    return out

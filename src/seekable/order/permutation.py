@@ -1,0 +1,290 @@
+"""A keyed permutation of ``range(n)``: any element in constant time, and its inverse.
+
+An additive Feistel network over mixed radices. With ``a = ceil(sqrt(n))`` and ``b = ceil(n / a)`` a
+number is written as ``left * b + right``; eight rounds add a keyed hash of one half to the other, modulo
+``a`` and ``b`` in turn. What falls on one of the fewer than ``a`` numbers from ``n`` on is sent through again until
+it lands below ``n`` (cycle walking, after Black and Rogaway, "Ciphers with arbitrary finite domains",
+2002). Because the radices follow ``n``, walks are rare at every size.
+
+Up to eight elements a network is too small to be fair; there a Fisher-Yates shuffle driven by the key makes every
+one of the ``n!`` orders equally likely.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.order.keys import GOLDEN, MASK, U64, mix_each, mix_one
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Halves = tuple["Number", "Number"]
+    Number = np.uint64 | NDArray[np.uint64]
+
+__all__ = ["permute", "permute_one", "unpermute", "unpermute_one"]
+
+_ROUNDS = 8
+"""Six pass every statistical test from 32 elements on; eight are needed from 9 to 31."""
+
+_TINY = 8
+"""Up to here the order is an exact shuffle."""
+
+_MULTIPLY_1 = 0xFF51AFD7ED558CCD
+_MULTIPLY_2 = 0xC4CEB9FE1A85EC53
+_MULTIPLY_1_U64 = U64(_MULTIPLY_1)
+_MULTIPLY_2_U64 = U64(_MULTIPLY_2)
+_HALF_WORD = U64(32)
+_ROUND_STEPS = np.array([(GOLDEN * (i + 1)) & MASK for i in range(_ROUNDS)], dtype=np.uint64)
+
+
+def permute(x: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return where the keyed permutation of ``range(n)`` sends each ``x``.
+
+    Args:
+        x: numbers from 0 to ``n - 1``, one dimension.
+        n: how many elements are permuted, up to 2**62: one for all, or one for each ``x``.
+        key: a 64-bit key: one for all, or one for each ``x``.
+
+    Returns:
+        As many numbers, each from 0 to ``n - 1``.
+
+    Example:
+        >>> import numpy as np
+        >>> bool((np.sort(permute(np.arange(1000), 1000, 42)) == np.arange(1000)).all())
+        True
+    """
+    return _walk(x, n, key, crypt=_encrypt, tiny=_tiny_forward)
+
+
+def unpermute(y: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return what the keyed permutation of ``range(n)`` sends to each ``y``: the inverse of ``permute``.
+
+    Example:
+        >>> import numpy as np
+        >>> unpermute(permute(np.array([3, 1, 2]), 1000, 42), 1000, 42).tolist()
+        [3, 1, 2]
+    """
+    return _walk(y, n, key, crypt=_decrypt, tiny=_tiny_inverse)
+
+
+def permute_one(x: int, n: int, key: int) -> int:
+    """Return ``permute`` of one number, without arrays.
+
+    Example:
+        >>> import numpy as np
+        >>> permute_one(5, 1000, 42) == permute(np.array([5]), 1000, 42)[0]
+        True
+    """
+    if n <= _TINY:
+        return _tiny_order(n, key)[x]
+    a, b, keys = _schedule(n, key)
+    while True:
+        left, right = divmod(x, b)
+        for i in range(0, _ROUNDS, 2):
+            left += _round_one(right, keys[i], a)
+            if left >= a:
+                left -= a
+            right += _round_one(left, keys[i + 1], b)
+            if right >= b:
+                right -= b
+        x = left * b + right
+        if x < n:
+            return x
+
+
+def unpermute_one(y: int, n: int, key: int) -> int:
+    """Return ``unpermute`` of one number, without arrays."""
+    if n <= _TINY:
+        return _tiny_order(n, key).index(y)
+    a, b, keys = _schedule(n, key)
+    while True:
+        left, right = divmod(y, b)
+        for i in range(_ROUNDS - 2, -1, -2):
+            right -= _round_one(left, keys[i + 1], b)
+            if right < 0:
+                right += b
+            left -= _round_one(right, keys[i], a)
+            if left < 0:
+                left += a
+        y = left * b + right
+        if y < n:
+            return y
+
+
+def _round_one(x: int, key: int, modulus: int) -> int:
+    t = ((x ^ key) * _MULTIPLY_1) & MASK
+    t = ((t ^ (t >> 32)) * _MULTIPLY_2) & MASK
+    return ((t >> 32) * modulus) >> 32
+
+
+@lru_cache(maxsize=1024)
+def _schedule(n: int, key: int) -> tuple[int, int, tuple[int, ...]]:
+    a = math.isqrt(n - 1) + 1
+    keys = tuple(mix_one((key + GOLDEN * (i + 1)) & MASK) for i in range(_ROUNDS))
+    return a, -(-n // a), keys
+
+
+def _walk(
+    x: NDArray[np.int64],
+    n: int | NDArray[np.int64],
+    key: int | NDArray[np.uint64],
+    *,
+    crypt: Callable[..., NDArray[np.uint64]],
+    tiny: Callable[..., NDArray[np.uint64]],
+) -> NDArray[np.int64]:
+    """Send every ``x`` through ``crypt`` until it lands below ``n``; the tiny ones through ``tiny``."""
+    values = np.asarray(x).astype(np.uint64)
+    if not values.size:
+        return values.astype(np.int64)
+    keys = key if isinstance(key, np.ndarray) else np.array([key], dtype=np.uint64)
+    if isinstance(n, np.ndarray) and n.size == 1:
+        n = int(n[0])
+    if isinstance(n, np.ndarray):
+        sizes = n.astype(np.uint64)
+        small = np.flatnonzero(sizes <= U64(_TINY))
+        if small.size:
+            return _walk_around(values, sizes, keys, small, crypt=crypt, tiny=tiny).astype(np.int64)
+    else:
+        sizes = np.array([n], dtype=np.uint64)
+        if n <= _TINY:
+            return tiny(values, sizes, keys).astype(np.int64)
+    return _walk_large(values, sizes, keys, crypt=crypt).astype(np.int64)
+
+
+def _walk_around(
+    values: NDArray[np.uint64],
+    sizes: NDArray[np.uint64],
+    keys: NDArray[np.uint64],
+    small: NDArray[np.intp],
+    *,
+    crypt: Callable[..., NDArray[np.uint64]],
+    tiny: Callable[..., NDArray[np.uint64]],
+) -> NDArray[np.uint64]:
+    """Walk where both tiny and larger sizes occur."""
+    out = np.empty_like(values)
+    out[small] = tiny(values[small], sizes[small], _pick(keys, small))
+    large = np.flatnonzero(sizes > U64(_TINY))
+    if large.size:
+        out[large] = _walk_large(values[large], sizes[large], _pick(keys, large), crypt=crypt)
+    return out
+
+
+def _walk_large(
+    values: NDArray[np.uint64],
+    sizes: NDArray[np.uint64],
+    keys: NDArray[np.uint64],
+    *,
+    crypt: Callable[..., NDArray[np.uint64]],
+) -> NDArray[np.uint64]:
+    a, b = _radices(sizes)
+    round_keys = [mix_each(keys + step) for step in _ROUND_STEPS]
+    out = crypt(values, a, b, round_keys)
+    outside = np.flatnonzero(out >= sizes)
+    while outside.size:
+        out[outside] = crypt(
+            out[outside], _pick(a, outside), _pick(b, outside), [_pick(k, outside) for k in round_keys]
+        )
+        outside = outside[out[outside] >= _pick(sizes, outside)]
+    return out
+
+
+def _pick(values: NDArray[np.uint64], where: NDArray[np.intp]) -> NDArray[np.uint64]:
+    """Take from an array that has one value for all, or one for each."""
+    return values if values.size == 1 else values[where]
+
+
+def _radices(n: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    a = np.ceil(np.sqrt(n.astype(np.float64))).astype(np.uint64)
+    # The float square root is off by at most one for n up to 2**62.
+    a += a * a < n
+    a -= (a - U64(1)) * (a - U64(1)) >= n
+    return a, (n + a - U64(1)) // a
+
+
+def _round(
+    x: NDArray[np.uint64], key: NDArray[np.uint64], modulus: NDArray[np.uint64], scratch: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
+    t = x ^ key
+    t *= _MULTIPLY_1_U64
+    np.right_shift(t, _HALF_WORD, out=scratch)
+    t ^= scratch
+    t *= _MULTIPLY_2_U64
+    t >>= _HALF_WORD
+    t *= modulus
+    t >>= _HALF_WORD
+    return t
+
+
+def _encrypt(
+    x: NDArray[np.uint64], a: NDArray[np.uint64], b: NDArray[np.uint64], keys: list[NDArray[np.uint64]]
+) -> NDArray[np.uint64]:
+    left = x // b
+    right = x - left * b
+    scratch = np.empty_like(x)
+    for i in range(0, _ROUNDS, 2):
+        # In unsigned arithmetic `v - m` wraps round to something huge while v < m, so the smaller of the
+        # two is v modulo m.
+        left += _round(right, keys[i], a, scratch)
+        np.minimum(left, np.subtract(left, a, out=scratch), out=left)
+        right += _round(left, keys[i + 1], b, scratch)
+        np.minimum(right, np.subtract(right, b, out=scratch), out=right)
+    left *= b
+    left += right
+    return left
+
+
+def _decrypt(
+    y: NDArray[np.uint64], a: NDArray[np.uint64], b: NDArray[np.uint64], keys: list[NDArray[np.uint64]]
+) -> NDArray[np.uint64]:
+    left = y // b
+    right = y - left * b
+    scratch = np.empty_like(y)
+    for i in range(_ROUNDS - 2, -1, -2):
+        right -= _round(left, keys[i + 1], b, scratch)
+        np.minimum(right, np.add(right, b, out=scratch), out=right)
+        left -= _round(right, keys[i], a, scratch)
+        np.minimum(left, np.add(left, a, out=scratch), out=left)
+    left *= b
+    left += right
+    return left
+
+
+@lru_cache(maxsize=1024)
+def _tiny_order(n: int, key: int) -> tuple[int, ...]:
+    """Return the whole permutation of ``range(n)``, n <= 8, by Fisher and Yates."""
+    order = list(range(n))
+    for i in range(n - 1, 0, -1):
+        j = ((mix_one((key + GOLDEN * i) & MASK) >> 32) * (i + 1)) >> 32
+        order[i], order[j] = order[j], order[i]
+    return tuple(order)
+
+
+def _tiny_orders(n: NDArray[np.uint64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return ``_tiny_order`` of each n and key, a row of eight each."""
+    n, key = np.broadcast_arrays(n, key)
+    rows = np.arange(n.size)
+    orders = np.tile(np.arange(_TINY, dtype=np.uint64), (n.size, 1))
+    for i in range(_TINY - 1, 0, -1):
+        j = ((mix_each(key + _ROUND_STEPS[i - 1]) >> _HALF_WORD) * U64(i + 1)) >> _HALF_WORD
+        j = np.where(n > U64(i), j, U64(i)).astype(np.intp)
+        taken = orders[rows, j]
+        orders[rows, j] = orders[:, i]
+        orders[:, i] = taken
+    return orders
+
+
+def _tiny_forward(x: NDArray[np.uint64], n: NDArray[np.uint64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    orders = _tiny_orders(n, key)
+    rows = np.arange(x.size) if orders.shape[0] > 1 else np.zeros(x.size, dtype=np.intp)
+    return orders[rows, x.astype(np.intp)]
+
+
+def _tiny_inverse(y: NDArray[np.uint64], n: NDArray[np.uint64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return (_tiny_orders(n, key) == y[:, None]).argmax(axis=1).astype(np.uint64)

@@ -1,0 +1,83 @@
+"""The state of a run over a dataset: one position, and what it belongs to.
+
+    {"seekable": 1, "fingerprint": "xxh3:...", "step": 1234, "epoch": 0, "position": 39488}
+
+``position`` counts records over all ranks on the dataset's endless axis, ``step`` the batches delivered and
+skipped, ``epoch`` the first one of the present run. A run bounded by ``steps=`` adds ``began``, the
+step at which it began. No rank, worker or batch size enters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import CorruptState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SCHEMA", "RunState"]
+
+SCHEMA = 1
+"""The version of the document; a newer version of seekable reads the one before it too."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """A state document, checked.
+
+    Example:
+        >>> state = RunState(fingerprint="xxh3:0", step=2, epoch=0, position=64)
+        >>> RunState.parse(state.document()) == state
+        True
+    """
+
+    fingerprint: str
+    step: int
+    epoch: int
+    position: int
+    began: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return a new JSON-safe dict."""
+        document: dict[str, Any] = {
+            "seekable": SCHEMA,
+            "fingerprint": self.fingerprint,
+            "step": self.step,
+            "epoch": self.epoch,
+            "position": self.position,
+        }
+        if self.began is not None:
+            document["began"] = self.began
+        return document
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> RunState:
+        """Check a document and return it as a value; the document is not changed.
+
+        Raises:
+            CorruptState: it is not a state of this schema; the message names the key.
+        """
+        version = document.get("seekable")
+        if version != SCHEMA:
+            message = (
+                f"a state must have 'seekable': {SCHEMA} (got {version!r}): it was written by another program or "
+                f"by a newer seekable; upgrade seekable, or load the state of this loader"
+            )
+            raise CorruptState(message)
+        fingerprint = document.get("fingerprint")
+        if not isinstance(fingerprint, str):
+            message = f"a state's 'fingerprint' must be a string (got {fingerprint!r})"
+            raise CorruptState(message)
+        step, epoch, position = (_count(document, key) for key in ("step", "epoch", "position"))
+        began = _count(document, "began") if "began" in document else None
+        return cls(fingerprint, step, epoch, position, began)
+
+
+def _count(document: Mapping[str, Any], key: str) -> int:
+    value = document.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        message = f"a state's {key!r} must be an integer of at least 0 (got {value!r})"
+        raise CorruptState(message)
+    return value

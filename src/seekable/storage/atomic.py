@@ -1,0 +1,56 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TEMPORARY_SUFFIX = ".tmp"
+"""What the name of an unfinished file ends with; a killed writer leaves such a file behind."""
+
+
+def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> None:
+    """Write a file so that every reader, now or after a crash, sees all of it or none.
+
+    The bytes go to a temporary name in the same folder, are synced to disk, and the name is then
+    changed in one step; a file of that name that was there before is replaced.
+
+    Args:
+        path: where the file shall be; its folder exists.
+        data: the content, in one piece or in many.
+
+    Raises:
+        OSError: the folder cannot be written or the disk is full; nothing is left behind.
+
+    Example:
+        >>> import tempfile, os
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_atomically(os.path.join(folder, "greeting"), [b"good ", b"day"])
+        ...     os.listdir(folder), open(os.path.join(folder, "greeting")).read()
+        (['greeting'], 'good day')
+    """
+    temporary = f"{path}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
+    try:
+        # Mode 666 less the umask, as for any new file; tempfile's 600 would hide the file from others.
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with open(descriptor, "wb") as file:
+            file.writelines([data] if isinstance(data, bytes) else data)
+            file.flush()
+            os.fsync(descriptor)
+        os.replace(temporary, path)
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+    _sync_folder(os.path.dirname(path) or ".")
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,197 @@
+"""Which data files are meant by a path, a folder, a glob, or a list of those.
+
+What is found comes in *runs*: consecutive files below one *root*, the fixed part of what was asked
+for. The index of a root lies at the root, and a file's name is its path relative to it, so that a
+dataset can move without becoming another one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import itertools
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from seekable.errors import DataNotFound, WrongType
+
+Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""What a user may ask for: a path, a folder, a glob, or a list of those."""
+
+_MAGIC = re.compile(r"[*?\[]")
+_DIGITS = re.compile(r"([0-9]+)")
+_RECURSIVE = "**"
+_HIDDEN = (".", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Consecutive data files below one root."""
+
+    root: str
+    """An absolute folder; symbolic links in it are kept as they are."""
+
+    names: tuple[str, ...]
+    """Paths relative to the root, in the order in which their records come."""
+
+
+def natural_key(name: str) -> tuple[list[str | int], str]:
+    """Return the sort key of the natural order, in which digits compare as numbers.
+
+    Names that are equal so far (``a1`` and ``a01``) are ordered as plain strings.
+
+    Example:
+        >>> sorted(["a10", "a9", "a09", "B1"], key=natural_key)
+        ['B1', 'a09', 'a9', 'a10']
+    """
+    parts = enumerate(_DIGITS.split(name))
+    return [int(part) if number % 2 else part for number, part in parts], name
+
+
+def find_files(asked: Asked, *, suffixes: Iterable[str]) -> tuple[Found, ...]:
+    """Return the data files that are meant, in the order in which their records come.
+
+    - A path that exists is that file or folder, whatever characters it has.
+    - A folder means all files below it that end in one of the suffixes, in natural order of their
+      relative paths; names that start with ``.`` or ``_`` are skipped, files and folders alike.
+    - A glob (``*``, ``?``, ``[...]``, and ``**`` for any number of folders) means all files that it
+      matches, in natural order; a wildcard does not match a leading dot.
+    - A list means its items one after the other.
+
+    Args:
+        asked: the path, folder, glob or list.
+        suffixes: how names of data files in a folder end, in lower case, dot included.
+
+    Raises:
+        DataNotFound: nothing is there, or no file is.
+        WrongType: something that is neither a path nor a list of paths.
+    """
+    items = [asked] if isinstance(asked, (str, os.PathLike)) else asked
+    if isinstance(items, (bytes, bytearray)) or not isinstance(items, Iterable):
+        raise WrongType(f"data is asked for by a str, a path, or a list of those; got {asked!r}")
+    endings = tuple(suffixes)
+    found = [_find(_as_path(item), endings) for item in items]
+    if not found:
+        raise DataNotFound("an empty list names no data; give at least one path")
+    return tuple(
+        Found(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
+        for root, runs in itertools.groupby(found, key=lambda run: run.root)
+    )
+
+
+def _as_path(item: object) -> str:
+    if not isinstance(item, (str, os.PathLike)):
+        raise WrongType(f"a list of data holds strings and paths; got {item!r}")
+    path = os.fsdecode(item)
+    if not path:
+        raise DataNotFound("an empty string names no data; write '.' for the working folder")
+    return os.path.abspath(path)
+
+
+def _find(path: str, suffixes: tuple[str, ...]) -> Found:
+    if os.path.isfile(path):
+        return Found(os.path.dirname(path), (os.path.basename(path),))
+    if os.path.isdir(path):
+        return _find_in_folder(path, suffixes)
+    if os.path.exists(path):
+        raise DataNotFound(f"{path!r} is neither a regular file nor a folder; only those can be indexed")
+    if os.path.islink(path):
+        raise DataNotFound(f"{path!r} is a link to {os.readlink(path)!r}, which is not there")
+    if _MAGIC.search(path):
+        return _find_by_glob(path)
+    raise DataNotFound(f"there is no {path!r}; {_nearest(path)}")
+
+
+def _find_in_folder(root: str, suffixes: tuple[str, ...]) -> Found:
+    names = [name for name in _walk(root, _HIDDEN) if name.lower().endswith(suffixes)]
+    if not names:
+        raise DataNotFound(
+            f"the folder {root!r} has no data file: none below it ends in {', '.join(suffixes)} "
+            f"(names that start with '.' or '_' are skipped); name the files themselves, or use a glob"
+        )
+    return Found(root, tuple(sorted(names, key=natural_key)))
+
+
+def _find_by_glob(pattern: str) -> Found:
+    parts = pattern.split(os.sep)
+    fixed = next(number for number, part in enumerate(parts) if _MAGIC.search(part))
+    root = os.sep.join(parts[:fixed]) or os.sep
+    if not os.path.isdir(root):
+        raise DataNotFound(f"nothing matches {pattern!r}: there is no folder {root!r}; {_nearest(root)}")
+    # `**` meets a file on several ways when it is written twice: each file counts once.
+    names = sorted(set(_matches(root, "", parts[fixed:])), key=natural_key)
+    if not names:
+        raise DataNotFound(f"no file matches {pattern!r}; {_nearest(os.path.join(root, parts[fixed]))}")
+    return Found(root, tuple(names))
+
+
+def _matches(root: str, folder: str, parts: list[str]) -> Iterator[str]:
+    """Yield the names of the files below ``root/folder`` that the parts of a pattern match."""
+    part, rest = parts[0], parts[1:]
+    here = os.path.join(root, folder)
+    if part == _RECURSIVE:
+        below = rest or ["*"]
+        yield from _matches(root, folder, below)
+        for name in _walk(here, ".", folders=True):
+            yield from _matches(root, os.path.join(folder, name), below)
+        return
+    matches = re.compile(fnmatch.translate(part)).match
+    for entry in _scan(here, "" if part.startswith(".") else "."):
+        if not matches(entry.name):
+            continue
+        name = os.path.join(folder, entry.name)
+        if rest and entry.is_dir():
+            yield from _matches(root, name, rest)
+        elif not rest and _is_file_or_broken(entry):
+            yield name
+
+
+def _walk(root: str, hidden: str | tuple[str, ...], *, folders: bool = False) -> Iterator[str]:
+    """Yield the names of all files (or of all folders) below a folder, relative to it.
+
+    Linked folders are followed, but not into a folder that is being walked already.
+    """
+    pending = [("", (_identity(root),))]
+    while pending:
+        folder, trail = pending.pop()
+        for entry in _scan(os.path.join(root, folder), hidden):
+            name = os.path.join(folder, entry.name)
+            if not entry.is_dir():
+                if not folders and _is_file_or_broken(entry):
+                    yield name
+                continue
+            identity = _identity(entry.path)
+            if identity in trail:
+                continue
+            pending.append((name, (*trail, identity)))
+            if folders:
+                yield name
+
+
+def _scan(folder: str, hidden: str | tuple[str, ...]) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return [entry for entry in entries if not (hidden and entry.name.startswith(hidden))]
+
+
+def _is_file_or_broken(entry: os.DirEntry[str]) -> bool:
+    # A link to a file that is not there is listed, so that it is missed loudly when it is opened.
+    return entry.is_file() or (entry.is_symlink() and not os.path.exists(entry.path))
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    status = os.stat(folder)
+    return status.st_dev, status.st_ino
+
+
+def _nearest(path: str) -> str:
+    """Say what there is near a path that is not there."""
+    parent = os.path.dirname(path)
+    while not os.path.isdir(parent):
+        path, parent = parent, os.path.dirname(parent)
+    names = os.listdir(parent)
+    close = difflib.get_close_matches(os.path.basename(path), names, n=3)
+    if close:
+        return f"in {parent!r} there is {', '.join(map(repr, close))}: was that meant?"
+    return f"the nearest folder that exists is {parent!r}, with {len(names)} entries"

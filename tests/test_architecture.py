@@ -1,0 +1,392 @@
+"""The house rules of src/seekable, read off the syntax trees, without importing anything.
+
+Data flows one way and imports point back along it. Each rule is a function from a module to the complaints
+about it; the second half of this file feeds each of them sources that break it.
+"""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "seekable"
+MAX_LINES = 400
+EMPTY_NAMES = frozenset({"helper", "helpers", "misc", "util", "utils"})
+
+# What each room of the house may import, besides itself. A folder that is not listed here fails.
+_LEAVES = frozenset({"errors", "order", "state"})
+_READING = frozenset({"errors", "storage", "index"})
+_FORMATS = _READING | {"kaldi"}
+_DATASET = _FORMATS | _LEAVES | {"formats"}
+_STREAM = _DATASET | {"dataset"}
+_LOADER = _STREAM | {"stream"}
+_ENDS = _LOADER | {"loader", "_version"}
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "_version": frozenset(),
+    "errors": frozenset(),
+    "order": frozenset(),
+    "state": frozenset({"errors"}),
+    "storage": frozenset({"errors"}),
+    "index": frozenset({"errors", "storage"}),
+    "kaldi": _READING,
+    "formats": _FORMATS,
+    "dataset": _DATASET,
+    "stream": _STREAM,
+    "loader": _LOADER,
+    "testing": _ENDS | {"integrations"},
+    "integrations": _ENDS,
+    "view": _ENDS,
+    "cli": _ENDS | {"integrations", "testing", "view"},
+    "__main__": frozenset({"cli"}),
+}
+
+# The fluent methods: in this class of this module, imports of these packages may stand inside methods.
+FLUENT: dict[tuple[str, str], tuple[str, ...]] = {
+    ("seekable.dataset.fluent", "Fluent"): ("seekable.dataset",),
+}
+
+# What `pip install seekable` does not bring: may be imported inside any function.
+OPTIONAL = frozenset(
+    {
+        *("accelerate", "grain", "indexed_gzip", "jax", "lhotse", "lightning", "obstore", "pyarrow"),
+        *("ray", "soundfile", "starlette", "torch", "uvicorn", "zstandard"),
+    }
+)
+
+# What can run code that it reads. Everything listed is forbidden, but for ALLOWED_UNSAFE.
+UNSAFE_MODULES = frozenset({"cloudpickle", "dill", "marshal", "pickle", "shelve"})
+UNSAFE_CALLS = frozenset({"__import__", "eval", "exec", "os.popen", "os.system"})
+ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
+    ("seekable.index.executor", "pickle"): "pipes to and from its own child processes, never a file",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """One module of the package, parsed."""
+
+    name: str
+    source: str
+    tree: ast.Module
+    is_package: bool
+
+    @property
+    def room(self) -> str:
+        """The name just under the package; empty for the package itself."""
+        return [*self.name.split("."), ""][1]
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One name that an import statement, or `import_module` of a literal, asks for."""
+
+    target: str
+    line: int
+    functions: tuple[str, ...]
+    """The classes and functions around it, outermost first, if one of them is a function."""
+    typing_only: bool
+
+
+def parse(name: str, source: str, *, is_package: bool = False) -> Module:
+    return Module(name, source, ast.parse(source), is_package)
+
+
+def modules() -> list[Module]:
+    found = []
+    for path in sorted((ROOT / "src" / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(ROOT / "src").with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        found.append(parse(name, path.read_text(encoding="utf-8"), is_package=is_package))
+    return found
+
+
+def dotted(node: ast.expr) -> str:
+    """`a.b.c` of an expression that is only names and dots, else an empty string."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (left := dotted(node.value)):
+        return f"{left}.{node.attr}"
+    return ""
+
+
+def imports(module: Module) -> Iterator[Import]:
+    yield from _imports(module, module.tree, scope=(), in_function=False, typing_only=False)
+
+
+def _imports(
+    module: Module, node: ast.AST, *, scope: tuple[str, ...], in_function: bool, typing_only: bool
+) -> Iterator[Import]:
+    for target in _targets(module, node):
+        line = getattr(node, "lineno", 0)
+        yield Import(target, line, scope if in_function else (), typing_only)
+    children: list[ast.AST] = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.If) and dotted(node.test).endswith("TYPE_CHECKING"):
+        children = list(node.orelse)
+        for guarded in node.body:
+            yield from _imports(module, guarded, scope=scope, in_function=in_function, typing_only=True)
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        scope = (*scope, node.name)
+        in_function = in_function or not isinstance(node, ast.ClassDef)
+    for child in children:
+        yield from _imports(module, child, scope=scope, in_function=in_function, typing_only=typing_only)
+
+
+def _targets(module: Module, node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = _absolute(module, node)
+        return [f"{base}.{alias.name}" for alias in node.names]
+    if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in {"import_module", "__import__"}:
+        return [
+            arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
+        ]
+    return []
+
+
+def _absolute(module: Module, node: ast.ImportFrom) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = module.name.split(".")
+    kept = parts[: len(parts) - node.level + module.is_package]
+    return ".".join([*kept, *([node.module] if node.module else [])])
+
+
+def is_within(target: str, package: str) -> bool:
+    return target == package or target.startswith(package + ".")
+
+
+def complain_of_flow(module: Module) -> list[str]:
+    """Imports point back along the data's way, for types too; only the package itself sees every room."""
+    if module.name == PACKAGE:
+        return []
+    if module.room not in MAY_IMPORT:
+        return [f"{module.name}: the room {module.room!r} is not in MAY_IMPORT"]
+    allowed = MAY_IMPORT[module.room] | {module.room}
+    ours = [found for found in imports(module) if is_within(found.target, PACKAGE)]
+    return [
+        f"{module.name}:{found.line} imports {found.target}; {module.room} may import {sorted(allowed)}"
+        for found in ours
+        if not any(is_within(found.target, f"{PACKAGE}.{room}") for room in allowed)
+        and not _is_fluent(module, found)
+    ]
+
+
+def complain_of_hidden_imports(module: Module) -> list[str]:
+    """An import stands inside a function only for one of four reasons, each checked here."""
+    return [
+        f"{module.name}:{found.line} imports {found.target} inside {'.'.join(found.functions)}"
+        for found in imports(module)
+        if found.functions
+        and found.target.split(".")[0] not in OPTIONAL
+        and module.room != "cli"  # `seekable --help` imports no command
+        and not (module.name == PACKAGE and found.functions == ("__getattr__",))
+        and not _is_fluent(module, found)
+    ]
+
+
+def _is_fluent(module: Module, found: Import) -> bool:
+    packages = FLUENT.get((module.name, found.functions[0] if found.functions else ""), ())
+    return any(is_within(found.target, package) for package in packages)
+
+
+def complain_of_unsafe(module: Module) -> list[str]:
+    """Nothing that runs what it reads, but for the listed exceptions."""
+    return [
+        f"{module.name}:{line} uses {what}"
+        for line, what in unsafe(module)
+        if (module.name, what) not in ALLOWED_UNSAFE
+    ]
+
+
+def unsafe(module: Module) -> Iterator[tuple[int, str]]:
+    for found in imports(module):
+        if found.target.split(".")[0] in UNSAFE_MODULES:
+            yield found.line, found.target.split(".")[0]
+        elif found.target in UNSAFE_CALLS:
+            yield found.line, found.target
+    for node in ast.walk(module.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if (called := dotted(node.func).removeprefix("builtins.")) in UNSAFE_CALLS:
+            yield node.lineno, called
+        for keyword in node.keywords:
+            is_false = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+            if keyword.arg in {"shell", "allow_pickle"} and not is_false:
+                yield node.lineno, f"{keyword.arg}="
+
+
+def complain_of_print(module: Module) -> list[str]:
+    """Only the command line prints."""
+    calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call)]
+    return [
+        f"{module.name}:{call.lineno} prints"
+        for call in calls
+        if dotted(call.func) == "print" and module.room != "cli"
+    ]
+
+
+def complain_of_shape(module: Module) -> list[str]:
+    """A module says what it is, in its name and its docstring, and is short enough to be read."""
+    lines = module.source.count("\n")
+    complaints = {
+        f"is {lines} lines long; {MAX_LINES} is too long": lines >= MAX_LINES,
+        "has no docstring": not ast.get_docstring(module.tree),
+        "has a name that says nothing": not EMPTY_NAMES.isdisjoint(module.name.split(".")),
+    }
+    return [f"{module.name} {complaint}" for complaint, holds in complaints.items() if holds]
+
+
+def find_cycle(house: list[Module]) -> list[str]:
+    """The modules of one circle of imports at the top of modules, if there is one."""
+    names = {module.name for module in house}
+    graph: dict[str, set[str]] = {module.name: set() for module in house}
+    for module in house:
+        for found in imports(module):
+            if found.typing_only or found.functions:
+                continue
+            target = found.target if found.target in names else found.target.rpartition(".")[0]
+            if target in names and target != module.name:
+                graph[module.name].add(target)
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+Rule = Callable[[Module], list[str]]
+RULES: list[Rule] = [
+    complain_of_flow,
+    complain_of_hidden_imports,
+    complain_of_unsafe,
+    complain_of_print,
+    complain_of_shape,
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_house_keeps_its_rules(rule: Rule) -> None:
+    assert [complaint for module in modules() for complaint in rule(module)] == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert find_cycle(modules()) == []
+
+
+def test_every_exception_is_still_needed() -> None:
+    house = {module.name: module for module in modules()}
+    idle = [
+        (name, what)
+        for name, what in ALLOWED_UNSAFE
+        if name in house and what not in {used for _, used in unsafe(house[name])}
+    ]
+    assert idle == []
+
+
+BAD: list[tuple[str, Rule, str, str]] = [
+    ("order imports errors", complain_of_flow, "order.window", "from seekable.errors import WrongType"),
+    ("errors imports state", complain_of_flow, "errors", "import seekable.state"),
+    ("state imports storage", complain_of_flow, "state.save", "from seekable import storage"),
+    ("index imports formats", complain_of_flow, "index.build", "from seekable.formats.jsonl import Jsonl"),
+    ("kaldi imports formats", complain_of_flow, "kaldi.tables", "import seekable.formats"),
+    ("dataset imports loader", complain_of_flow, "dataset.node", "from ..loader import Loader"),
+    ("testing imports cli", complain_of_flow, "testing.suites", "import seekable.cli.main"),
+    ("the public face from within", complain_of_flow, "loader.loader", "import seekable as sk"),
+    ("an unknown room", complain_of_flow, "tools.thing", "x = 1"),
+    ("a room of almost that name", complain_of_flow, "index.build", "import seekable.storage_two"),
+    (
+        "upwards, for types only",
+        complain_of_flow,
+        "index.build",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from seekable.loader import Loader",
+    ),
+    ("hidden in a function", complain_of_hidden_imports, "index.build", "def f():\n    import json"),
+    (
+        "hidden deeper",
+        complain_of_hidden_imports,
+        "state.save",
+        "class A:\n def f(s):\n  if s:\n   import json",
+    ),
+    (
+        "hidden behind import_module",
+        complain_of_hidden_imports,
+        "dataset.node",
+        "import importlib\ndef f():\n    return importlib.import_module('seekable.loader')",
+    ),
+    (
+        "fluent, but another class",
+        complain_of_hidden_imports,
+        "dataset.fluent",
+        "class Other:\n    def map(self):\n        from seekable.dataset.mapped import Mapped",
+    ),
+    (
+        "fluent, but another package",
+        complain_of_hidden_imports,
+        "dataset.fluent",
+        "class Fluent:\n    def map(self):\n        from seekable.storage import atomic",
+    ),
+    ("pickle", complain_of_unsafe, "state.save", "import pickle"),
+    ("pickle by name", complain_of_unsafe, "index.table", "from pickle import loads"),
+    ("cloudpickle", complain_of_unsafe, "state.save", "import cloudpickle"),
+    ("eval", complain_of_unsafe, "formats.text", "eval('1')"),
+    ("exec", complain_of_unsafe, "formats.text", "import builtins\nbuiltins.exec('1')"),
+    ("os.system", complain_of_unsafe, "kaldi.pipes", "import os\nos.system('ls')"),
+    ("os.system by name", complain_of_unsafe, "kaldi.pipes", "from os import system"),
+    ("a shell", complain_of_unsafe, "kaldi.pipes", "import subprocess\nsubprocess.run('ls', shell=True)"),
+    ("a shell by variable", complain_of_unsafe, "kaldi.pipes", "run('ls', shell=wanted)"),
+    ("numpy's pickles", complain_of_unsafe, "formats.npy", "np.load(path, allow_pickle=True)"),
+    ("print", complain_of_print, "loader.report", "print('hello')"),
+    ("no docstring", complain_of_shape, "index.build", "x = 1\n"),
+    ("utils", complain_of_shape, "index.utils", '"""Things."""\n'),
+    ("helpers, a folder", complain_of_shape, "helpers.paths", '"""Things."""\n'),
+    ("a long file", complain_of_shape, "index.build", '"""Things."""\n' + "x = 1\n" * (MAX_LINES - 1)),
+]
+
+
+@pytest.mark.parametrize(("rule", "name", "source"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_a_broken_rule_is_found(rule: Rule, name: str, source: str) -> None:
+    assert rule(parse(f"{PACKAGE}.{name}", source))
+
+
+GOOD: list[tuple[str, str, str]] = [
+    ("back along the flow", "loader.loader", "from seekable.dataset import Dataset\nimport seekable.order"),
+    ("its own room", "storage.mapped", "from seekable.storage.atomic import write\nfrom . import atomic"),
+    ("formats read kaldi", "formats.kaldi", "from seekable.kaldi import specifiers"),
+    ("cli sees all", "cli.view", "def view():\n    from seekable.view import serve\n    print(serve)"),
+    ("optional", "formats.parquet", "def f():\n    import pyarrow.parquet as pq"),
+    (
+        "fluent",
+        "dataset.fluent",
+        "class Fluent:\n    def map(self):\n        from seekable.dataset.mapped import Mapped",
+    ),
+    ("pickle in pipes", "index.executor", "import pickle"),
+    ("no shell", "index.executor", "import subprocess\nsubprocess.Popen(['ls'], shell=False)"),
+]
+
+
+@pytest.mark.parametrize(("name", "source"), [row[1:] for row in GOOD], ids=[row[0] for row in GOOD])
+def test_what_keeps_the_rules_passes(name: str, source: str) -> None:
+    module = parse(f"{PACKAGE}.{name}", f'"""Things."""\n{source}\n')
+    assert [complaint for rule in RULES for complaint in rule(module)] == []
+
+
+def test_the_package_imports_lazily_in_getattr_only() -> None:
+    source = "def {}(name):\n    from seekable.dataset import Dataset"
+    assert not complain_of_hidden_imports(parse(PACKAGE, source.format("__getattr__"), is_package=True))
+    assert complain_of_hidden_imports(parse(PACKAGE, source.format("load"), is_package=True))
+
+
+def test_a_circle_is_found_and_types_are_no_part_of_one() -> None:
+    one = parse("seekable.order.one", "from seekable.order import two")
+    two = "from seekable.order.one import x"
+    guarded = f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {two}"
+    assert set(find_cycle([one, parse("seekable.order.two", two)])) == {one.name, "seekable.order.two"}
+    assert find_cycle([one, parse("seekable.order.two", guarded)]) == []

@@ -1,0 +1,270 @@
+"""What README.md and the pages under docs/ show is run, page by page, as a reader would.
+
+The blocks of a page run in their order, in one namespace, in a temporary folder that holds `corpus/` (JSONL
+shards) and `notes.txt`:
+
+- `python` blocks are run; one that has `>>>` prompts is held to the output it shows.
+- In `console` blocks each `$ seekable ...` is run and must exit with 0; its output is compared if the block
+  shows any (`...` stands for anything). Other commands are shown only.
+
+Only the languages listed below are allowed, so that no block of code escapes.
+"""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHOWN_ONLY = frozenset({"json", "mermaid", "text", "toml"})
+CODE_DIRECTIVES = frozenset(
+    {"{code}", "{code-block}", "{code-cell}", "{doctest}", "{sourcecode}", "{testcode}"}
+)
+OPTIONS = doctest.ELLIPSIS
+FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block of a page."""
+
+    info: str
+    """What follows the fence: the language."""
+
+    line: int
+    """The number of its first line of text, from 1."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One `$` line of a console block, and the output shown under it."""
+
+    line: int
+    command: str
+    output: str
+
+
+def blocks_of(page: str) -> list[Block]:
+    """Return the outermost fenced blocks of a page.
+
+    Raises:
+        ValueError: a fence is not closed, or a block's language is none of those allowed.
+    """
+    found: list[Block] = []
+    lines = iter(enumerate(page.splitlines(), start=1))
+    for number, line in lines:
+        if not (opening := FENCE.match(line)):
+            continue
+        indent, info = len(opening["indent"]), opening["info"].strip()
+        body: list[str] = []
+        for _, inner in lines:
+            if is_closing(inner, opening["fence"]):
+                break
+            body.append(inner[min(indent, len(inner) - len(inner.lstrip(" "))) :])
+        else:
+            raise ValueError(f"line {number}: the block is never closed")
+        check_info(info, number)
+        found.append(Block(info, number + 1, "".join(f"{line}\n" for line in body)))
+    return found
+
+
+def is_closing(line: str, fence: str) -> bool:
+    stripped = line.strip()
+    return len(stripped) >= len(fence) and not stripped.strip(fence[0])
+
+
+def check_info(info: str, line: int) -> None:
+    is_directive = info.startswith("{") and info.split(maxsplit=1)[0] not in CODE_DIRECTIVES
+    if info not in {"python", "console"} | SHOWN_ONLY and not is_directive:
+        allowed = ", ".join(["python", "console", *sorted(SHOWN_ONLY)])
+        raise ValueError(
+            f"line {line}: a block is one of {allowed} or a directive that is no code, got {info!r}"
+        )
+
+
+def commands_of(block: Block) -> list[Command]:
+    """Split a console block at its `$` prompts; a command goes on after a backslash at a line's end."""
+    found: list[Command] = []
+    lines = iter(enumerate(block.text.splitlines(), start=block.line))
+    for number, line in lines:
+        if line.startswith("$ "):
+            command = line.removeprefix("$ ")
+            while command.endswith("\\"):
+                command = command[:-1] + next(lines)[1]
+            found.append(Command(number, command, ""))
+        elif found:
+            last = found.pop()
+            found.append(Command(last.line, last.command, f"{last.output}{line}\n"))
+        elif line.strip():
+            raise ValueError(f"line {number}: a console block starts with a `$ command`, got {line!r}")
+    return found
+
+
+def run_python(block: Block, namespace: dict[str, object], page: str) -> None:
+    if ">>> " in block.text:
+        case = doctest.DocTestParser().get_doctest(block.text, {}, page, page, block.line - 1)
+        case.globs = namespace
+        doctest.DebugRunner(optionflags=OPTIONS).run(case, clear_globs=False)
+        return
+    # Blank lines in front make a traceback name the page's own lines.
+    exec(compile("\n" * (block.line - 1) + block.text, page, "exec", dont_inherit=True), namespace)
+
+
+def run_command(command: Command, folder: Path, page: str) -> None:
+    if command.command.split()[:1] != ["seekable"]:
+        return
+    scripts = str(Path(sys.executable).parent)
+    environment = os.environ | {
+        "PATH": os.pathsep.join([scripts, os.environ.get("PATH", "")]),
+        "COLUMNS": "80",
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+    }
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command.command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    place = f"{page}:{command.line}: $ {command.command}"
+    assert done.returncode == 0, f"{place}\nexited with {done.returncode}: {done.stderr}"
+    want, got = without_trailing_space(command.output), without_trailing_space(done.stdout)
+    if want:
+        assert doctest.OutputChecker().check_output(want, got, OPTIONS), (
+            f"{place}\nwant:\n{want}\ngot:\n{got}"
+        )
+
+
+def without_trailing_space(text: str) -> str:
+    stripped = "\n".join(line.rstrip() for line in text.splitlines()).rstrip("\n")
+    return f"{stripped}\n" if stripped else ""
+
+
+def run_page(text: str, folder: Path, page: str) -> None:
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks_of(text):
+        if block.info == "python":
+            run_python(block, namespace, page)
+        elif block.info == "console":
+            for command in commands_of(block):
+                run_command(command, folder, page)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that a reader is in: 300 JSON records in three shards, 100 lines of notes."""
+    (tmp_path / "corpus").mkdir()
+    for shard, name in enumerate(["code-00000", "web-00000", "web-00001"]):
+        records = [
+            {"id": shard * 100 + row, "lang": "en" if row % 4 else "de", "text": f"the text of {name}, {row}"}
+            for row in range(100)
+        ]
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (tmp_path / "corpus" / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("".join(f"note {row}\n" for row in range(100)), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+PAGES = sorted([*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_a_page_shows_is_true(page: Path, folder: Path) -> None:
+    run_page(page.read_text(encoding="utf-8"), folder, str(page.relative_to(ROOT)))
+
+
+def fenced(info: str, *lines: str) -> str:
+    return "\n".join([f"```{info}", *lines, "```", ""])
+
+
+def test_blocks_of_a_page_share_a_namespace_and_a_folder(folder: Path) -> None:
+    page = (
+        fenced("python", "count = 1")
+        + "prose\n"
+        + fenced("python", "from pathlib import Path", "Path('seen').write_text(str(count + 1))")
+    )
+    run_page(page, folder, "page.md")
+    assert (folder / "seen").read_text() == "2"
+
+
+def test_the_folder_holds_a_corpus_and_notes(folder: Path) -> None:
+    shards = sorted((folder / "corpus").iterdir())
+    ids = [json.loads(line)["id"] for shard in shards for line in shard.read_text().splitlines()]
+    assert ids == list(range(300))
+    assert len((folder / "notes.txt").read_text().splitlines()) == 100
+
+
+def test_a_failing_block_names_the_line_of_the_page(folder: Path) -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        run_page("prose\n\n" + fenced("python", "x = 1", "x / 0"), folder, "page.md")
+    last = caught.traceback[-1]
+    assert (Path(last.path).name, last.lineno + 1) == ("page.md", 5)
+
+
+def test_prompts_are_held_to_their_output(folder: Path) -> None:
+    run_page(fenced("python", ">>> 6 * 7", "42", ">>> 'a long word'", "'a ... word'"), folder, "page.md")
+    with pytest.raises(doctest.DocTestFailure):
+        run_page(fenced("python", ">>> 6 * 7", "43"), folder, "page.md")
+
+
+@pytest.mark.parametrize(
+    "info", ["", "py", "python no-run", "python {skip}", "pycon", "bash", "{code-block} python", "{testcode}"]
+)
+def test_no_block_escapes_by_its_language(info: str) -> None:
+    with pytest.raises(ValueError, match="line 1: a block is one of"):
+        blocks_of(fenced(info, "x = 1"))
+
+
+def test_a_block_that_is_never_closed_is_refused() -> None:
+    with pytest.raises(ValueError, match="line 2: the block is never closed"):
+        blocks_of("prose\n```python\nx = 1\n")
+
+
+def test_blocks_in_lists_and_in_longer_fences_are_read() -> None:
+    page = "- item\n\n  ```python\n  if True:\n      x = 1\n  ```\n\n````text\n```python\n````\n"
+    assert blocks_of(page) == [
+        Block("python", 4, "if True:\n    x = 1\n"),
+        Block("text", 9, "```python\n"),
+    ]
+
+
+def test_a_console_block_is_split_at_its_prompts() -> None:
+    block = Block("console", 10, "$ seekable get a \\\n    5\none\ntwo\n$ make demo\n")
+    assert commands_of(block) == [
+        Command(10, "seekable get a     5", "one\ntwo\n"),
+        Command(14, "make demo", ""),
+    ]
+
+
+@pytest.fixture
+def fake_seekable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `seekable` that prints its arguments, and fails if the first is `fail`."""
+    script = tmp_path / "bin" / "seekable"
+    script.parent.mkdir()
+    script.write_text('#!/bin/sh\necho "$@"\n[ "$1" != fail ]\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
+
+
+@pytest.mark.usefixtures("fake_seekable")
+def test_commands_are_run_and_their_output_is_compared(folder: Path) -> None:
+    shown = ["$ seekable head corpus", "head ...", "$ seekable info", "$ false"]
+    run_page(fenced("console", *shown), folder, "page.md")
+    with pytest.raises(AssertionError, match=r"page.md:2: \$ seekable info"):
+        run_page(fenced("console", "$ seekable info", "another answer"), folder, "page.md")
+    with pytest.raises(AssertionError, match="exited with 1"):
+        run_page(fenced("console", "$ seekable fail"), folder, "page.md")

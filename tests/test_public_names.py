@@ -1,0 +1,39 @@
+"""The public names: sorted, each there, each shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import seekable
+
+
+def test_names_are_sorted_and_unique() -> None:
+    assert list(seekable.__all__) == sorted(set(seekable.__all__))
+
+
+@pytest.mark.parametrize("name", seekable.__all__)
+def test_a_name_can_be_imported(name: str) -> None:
+    assert getattr(seekable, name) is not None
+
+
+def test_dir_shows_the_names() -> None:
+    assert set(seekable.__all__) <= set(dir(seekable))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    name = "no_such_name"
+    with pytest.raises(AttributeError, match=name):
+        getattr(seekable, name)
+
+
+def test_star_imports_exactly_the_names() -> None:
+    code = (
+        "from seekable import *; import seekable; "
+        "names = {name for name in globals() if not name.startswith('__')} - {'seekable'}; "
+        "print(sorted(names ^ {name for name in seekable.__all__ if not name.startswith('__')}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
