@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
     from seekable.dataset.concat import concat
     from seekable.dataset.mix import mix
-    from seekable.dataset.open import open  # noqa: A004 - the field's word, always used as seekable.open
+    from seekable.dataset.open import open
     from seekable.dataset.sequence import from_sequence
-    from seekable.dataset.zip import zip  # noqa: A004 - the field's word, always used as seekable.zip
+    from seekable.dataset.zip import zip
     from seekable.errors import (
         AmbiguousRank,
         CorruptRecord,
         CorruptState,
         DataNotFound,
         EndlessDataset,
+        ForkUnsafe,
         IndexStale,
         InvalidArgument,
         MissingDependency,
@@ -50,6 +51,7 @@ __all__ = [
     "DataNotFound",
     "Dataset",
     "EndlessDataset",
+    "ForkUnsafe",
     "IndexStale",
     "InvalidArgument",
     "Loader",

@@ -16,6 +16,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- CorruptState         (ValueError)         a state that cannot be read
     |-- AmbiguousRank        (RuntimeError)       several ranks, and none was named
     |-- NothingPassed        (RuntimeError)       an epoch, or a source, without one record
+    |-- ForkUnsafe           (RuntimeError)       something that does not survive a fork
     |-- StoppedIterator      (RuntimeError)       an iterator that a later one replaced
     |-- WorkerDied           (RuntimeError)       a worker process ended before its work was done
     `-- MissingDependency    (ImportError)        an optional package is not installed
@@ -31,6 +32,7 @@ __all__ = [
     "CorruptState",
     "DataNotFound",
     "EndlessDataset",
+    "ForkUnsafe",
     "IndexStale",
     "InvalidArgument",
     "MissingDependency",
@@ -95,6 +97,10 @@ class NothingPassed(SeekableError, RuntimeError):
     """There was not one record to deliver where at least one was due."""
 
 
+class ForkUnsafe(SeekableError, RuntimeError):
+    """Something made before a fork was used in the child, where it cannot work."""
+
+
 class StoppedIterator(SeekableError, RuntimeError):
     """An iterator was used after a later one over the same loader took its place."""
 
@@ -142,7 +148,12 @@ class CorruptRecord(SeekableError, ValueError):
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle with every attribute, so that a worker's error arrives whole."""
         return _corrupt_record, (
-            self.path, self.row, self.offset, self.length, self.preview, self.cause,
+            self.path,
+            self.row,
+            self.offset,
+            self.length,
+            self.preview,
+            self.cause,
         )
 
 

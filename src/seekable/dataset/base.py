@@ -14,6 +14,7 @@ from seekable.dataset.arguments import checked_count
 from seekable.dataset.contract import Node, Within
 from seekable.dataset.fluent import Fluent
 from seekable.dataset.forest import Forest
+from seekable.dataset.show import explained, expression
 from seekable.errors import EndlessDataset, InvalidArgument, OutOfRange, WrongType
 from seekable.state.canonical import fingerprint_of
 
@@ -70,7 +71,7 @@ class Dataset(Node, Fluent):
                 yield from plan.slice(first, min(first + _AT_ONCE, stop - start)).read()
             start = stop
 
-    def __getitem__(self, rows: Any) -> Any:  # noqa: ANN401 - a record, records or a Dataset
+    def __getitem__(self, rows: Any) -> Any:
         """Return a record, a list of records in the order asked, or the Dataset of a slice.
 
         Args:
@@ -101,7 +102,7 @@ class Dataset(Node, Fluent):
         """Return what to read for some positions; nothing is read yet."""
         return self._forest.plan(_ONLY_ROOT, positions)
 
-    def locate(self, rows: Any) -> Any:  # noqa: ANN401 - a location or a list of them
+    def locate(self, rows: Any) -> Any:
         """Return where a row of epoch 0 lies, or a list of rows.
 
         Returns:
@@ -156,12 +157,12 @@ class Dataset(Node, Fluent):
 
     def explain(self) -> str:
         """Return the pipeline as a tree: each node with its arguments, records and files."""
-        return "\n".join(_explained(self, indent=""))
+        return "\n".join(explained(self))
 
     def __repr__(self) -> str:
         """Show the number of records and the expression that makes the dataset."""
         records = "endless" if self.size is None else f"{self.size:,} record{'s' * (self.size != 1)}"
-        return f"<Dataset, {records}: {_expression(self)}>"
+        return f"<Dataset, {records}: {expression(self)}>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the description alone: no handles, offsets or anything that was compiled."""
@@ -173,7 +174,7 @@ class Dataset(Node, Fluent):
         return Forest([self])
 
     @cached_property
-    def _staged(self) -> dict[tuple[int, ...], str]:
+    def _staged(self) -> dict[tuple[str, ...], str]:
         return {}
 
     def _sliced(self, rows: slice) -> Dataset:
@@ -234,27 +235,3 @@ def known_size(dataset: Node, wanted_by: str) -> int:
 def _out_of_range(row: int, size: int | None) -> str:
     rule = "an endless dataset has rows from 0 on" if size is None else f"there are {size:,} records"
     return f"row {row} is out of range: {rule}"
-
-
-def _expression(node: Node) -> str:
-    return node.shown([_expression(child) for child in node.children])
-
-
-def _explained(node: Node, *, indent: str) -> list[str]:
-    records = "endless" if node.size is None else f"{node.size:,} records"
-    arguments = ", ".join(f"{key}={_short(value)}" for key, value in node.arguments(None).items() if key != "files")
-    lines = [f"{indent}{node.kind}({arguments}): {records}{'' if node.steady else ', another order each epoch'}"]
-    files = node.arguments(None).get("files", [])
-    lines += [f"{indent}  {file['name']}: {file['records']:,} records, {file['size']:,} bytes" for file in files[:3]]
-    if len(files) > 3:
-        lines.append(f"{indent}  and {len(files) - 3:,} more files")
-    for child in node.children[:10]:
-        lines += _explained(child, indent=indent + "  ")
-    if len(node.children) > 10:
-        lines.append(f"{indent}  and {len(node.children) - 10:,} more sources")
-    return lines
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

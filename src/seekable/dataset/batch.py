@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -62,7 +63,7 @@ class Batch(Dataset, RecordNode, Inner):
         """Read the children of all nodes together."""
         return _BatchReader(nodes)
 
-    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+    def record(self, position: int) -> Any:
         """Read one batch."""
         return self.plan(np.array([position], dtype=np.int64)).read()[0]
 
@@ -78,7 +79,8 @@ class Batch(Dataset, RecordNode, Inner):
         if self.size is None:
             return positions // self.length
         epochs, rows = np.divmod(positions, self.child.size or 1)
-        return epochs * self.size + rows // self.length
+        batches: Int64s = epochs * self.size + rows // self.length
+        return batches
 
 
 class _BatchReader(Reader):
@@ -86,9 +88,13 @@ class _BatchReader(Reader):
         self._children = Forest([node.child for node in nodes])
         endless = np.iinfo(np.int64).max
         self._lengths = column(nodes, "length")
-        self._sizes = np.array([endless if node.size is None else node.size for node in nodes], dtype=np.int64)
+        self._sizes = np.array(
+            [endless if node.size is None else node.size for node in nodes], dtype=np.int64
+        )
         self._below = np.array([node.child.size or 0 for node in nodes], dtype=np.int64)
-        self._ends = np.array([endless if node.size is None else node.child.size for node in nodes], dtype=np.int64)
+        self._ends = np.array(
+            [endless if node.size is None else node.child.size for node in nodes], dtype=np.int64
+        )
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         epochs, rows = np.divmod(positions, self._sizes[which])
@@ -123,4 +129,4 @@ class _BatchPlan(Plan):
 
     def _cut(self, items: list[Any]) -> list[Any]:
         bounds = self.bounds.tolist()
-        return [items[start:stop] for start, stop in zip(bounds, bounds[1:], strict=False)]
+        return [items[start:stop] for start, stop in itertools.pairwise(bounds)]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from seekable.errors import InvalidArgument
+from seekable.state.canonical import fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,18 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Inner", "Leaf", "Node", "OrderNode", "Plan", "Reader", "RecordNode", "Router", "Within", "part_of"]
+__all__ = [
+    "Inner",
+    "Leaf",
+    "Node",
+    "OrderNode",
+    "Plan",
+    "Reader",
+    "RecordNode",
+    "Router",
+    "Within",
+    "part_of",
+]
 
 _MOST_FOUND = 10_000_000
 """Positions that one search may return."""
@@ -135,13 +147,10 @@ class Node(ABC):
     def steady(self) -> bool:
         """Whether a row is the same record in every epoch."""
 
-    turns: tuple[int, ...] = ()
-    """The positions at which the node itself begins to order records in another way."""
-
-    @cached_property
+    @property
+    @abstractmethod
     def scheduled(self) -> bool:
-        """Whether the node, or one below, has turns."""
-        return bool(self.turns) or any(child.scheduled for child in self.children)
+        """Whether the node, or one below, orders records by arguments that change on the way."""
 
     @abstractmethod
     def arguments(self, upto: int | None) -> dict[str, Any]:
@@ -152,7 +161,7 @@ class Node(ABC):
         """Return the expression that makes the node, given those of its children."""
 
     @abstractmethod
-    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+    def record(self, position: int) -> Any:
         """Read the record at one position: the twin of planning and reading, without arrays."""
 
     @abstractmethod
@@ -164,8 +173,8 @@ class Node(ABC):
         """Return, JSON-safe, all that decides records and order before the position ``upto``."""
 
     @abstractmethod
-    def stage(self, upto: int) -> tuple[int, ...]:
-        """Return how many turns of each scheduled node come before a position."""
+    def stage(self, upto: int) -> tuple[str, ...]:
+        """Return what tells apart the descriptions before different positions, without the files in them."""
 
 
 class Inner(Node):
@@ -199,9 +208,14 @@ class Inner(Node):
         below = [child.describe(stop) for child, stop in zip(self.children, spans, strict=True)]
         return {"kind": self.kind, **self.arguments(upto), "of": below}
 
-    def stage(self, upto: int) -> tuple[int, ...]:
-        """Count the node's own turns, then those below it."""
-        stages = [sum(turn < upto for turn in self.turns)]
+    @cached_property
+    def scheduled(self) -> bool:
+        """Whether the arguments depend on how far they are asked for, here or below."""
+        return self.arguments(0) != self.arguments(None) or any(child.scheduled for child in self.children)
+
+    def stage(self, upto: int) -> tuple[str, ...]:
+        """Return a digest of the node's own arguments, then what the scheduled children return."""
+        stages = [fingerprint_of(self.arguments(upto))]
         for slot, child in enumerate(self.children):
             last = self.span(slot, 0, upto)[1]
             if child.scheduled and last is not None:
@@ -221,7 +235,7 @@ class OrderNode(Inner):
     def route_one(self, position: int) -> tuple[int, int]:
         """Return the slot of a child and the position there: the twin of the router, without arrays."""
 
-    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+    def record(self, position: int) -> Any:
         """Read the record where the position leads."""
         slot, position = self.route_one(position)
         return self.children[slot].record(position)
@@ -267,8 +281,13 @@ class Leaf(RecordNode):
         """Return the node's kind and arguments."""
         return {"kind": self.kind, **self.arguments(upto)}
 
-    def stage(self, upto: int) -> tuple[int, ...]:
-        """Return nothing: a source has no turns."""
+    @property
+    def scheduled(self) -> bool:
+        """Never: a source has one order."""
+        return False
+
+    def stage(self, upto: int) -> tuple[str, ...]:
+        """Return nothing: a source has one description."""
         return ()
 
     def find_within(self, path: str, row: int, within: Within) -> Int64s:

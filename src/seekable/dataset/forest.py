@@ -41,7 +41,10 @@ class Forest:
         self._kind = np.array([kinds[type(node)] for node in nodes], dtype=np.int64)
         self._local = np.array([local[id(node)] for node in nodes], dtype=np.int64)
         self._routes = np.array([isinstance(compiled, Router) for compiled in self._compiled])
-        below = [[number[id(child)] for child in node.children] if isinstance(node, OrderNode) else [] for node in nodes]
+        below = [
+            [number[id(child)] for child in node.children] if isinstance(node, OrderNode) else []
+            for node in nodes
+        ]
         self._children = np.array([child for children in below for child in children], dtype=np.int64)
         self._first_child = np.cumsum([0] + [len(children) for children in below])
 
@@ -60,8 +63,8 @@ class Forest:
             parts.append((at, self._reader(kind).plan(self._local[ids[at]], positions[at])))
         return Parts(positions.size, tuple(parts))
 
-    def _reader(self, kind: int) -> Reader:
-        compiled = self._compiled[kind]
+    def _reader(self, kind: np.integer[Any]) -> Reader:
+        compiled = self._compiled[int(kind)]
         assert isinstance(compiled, Reader)
         return compiled
 
@@ -79,8 +82,8 @@ class Forest:
                 at = np.flatnonzero(kinds == kind)
                 ids[at], positions[at] = self._step(kind, ids[at], positions[at])
 
-    def _step(self, kind: int, ids: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
-        router = self._compiled[kind]
+    def _step(self, kind: np.integer[Any], ids: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        router = self._compiled[int(kind)]
         assert isinstance(router, Router)
         slots, positions = router.route(self._local[ids], positions)
         return self._children[self._first_child[ids] + slots], positions

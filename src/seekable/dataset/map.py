@@ -73,7 +73,7 @@ class Map(Dataset, RecordNode, Inner):
         """Read the children of all nodes together, then call each node's function."""
         return _MapReader(nodes)
 
-    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+    def record(self, position: int) -> Any:
         """Read one record and call the function."""
         record = self.child.record(position)
         try:
@@ -148,7 +148,7 @@ class _MapPlan(Plan):
                 for i in at:
                     records[i] = fn(records[i])
             else:
-                rng = node._randomness.rng  # noqa: SLF001 - a node and its plan are one concept
+                rng = node._randomness.rng
                 positions = self.positions.tolist()
                 for i in at:
                     records[i] = fn(records[i], rng(positions[i]))

@@ -69,7 +69,7 @@ class MapBatches(Dataset, RecordNode, Inner):
         """Read the children of all nodes together, then call each node's function."""
         return _MapBatchesReader(nodes)
 
-    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+    def record(self, position: int) -> Any:
         """Read one record and call the function with it alone."""
         return self.called([self.child.record(position)])[0]
 

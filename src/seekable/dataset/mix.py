@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -80,7 +81,11 @@ def mix(
         raise InvalidArgument(message)
     schedule = _schedule(weights, names, parts) if scheduled else ((0, _plain(weights, names, parts)),)
     return Mix(
-        parts, names=names, schedule=schedule, seed=checked_seed(seed), stop="never" if scheduled else stop or "first"
+        parts,
+        names=names,
+        schedule=schedule,
+        seed=checked_seed(seed),
+        stop="never" if scheduled else stop or "first",
     )
 
 
@@ -92,15 +97,17 @@ def _is_schedule(weights: object) -> bool:
     )
 
 
-def _schedule(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ...]) -> Any:  # noqa: ANN401
+def _schedule(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ...]) -> Any:
     starts = [checked_count("a schedule's position", start, least=0) for start, _ in weights]
-    if starts[0] != 0 or any(a >= b for a, b in zip(starts, starts[1:], strict=False)):
+    if starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
         message = f"a schedule's positions must start at 0 and ascend (got {starts})"
         raise InvalidArgument(message)
-    return tuple((start, _plain(entry, names, parts)) for start, (_, entry) in zip(starts, weights, strict=True))
+    return tuple(
+        (start, _plain(entry, names, parts)) for start, (_, entry) in zip(starts, weights, strict=True)
+    )
 
 
-def _plain(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ...]) -> tuple[int, ...]:  # noqa: ANN401
+def _plain(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ...]) -> tuple[int, ...]:
     """Return one set of weights as integers, in the order of the parts."""
     if weights is None:
         given = [known_size(part, "mix() without weights") for part in parts]
@@ -146,7 +153,7 @@ class Mix(Dataset, OrderNode):
         if not isinstance(self.stop, str):
             message = f"stop must be a string (got {self.stop!r})"
             raise WrongType(message)
-        self.size  # noqa: B018 - computed here so that what it refuses is refused when built
+        self.size
 
     @property
     def children(self) -> tuple[Dataset, ...]:
@@ -160,7 +167,9 @@ class Mix(Dataset, OrderNode):
             return None
         weights = self.schedule[0][1]
         asks = f"mix(stop={self.stop!r})"
-        lengths = [known_size(part, asks) if weight else 0 for part, weight in zip(self.parts, weights, strict=True)]
+        lengths = [
+            known_size(part, asks) if weight else 0 for part, weight in zip(self.parts, weights, strict=True)
+        ]
         return epoch_length(weights, lengths, lanes=1, longest=self.stop == "all")
 
     @property
@@ -168,21 +177,22 @@ class Mix(Dataset, OrderNode):
         """Never: each epoch has an order of its own."""
         return False
 
-    @property
-    def turns(self) -> tuple[int, ...]:
-        """The positions at which the schedule changes the weights."""
-        return tuple(start for start, _ in self.schedule[1:])
-
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Names, seed, stop and the weights that hold before a position."""
-        begun = [[start, list(weights)] for start, weights in self.schedule if not start or upto is None or start < upto]
+        begun = [
+            [start, list(weights)]
+            for start, weights in self.schedule
+            if not start or upto is None or start < upto
+        ]
         weights = {"weights": begun[0][1]} if self.stop != "never" else {"schedule": begun}
         return {"names": self.names, **weights, "seed": self.seed, "stop": self.stop}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call."""
         names = self.names or ("",) * len(children)
-        parts = [f"{name!r}: {child}" if name else child for name, child in zip(names[:4], children, strict=False)]
+        parts = [
+            f"{name!r}: {child}" if name else child for name, child in zip(names[:4], children, strict=False)
+        ]
         weights = [list(weights[:4]) for _, weights in self.schedule]
         more = [", ..."] if len(children) > 4 else [""]
         ratio = f"{weights[0]}" if len(weights) == 1 else f"<schedule of {len(weights)}>"

@@ -38,12 +38,15 @@ class ItemRandomness:
         self._rng = np.random.Generator(self._bits)
         self._fields: dict[str, int] = {"state": 0, "inc": _INCREMENT}
         self._state: dict[str, Any] = {
-            "bit_generator": "PCG64", "state": self._fields, "has_uint32": 0, "uinteger": 0,
+            "bit_generator": "PCG64",
+            "state": self._fields,
+            "has_uint32": 0,
+            "uinteger": 0,
         }
 
-    def rng(self, token: Any) -> np.random.Generator:  # noqa: ANN401 - tokens are ints, strings and tuples of them
+    def rng(self, token: Any) -> np.random.Generator:
         """Return the generator, set to the start of the item's stream; valid until the next call."""
         text = b"%d" % token if type(token) is int else canonical_json(token)
         self._fields["state"] = xxhash.xxh3_128_intdigest(text, self._seed)
-        self._bits.state = self._state
+        self._bits.state = self._state  # type: ignore[assignment]  # numpy takes any dict of these keys
         return self._rng

@@ -85,7 +85,10 @@ class Select(Dataset, OrderNode):
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The rows, by number and digest."""
-        return {"count": self.size, "rows": f"xxh3:{xxhash.xxh3_64_hexdigest(self.rows.astype('<i8').tobytes())}"}
+        return {
+            "count": self.size,
+            "rows": f"xxh3:{xxhash.xxh3_64_hexdigest(self.rows.astype('<i8').tobytes())}",
+        }
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the method call."""
@@ -119,7 +122,8 @@ class Select(Dataset, OrderNode):
         first = np.searchsorted(chosen, rows, side="left")
         counts = np.searchsorted(chosen, rows, side="right") - first
         offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.repeat(epochs * self.size, counts) + order[np.repeat(first, counts) + offsets]
+        places: Int64s = np.repeat(epochs * self.size, counts) + order[np.repeat(first, counts) + offsets]
+        return places
 
     @property
     def _below(self) -> int:

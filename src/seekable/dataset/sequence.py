@@ -30,7 +30,7 @@ class SupportsItems(Protocol):
         """Return how many items there are."""
         ...
 
-    def __getitem__(self, index: int, /) -> Any:  # noqa: ANN401 - items are of any type
+    def __getitem__(self, index: int, /) -> Any:
         """Return one item."""
         ...
 
@@ -99,7 +99,7 @@ class SequenceSource(Dataset, Leaf):
         """Read each sequence by itself."""
         return _SequenceReader(nodes)
 
-    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+    def record(self, position: int) -> Any:
         """Return one item."""
         return self.sequence[position % self.length]
 
@@ -147,4 +147,7 @@ class _SequencePlan(Plan):
 
     def locate(self) -> list[Any]:
         owners = np.broadcast_to(self.which, self.rows.size).tolist()
-        return [Location(self.nodes[i].place, row, 0, 0) for i, row in zip(owners, self.rows.tolist(), strict=True)]
+        return [
+            Location(self.nodes[i].place, row, 0, 0)
+            for i, row in zip(owners, self.rows.tolist(), strict=True)
+        ]

@@ -98,12 +98,15 @@ class Slice(Dataset, OrderNode):
 
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Scale back, leaving out what the slice leaves out."""
-        epochs, rows = np.divmod(positions, self.epoch_to) if self.epoch_from else (np.zeros_like(positions), positions)
+        epochs, rows = (
+            np.divmod(positions, self.epoch_to) if self.epoch_from else (np.zeros_like(positions), positions)
+        )
         rows, rest = np.divmod(rows - self.start, self.step)
         kept = (rest == 0) & (rows >= 0)
         if self.epoch_from:
             kept &= rows < self.epoch_from
-        return epochs[kept] * self.epoch_from + rows[kept]
+        places: Int64s = epochs[kept] * self.epoch_from + rows[kept]
+        return places
 
 
 class _SliceRouter(Router):

@@ -9,8 +9,8 @@ and any row of a part is found in constant time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -52,12 +52,13 @@ def split(child: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, D
         raise InvalidArgument(message)
     bounds = (0, *accumulate(apportion(exact, _BLOCK)))
     return {
-        name: Split(child, seed=seed, part=name, start=bounds[i], stop=bounds[i + 1]) for i, name in enumerate(shares)
+        name: Split(child, seed=seed, part=name, start=bounds[i], stop=bounds[i + 1])
+        for i, name in enumerate(shares)
     }
 
 
 def _share(name: str, share: float) -> Fraction:
-    if not 0 <= share <= 1:
+    if not 0 <= float(share) <= 1:
         message = f"a share must be from 0 to 1 (got {share!r} for {name!r})"
         raise InvalidArgument(message)
     return Fraction(repr(float(share)))
@@ -119,7 +120,9 @@ class Split(Dataset, OrderNode):
         """Find the block of each row, and the row in the block's table."""
         epochs, rows = np.divmod(positions, self.size)
         block, place = np.divmod(rows, self._share)
-        return _SLOT, epochs * self._below + block * _BLOCK + self._table.rows[_pattern(self.seed, block), place]
+        return _SLOT, epochs * self._below + block * _BLOCK + self._table.rows[
+            _pattern(self.seed, block), place
+        ]
 
     def route_one(self, position: int) -> tuple[int, int]:
         """Find one row."""
@@ -140,7 +143,7 @@ class Split(Dataset, OrderNode):
         pattern = _pattern(self.seed, block)
         before = self._table.before
         own = before[pattern, row + 1] > before[pattern, row]
-        places = epochs * self.size + block * self._share + before[pattern, row]
+        places: Int64s = epochs * self.size + block * self._share + before[pattern, row]
         return places[own]
 
     @property
@@ -177,7 +180,8 @@ def _table(seed: int, start: int, stop: int) -> _Table:
 
 def _pattern(seed: int, block: Int64s) -> Int64s:
     keys = derive_each(np.array([derive(_KIND, seed, _PATTERNS)], dtype=np.uint64), block.astype(np.uint64))
-    return (keys % np.uint64(_PATTERNS)).astype(np.int64)
+    patterns: Int64s = (keys % np.uint64(_PATTERNS)).astype(np.int64)
+    return patterns
 
 
 def _pattern_one(seed: int, block: int) -> int:

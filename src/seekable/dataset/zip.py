@@ -29,7 +29,7 @@ __all__ = ["Zip", "zip"]
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 
-def zip(datasets: Iterable[Dataset]) -> Dataset:  # noqa: A001 - the field's word, always used as seekable.zip
+def zip(datasets: Iterable[Dataset]) -> Dataset:
     """Return tuples of the records at the same positions of some datasets.
 
     Args:
@@ -91,7 +91,7 @@ class Zip(Dataset, RecordNode, Inner):
         """Read one node after another, each part by itself."""
         return _ZipReader(nodes)
 
-    def record(self, position: int) -> Any:  # noqa: ANN401 - records are of any type
+    def record(self, position: int) -> Any:
         """Read one record of each part."""
         return tuple(part.record(position) for part in self.parts)
 

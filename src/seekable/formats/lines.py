@@ -1,13 +1,6 @@
 """Where lines start: the scan behind all formats of one record a line, at the speed of memory.
 
-A line end is a newline byte; what stands before it, a carriage return too, is the line's own. How
-newlines are found follows the mean length of lines, because each way is the fastest somewhere
-(measured, GB/s, hashing included; the machine of docs/benchmarks.md)::
-
-    bytes a line                            20     100     300    2,000   10,000
-    every byte (`_among_all`)
-    every word of 8 (`_among_words`)
-    `bytearray.find` (`_one_by_one`)
+A line end is a newline byte; what stands before it, a carriage return too, is the line's own.
 """
 
 from __future__ import annotations
@@ -26,9 +19,12 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NEWLINE = 10
 _SPACE = 32
 _WORD_BYTES = 8
-_SHORT_LINE = 200
-_LONG_LINE = 4000
+_SHORT_LINE = 300
+_LONG_LINE = 3000
 _STEPS_AT_ONCE = 64
+
+_CONTENT, _BLANK, _UNDECIDED = 0, 1, 2
+_NONE = -1
 
 _IS_BLANK = np.zeros(256, bool)
 _IS_BLANK[list(b" \t\r")] = True
@@ -37,20 +33,107 @@ _IS_BLANK[list(b" \t\r")] = True
 def scan_lines(source: ByteSource, *, keep_blank: bool) -> NDArray[np.uint64]:
     """Return where lines start, ascending.
 
-    A UTF-8 byte order mark belongs to no line; neither does the nothing behind the last newline.
+    A UTF-8 byte order mark belongs to no line, nor does the nothing behind the last newline.
 
     Args:
         source: the file.
         keep_blank: whether lines of nothing but spaces, tabs and carriage returns count.
     """
-    first = len(BYTE_ORDER_MARK) if source.head.startswith(BYTE_ORDER_MARK) else 0
-    mean = len(source.head) / (source.head.count(b"\n") + 1)
-    found: list[NDArray[np.int64]] = []
-    blanks = _BlankLines()
-    next_start = first
+    next_start = len(BYTE_ORDER_MARK) if source.head.startswith(BYTE_ORDER_MARK) else 0
+    mean_line = len(source.head) / (source.head.count(b"\n") + 1)
+    blank_lines = _BlankLines()
+    found = [np.zeros(0, np.int64)]
     for chunk in source.chunks():
-        ends = find_newlines(chunk, mean_line=mean)
-        mean = chunk.size / (len(ends) + 1)
-        starts = np.concatenate([[next_start - chunk.base], ends + 1])
-        ...
-    return np.concatenate(found)
+        starts = find_newlines(chunk, mean_line=mean_line)
+        mean_line = chunk.size / (len(starts) + 1)
+        starts += 1
+        if chunk.base <= next_start < chunk.base + chunk.size:
+            starts = np.concatenate([[next_start - chunk.base], starts])
+        if len(starts) and starts[-1] == chunk.size:
+            starts, next_start = starts[:-1], chunk.base + chunk.size
+        if not keep_blank:
+            starts = blank_lines.drop(chunk, starts)
+        starts += chunk.base
+        found.append(starts)
+    return np.concatenate(found).view(np.uint64)
+
+
+def find_newlines(chunk: Chunk, *, mean_line: float) -> NDArray[np.int64]:
+    """Return where in a chunk newlines are, in the way that is fastest for lines of this length."""
+    if mean_line < _SHORT_LINE:
+        return np.flatnonzero(chunk.array == _NEWLINE)
+    if mean_line < _LONG_LINE:
+        return _among_words(chunk.array)
+    return _one_by_one(chunk)
+
+
+def _among_words(array: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Find the words of 8 bytes that have a newline, then the newlines in these."""
+    hits = array == _NEWLINE
+    whole = len(hits) // _WORD_BYTES * _WORD_BYTES
+    words = np.flatnonzero(hits[:whole].view(np.uint64) != 0)
+    within = np.flatnonzero(hits[:whole].reshape(-1, _WORD_BYTES)[words])
+    ends = words[within // _WORD_BYTES] * _WORD_BYTES + within % _WORD_BYTES
+    return np.concatenate([ends, np.flatnonzero(hits[whole:]) + whole])
+
+
+def _one_by_one(chunk: Chunk) -> NDArray[np.int64]:
+    find, size = chunk.buffer.find, chunk.size
+    ends = []
+    end = find(b"\n", 0, size)
+    while end >= 0:
+        ends.append(end)
+        end = find(b"\n", end + 1, size)
+    return np.array(ends, np.int64)
+
+
+class _BlankLines:
+    """Drops the starts of blank lines, from one chunk to the next."""
+
+    def __init__(self) -> None:
+        self._undecided = _NONE
+
+    def drop(self, chunk: Chunk, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which of these starts are known, now, not to be those of blank lines.
+
+        Args:
+            chunk: the next bytes.
+            starts: where in it lines start; the one returned may lie before it, and is negative then.
+        """
+        if self._undecided != _NONE:
+            # The line begins before the chunk and was blank so far: its rest decides.
+            starts = np.concatenate([[self._undecided - chunk.base], starts])
+        suspects = np.flatnonzero(chunk.array[np.maximum(starts, 0)] <= _SPACE)
+        if not len(suspects):
+            self._undecided = _NONE
+            return starts
+        verdicts = np.zeros(len(starts), np.int8)
+        verdicts[suspects] = _judge(chunk, np.maximum(starts[suspects], 0))
+        undecided = starts[verdicts == _UNDECIDED]
+        self._undecided = int(undecided[0]) + chunk.base if len(undecided) else _NONE
+        return starts[verdicts == _CONTENT]
+
+
+def _judge(chunk: Chunk, at: NDArray[np.int64]) -> NDArray[np.int8]:
+    """Return of each line whether it has content, is blank, or is blank up to the chunk's end."""
+    array, size = chunk.array, chunk.size
+    verdicts = np.zeros(len(at), np.int8)
+    lines = np.arange(len(at))
+    for _ in range(_STEPS_AT_ONCE):
+        if not len(lines):
+            return verdicts
+        byte = array[at]
+        verdicts[lines[byte == _NEWLINE]] = _BLANK
+        lines, at = lines[_IS_BLANK[byte]], at[_IS_BLANK[byte]] + 1
+        verdicts[lines[at == size]] = _UNDECIDED
+        lines, at = lines[at < size], at[at < size]
+    for line, position in zip(lines.tolist(), at.tolist(), strict=True):
+        verdicts[line] = _judge_one(chunk, position)
+    return verdicts
+
+
+def _judge_one(chunk: Chunk, at: int) -> int:
+    end = chunk.buffer.find(b"\n", at, chunk.size)
+    if chunk.buffer[at : end if end >= 0 else chunk.size].strip(b" \t\r"):
+        return _CONTENT
+    return _BLANK if end >= 0 else _UNDECIDED

@@ -72,9 +72,9 @@ class _Ledger:
         self._files_done += 1
         self._bytes_done += task.job.size
         self._bytes_of_current = 0
-        if scan.offsets is not None:
-            self._records += len(scan.offsets) - 1
-            self._pending_bytes += len(scan.offsets) * OFFSET_BYTES
+        if scan.starts is not None:
+            self._records += len(scan.starts)
+            self._pending_bytes += len(scan.starts) * OFFSET_BYTES
         self.tell()
         if time.monotonic() - self._committed > _COMMIT_SECONDS or self._pending_bytes > _COMMIT_BYTES:
             self.commit()

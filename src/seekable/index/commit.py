@@ -21,7 +21,7 @@ import xxhash
 from filelock import FileLock
 
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_segments
-from seekable.index.digest import offsets_digest
+from seekable.index.digest import offset_bytes, offsets_digest
 from seekable.index.entry import Entry, Segment
 from seekable.index.table import Table, encode_table
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
@@ -71,14 +71,15 @@ def _known(folder: str, table: Table | None) -> dict[tuple[str, str], Entry]:
     return {entry.key: entry for entry in table.entries() if whole[entry.segment]}
 
 
-def _new_segment(scans: Iterable[FileScan]) -> tuple[Segment, list[memoryview]]:
-    hasher, length, parts = xxhash.xxh3_64(), 0, []
+def _new_segment(scans: Iterable[FileScan]) -> tuple[Segment, list[bytes | memoryview]]:
+    hasher, length = xxhash.xxh3_64(), 0
+    parts: list[bytes | memoryview] = []
     for scan in scans:
-        if scan.offsets is not None:
-            part = memoryview(scan.offsets.astype("<u8", copy=False)).cast("B")
-            hasher.update(part)
-            length += len(scan.offsets)
-            parts.append(part)
+        if scan.starts is not None:
+            for part in offset_bytes(scan.starts, scan.size):
+                hasher.update(part)
+                parts.append(part)
+            length += len(scan.starts) + 1
     return Segment(hasher.intdigest(), length), parts
 
 
@@ -92,9 +93,9 @@ def _fresh_entries(
     entries, start = {}, 0
     for name, scan in scans.items():
         old = known.get((name, format_name))
-        if scan.offsets is not None:
-            entry = _entry(name, format_name, scan, scan.offsets, segment=segment, start=start)
-            start += len(scan.offsets)
+        if scan.starts is not None:
+            entry = _entry(name, format_name, scan, scan.starts, segment=segment, start=start)
+            start += entry.records + 1
         elif old and old.content == scan.content:
             entry = replace(old, mtime_ns=scan.mtime_ns, indexed_ns=scan.indexed_ns)
         else:
@@ -104,7 +105,7 @@ def _fresh_entries(
 
 
 def _entry(
-    name: str, format_name: str, scan: FileScan, offsets: NDArray[np.uint64], *, segment: Segment, start: int
+    name: str, format_name: str, scan: FileScan, starts: NDArray[np.uint64], *, segment: Segment, start: int
 ) -> Entry:
     return Entry(
         name=name,
@@ -112,10 +113,10 @@ def _entry(
         size=scan.size,
         mtime_ns=scan.mtime_ns,
         indexed_ns=scan.indexed_ns,
-        records=len(offsets) - 1,
+        records=len(starts),
         head_tail=scan.head_tail,
         content=scan.content,
-        offsets=offsets_digest(offsets),
+        offsets=offsets_digest(starts, size=scan.size),
         segment=segment,
         start=start,
     )

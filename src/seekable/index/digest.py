@@ -45,9 +45,17 @@ def head_tail_digest(descriptor: int, *, size: int, head: bytes) -> int:
     return hasher.intdigest()
 
 
-def offsets_digest(offsets: NDArray[np.uint64]) -> int:
+def offset_bytes(starts: NDArray[np.uint64], size: int) -> tuple[memoryview, bytes]:
+    """Return a file's record offsets, the end sentinel included, as they are written and hashed."""
+    return starts.astype("<u8", copy=False).view("u1").data, size.to_bytes(8, "little")
+
+
+def offsets_digest(starts: NDArray[np.uint64], *, size: int) -> int:
     """Return the digest of a file's record offsets."""
-    return xxhash.xxh3_64_intdigest(offsets.astype("<u8", copy=False).data)
+    hasher = xxhash.xxh3_64()
+    for part in offset_bytes(starts, size):
+        hasher.update(part)
+    return hasher.intdigest()
 
 
 class ContentHasher:

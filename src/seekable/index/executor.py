@@ -116,7 +116,9 @@ def _start() -> subprocess.Popen[bytes]:
         [sys.executable, "-P", "-c", _BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert worker.stdin is not None
-    with contextlib.suppress(BrokenPipeError):  # A worker that is dead already is told of by its first request.
+    with contextlib.suppress(
+        BrokenPipeError
+    ):  # A worker that is dead already is told of by its first request.
         worker.stdin.write(pickle.dumps(sys.path))
         worker.stdin.flush()
     return worker

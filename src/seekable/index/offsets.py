@@ -35,7 +35,11 @@ class Offsets:
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size != size:
                 raise FileNotFoundError(f"{path!r} does not have {size} bytes")
-            data = file.read() if size <= _READ_BYTES else mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            data = (
+                file.read()
+                if size <= _READ_BYTES
+                else mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            )
         self.view = memoryview(data).cast("Q")
         self.array: NDArray[np.uint64] = np.frombuffer(data, np.uint64)
 

@@ -123,9 +123,7 @@ def _find(table: Table, witnesses: tuple[Witness, ...]) -> NDArray[np.int64] | N
 
 
 def _witnesses(table: Table, rows: NDArray[np.int64]) -> tuple[Witness, ...]:
-    return tuple(
-        (table.name(row), table.format(row), table.digest("content", row)) for row in rows.tolist()
-    )
+    return tuple((table.name(row), table.format(row), table.digest("content", row)) for row in rows.tolist())
 
 
 def _compact(rows: NDArray[np.int64]) -> range | NDArray[np.int32]:

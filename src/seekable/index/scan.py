@@ -12,8 +12,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from seekable.errors import DataNotFound, IndexStale
 from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.scanner import ByteSource
@@ -21,6 +19,7 @@ from seekable.index.scanner import ByteSource
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from seekable.index.scanner import Scanner
@@ -72,8 +71,8 @@ class FileScan:
     content: int
     """The digest of all of it."""
 
-    offsets: NDArray[np.uint64] | None
-    """Where records start, and the file's size; None if the content is the known one."""
+    starts: NDArray[np.uint64] | None
+    """Where its records start; None if the content is the known one."""
 
 
 def scan_batch(batch: ScanBatch) -> list[FileScan]:
@@ -130,18 +129,18 @@ def _scan_once(job: ScanJob, scanner: Scanner, on_bytes: Callable[[int], None] |
     with open(job.path, "rb", buffering=0) as file:
         head = os.pread(file.fileno(), END_BYTES, 0)
         head_tail = head_tail_digest(file.fileno(), size=before.st_size, head=head)
-        offsets, content = None, None
+        starts, content = None, None
         if job.known_content is not None:
             content = _drained(ByteSource(file.fileno(), size=before.st_size, head=head))
             file.seek(0)
         if content is None or content != job.known_content:
             scanner.check_head(head, job.path)
             source = ByteSource(file.fileno(), size=before.st_size, head=head, on_bytes=on_bytes)
-            offsets = np.append(scanner.scan(source), np.uint64(before.st_size))
+            starts = scanner.scan(source)
             content = source.content_digest()
     if _identity(before) != _identity(stat_file(job.path)):
         return None
-    return FileScan(before.st_size, before.st_mtime_ns, indexed_ns, head_tail, content, offsets)
+    return FileScan(before.st_size, before.st_mtime_ns, indexed_ns, head_tail, content, starts)
 
 
 def _drained(source: ByteSource) -> int:

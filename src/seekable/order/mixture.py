@@ -59,7 +59,8 @@ def segments(schedule: Sequence[tuple[int, Sequence[int]]], *, lanes: int) -> tu
             last = laid[-1]
             drawn = start - last.start
             before = tuple(
-                b + last.shares.count(i, drawn) if last.shares.weights[i] else b for i, b in enumerate(last.before)
+                b + last.shares.count(i, drawn) if last.shares.weights[i] else b
+                for i, b in enumerate(last.before)
             )
         laid.append(Segment(start, Apportionment(tuple(weights)), before))
     return tuple(laid)
@@ -166,7 +167,8 @@ class Mixture:
         labels, block_numbers = self._blocks(blocks)
         slot = ((labels == source)[which] & (block_numbers[which] == numbers[:, None])).argmax(axis=1)
         row = (self._starts[segment] + block * BLOCK + slot) * self.lanes + lane
-        return epochs * (self.length or 0) + row
+        found: Int64s = epochs * (self.length or 0) + row
+        return found
 
     def span(self, source: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return a range of the source's positions that holds all that the given range of positions draws."""
@@ -261,7 +263,8 @@ class Mixture:
         else:
             ends = (self.length - lane + self.lanes - 1) // self.lanes
         following = np.append(self._starts[1:], endless)[segment]
-        return np.minimum(ends, following) - self._starts[segment]
+        lengths: Int64s = np.minimum(ends, following) - self._starts[segment]
+        return lengths
 
     def _draw(self, segment: Int64s, draws: Int64s) -> tuple[Int64s, Int64s]:
         if len(self._segments) == 1:

@@ -44,7 +44,9 @@ _HALF_WORD = U64(32)
 _ROUND_STEPS = np.array([(GOLDEN * (i + 1)) & MASK for i in range(_ROUNDS)], dtype=np.uint64)
 
 
-def permute(x: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64]) -> NDArray[np.int64]:
+def permute(
+    x: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64]
+) -> NDArray[np.int64]:
     """Return where the keyed permutation of ``range(n)`` sends each ``x``.
 
     Args:
@@ -63,7 +65,9 @@ def permute(x: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray
     return _walk(x, n, key, crypt=_encrypt, tiny=_tiny_forward)
 
 
-def unpermute(y: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64]) -> NDArray[np.int64]:
+def unpermute(
+    y: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64]
+) -> NDArray[np.int64]:
     """Return what the keyed permutation of ``range(n)`` sends to each ``y``: the inverse of ``permute``.
 
     Example:
@@ -280,11 +284,16 @@ def _tiny_orders(n: NDArray[np.uint64], key: NDArray[np.uint64]) -> NDArray[np.u
     return orders
 
 
-def _tiny_forward(x: NDArray[np.uint64], n: NDArray[np.uint64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _tiny_forward(
+    x: NDArray[np.uint64], n: NDArray[np.uint64], key: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
     orders = _tiny_orders(n, key)
     rows = np.arange(x.size) if orders.shape[0] > 1 else np.zeros(x.size, dtype=np.intp)
-    return orders[rows, x.astype(np.intp)]
+    permuted: NDArray[np.uint64] = orders[rows, x.astype(np.intp)]
+    return permuted
 
 
-def _tiny_inverse(y: NDArray[np.uint64], n: NDArray[np.uint64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _tiny_inverse(
+    y: NDArray[np.uint64], n: NDArray[np.uint64], key: NDArray[np.uint64]
+) -> NDArray[np.uint64]:
     return (_tiny_orders(n, key) == y[:, None]).argmax(axis=1).astype(np.uint64)

@@ -12,7 +12,7 @@ __all__ = ["canonical_json", "fingerprint_of"]
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
-def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
+def canonical_json(value: Any) -> bytes:
     """Return the JSON of a value with sorted keys and no spaces; tuples become lists.
 
     Example:
@@ -22,7 +22,7 @@ def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
     return _ENCODER.encode(value)
 
 
-def fingerprint_of(description: Any) -> str:  # noqa: ANN401 - any JSON value
+def fingerprint_of(description: Any) -> str:
     """Return the digest that names a description: ``xxh3:`` and 32 hexadecimal digits.
 
     Example:

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["describe_function"]
 
 _NAMED = (
-    types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
     type,
 )
 
@@ -89,7 +92,7 @@ def _is_json(value: object) -> bool:
         return False
 
 
-def _module(fn: Any) -> str:  # noqa: ANN401 - functions and classes share no base
+def _module(fn: Any) -> str:
     module = getattr(fn, "__module__", None) or "builtins"
     if module != "__main__":
         return str(module)

@@ -1,0 +1,190 @@
+"""Records of indexed files."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset
+from seekable.dataset.contract import Leaf, Plan, Reader
+from seekable.errors import CorruptRecord
+from seekable.index.fileset import combine
+from seekable.index.location import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.formats.decoding import Decoder
+    from seekable.index.fileset import FileSet
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["FileSource"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FileSource(Dataset, Leaf):
+    """Row ``r`` is record ``r`` of the files, one file after another."""
+
+    files: FileSet
+    decoder: Decoder
+    format: str
+    asked: str
+
+    kind: ClassVar[str] = "files"
+
+    @cached_property
+    def length(self) -> int:
+        """The records of all files."""
+        return int(self.files.starts[-1])
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The format, the decoding and every file by name, size, records and digests."""
+        entries = (self.files.entry(i) for i in range(len(self.files)))
+        files = [
+            {
+                "name": entry.name,
+                "size": entry.size,
+                "records": entry.records,
+                "head_tail": entry.head_tail_digest,
+                "offsets": entry.offsets_digest,
+            }
+            for entry in entries
+        ]
+        return {"format": self.format, "decode": self.decoder.described, "files": files}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        return f"open({self.asked})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[FileSource]) -> Reader:
+        """Read the files of all nodes as if they were one source."""
+        return _FilesReader(nodes)
+
+    def record(self, position: int) -> Any:
+        """Read one record."""
+        row = position % self.length
+        starts = self._starts
+        file = bisect_right(starts, row) - 1
+        row -= starts[file]
+        start, end = self.files.range(file, row)
+        mapped = self.files.mapped(file)
+        mapped.check()
+        view = mapped.view[start:end]
+        try:
+            return self.decoder.fast(view)
+        except Exception as error:
+            return _recovered(self.decoder, view, error, path=mapped.path, row=row, offset=start)
+
+    def rows_of(self, path: str, row: int) -> list[int]:
+        """Return the row in each file of that path."""
+        numbers = self._numbers.get(path, ())
+        return [int(self.files.starts[i]) + row for i in numbers if row < self.files.records[i]]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        starts: list[int] = self.files.starts.tolist()
+        return starts
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        numbers: dict[str, list[int]] = {}
+        for i in range(len(self.files)):
+            numbers.setdefault(self.files.path(i), []).append(i)
+        return numbers
+
+
+class _FilesReader(Reader):
+    """Reads many sources as one: their files are put one behind the other and known by one number."""
+
+    def __init__(self, nodes: Sequence[FileSource]) -> None:
+        self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
+        self.decoders = [node.decoder for node in nodes for _ in range(len(node.files))]
+        self._lengths = np.array([node.length for node in nodes], dtype=np.int64)
+        self._first_rows = np.cumsum(self._lengths) - self._lengths
+        self._starts = self.files.starts
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        rows = self._first_rows[which] + positions % self._lengths[which]
+        files = np.searchsorted(self._starts, rows, side="right") - 1
+        starts, ends = self.files.ranges(files, rows - self._starts[files])
+        return _FilesPlan(self, rows, files, starts, ends)
+
+
+@dataclass(frozen=True, slots=True)
+class _FilesPlan(Plan):
+    reader: _FilesReader
+    rows: Int64s
+    """Counted over all files, so that sorting by row is sorting by file and offset."""
+    files: Int64s
+    starts: NDArray[np.uint64]
+    ends: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        at = slice(start, stop)
+        return _FilesPlan(self.reader, self.rows[at], self.files[at], self.starts[at], self.ends[at])
+
+    def read(self) -> list[Any]:
+        """Read file by file in offset order, and give the records back in the order asked."""
+        order = np.argsort(self.rows)
+        files = self.files[order]
+        bounds = [0, *(np.flatnonzero(files[1:] != files[:-1]) + 1).tolist(), files.size]
+        places, starts, ends = order.tolist(), self.starts[order].tolist(), self.ends[order].tolist()
+        numbers = files.tolist()
+        out: list[Any] = [None] * len(places)
+        fileset, decoders = self.reader.files, self.reader.decoders
+        for first, last in itertools.pairwise(bounds):
+            if first == last:
+                continue
+            file = numbers[first]
+            mapped = fileset.mapped(file)
+            mapped.check()
+            view, decoder = mapped.view, decoders[file]
+            decode = decoder.fast
+            for i in range(first, last):
+                record = view[starts[i] : ends[i]]
+                try:
+                    out[places[i]] = decode(record)
+                except Exception as error:
+                    row = int(self.rows[places[i]] - fileset.starts[file])
+                    out[places[i]] = _recovered(
+                        decoder, record, error, path=mapped.path, row=row, offset=starts[i]
+                    )
+        return out
+
+    def locate(self) -> list[Any]:
+        fileset = self.reader.files
+        located = []
+        for row, file, start, end in zip(
+            self.rows.tolist(), self.files.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True
+        ):
+            mapped = fileset.mapped(file)
+            mapped.check()
+            length = self.reader.decoders[file].span(mapped.view[start:end])
+            located.append(Location(mapped.path, row - int(fileset.starts[file]), start, length))
+        return located
+
+
+def _recovered(
+    decoder: Decoder, view: memoryview, error: Exception, *, path: str, row: int, offset: int
+) -> Any:
+    """Decode a record that the fast way refused, or say where it lies and what is wrong with it."""
+    record = bytes(view[: decoder.span(view)])
+    try:
+        if decoder.recover is not None:
+            return decoder.recover(record)
+    except ValueError as recovering:
+        error = recovering
+    raise CorruptRecord(path, row, offset=offset, length=len(record), preview=record, cause=error) from error

@@ -1,0 +1,72 @@
+"""Knowing by its first bytes that a file is not what its name says."""
+
+from __future__ import annotations
+
+import shlex
+
+from seekable.errors import UnsupportedFormat
+
+_COMPRESSED = {
+    b"\x1f\x8b\x08": ("gzip", "gunzip -c {path} > NEW"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "zstd -dc {path} > NEW"),
+    b"BZh": ("bzip2", "bunzip2 -c {path} > NEW"),
+    b"\xfd7zXZ\x00": ("xz", "xz -dc {path} > NEW"),
+    b"PK\x03\x04": ("a zip archive", "unzip {path}"),
+}
+_TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"Obj\x01": "Avro"}
+_BYTE_ORDER_MARKS = {
+    b"\xff\xfe\x00\x00": "UTF-32LE",
+    b"\x00\x00\xfe\xff": "UTF-32BE",
+    b"\xff\xfe": "UTF-16LE",
+    b"\xfe\xff": "UTF-16BE",
+}
+_PATTERNS = {
+    (False, True, True, True): "UTF-32LE",
+    (True, True, True, False): "UTF-32BE",
+    (False, True, False, True): "UTF-16LE",
+    (True, False, True, False): "UTF-16BE",
+}
+_SAMPLE_BYTES = 1024
+_FEWEST_BYTES = 16
+_MOSTLY = 0.9
+
+
+def check_is_text(head: bytes, path: str) -> None:
+    """Make sure that a file's first bytes may be those of lines of UTF-8.
+
+    Raises:
+        UnsupportedFormat: they are compressed, a table's, or in another encoding.
+
+    Example:
+        >>> check_is_text(b"good day", "a.txt")
+    """
+    quoted = shlex.quote(path)
+    for magic, (name, command) in _COMPRESSED.items():
+        if head.startswith(magic):
+            raise UnsupportedFormat(
+                f"{path!r} is compressed ({name}), and a compressed file has no cheap way to its middle; "
+                f"decompress it once: {command.format(path=quoted)}"
+            )
+    for magic, name in _TABLES.items():
+        if head.startswith(magic):
+            raise UnsupportedFormat(f"{path!r} is a file of {name}, not lines of text; its name misleads")
+    encoding = _wide_encoding(head)
+    if encoding:
+        raise UnsupportedFormat(
+            f"{path!r} is text in {encoding}, and lines are read as UTF-8; "
+            f"convert it once: iconv -f {encoding} -t UTF-8 {quoted} > NEW"
+        )
+
+
+def _wide_encoding(head: bytes) -> str | None:
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if head.startswith(mark):
+            return encoding
+    # Without a mark: NUL bytes in every second place, or in three of four. Some NUL bytes are fine.
+    sample = head[: min(len(head), _SAMPLE_BYTES) // 4 * 4]
+    if len(sample) < _FEWEST_BYTES:
+        return None
+    shares = [sample[place::4].count(0) * 4 / len(sample) for place in range(4)]
+    if any(1 - _MOSTLY < share < _MOSTLY for share in shares):
+        return None
+    return _PATTERNS.get(tuple(share >= _MOSTLY for share in shares))

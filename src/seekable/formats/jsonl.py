@@ -1,0 +1,59 @@
+"""JSON lines: one JSON value a line; blank lines are no records."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.errors import UnsupportedFormat
+from seekable.formats.heads import check_is_text
+from seekable.formats.lines import BYTE_ORDER_MARK, scan_lines
+from seekable.index.digest import END_BYTES
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable.index.scanner import ByteSource
+
+
+@dataclass(frozen=True, slots=True)
+class JsonlScanner:
+    """Finds the records of a file of JSON lines."""
+
+    name: str = "jsonl"
+
+    def check_head(self, head: bytes, path: str) -> None:
+        """Refuse what is no text, and a document that is spread over lines."""
+        check_is_text(head, path)
+        if _is_one_document(head.removeprefix(BYTE_ORDER_MARK)):
+            is_array = head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"[")
+            kind, program = ("array", "'.[]'") if is_array else ("document", ".")
+            raise UnsupportedFormat(
+                f"{path!r} is one JSON {kind} spread over lines, not one object a line; "
+                f"convert it once: jq -c {program} {shlex.quote(path)} > NEW.jsonl"
+            )
+
+    def scan(self, source: ByteSource) -> NDArray[np.uint64]:
+        """Return where lines start that are not blank."""
+        return scan_lines(source, keep_blank=False)
+
+
+def _is_one_document(head: bytes) -> bool:
+    """Return whether the first line is no JSON value but the lines together are one, or its start."""
+    whole = head if len(head) < END_BYTES else head[: head.rfind(b"\n") + 1]
+    first, _, rest = whole.strip().partition(b"\n")
+    return bool(rest) and not _is_json(first, or_its_start=False) and _is_json(whole, or_its_start=True)
+
+
+def _is_json(data: bytes, *, or_its_start: bool) -> bool:
+    try:
+        text = str(data, "utf-8").strip()
+        json.loads(text)
+    except UnicodeDecodeError:
+        return False
+    except json.JSONDecodeError as error:
+        return or_its_start and error.pos >= len(text)
+    return True

@@ -1,0 +1,30 @@
+"""Lines of text: every line is a record, blank ones too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.formats.heads import check_is_text
+from seekable.formats.lines import scan_lines
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable.index.scanner import ByteSource
+
+
+@dataclass(frozen=True, slots=True)
+class TextScanner:
+    """Finds the lines of a text file."""
+
+    name: str = "text"
+
+    def check_head(self, head: bytes, path: str) -> None:
+        """Refuse what is no text in UTF-8."""
+        check_is_text(head, path)
+
+    def scan(self, source: ByteSource) -> NDArray[np.uint64]:
+        """Return where lines start."""
+        return scan_lines(source, keep_blank=True)

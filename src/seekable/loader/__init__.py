@@ -1,0 +1,1 @@
+"""Batches of a dataset, delivered ahead of need and resumed exactly."""

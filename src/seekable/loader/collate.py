@@ -1,0 +1,80 @@
+"""A list of records as one batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from seekable.errors import InvalidArgument
+
+__all__ = ["collate"]
+
+_NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+
+
+def collate(records: list[Any]) -> Any:
+    """Return a batch: dicts and tuples by their parts, numbers and arrays stacked, anything else as a list.
+
+    Dicts become a dict of collated values, tuples of one length a tuple of collated parts, recursively. Numbers, and arrays
+    of one shape, become an array with a first axis of ``len(records)``. Everything else (strings, lists, arrays of
+    different shapes, a mixture of types) stays the list it is.
+
+    Raises:
+        InvalidArgument: dicts with different keys; the message names them.
+
+    Example:
+        >>> collate([{"text": "a", "id": 1}, {"text": "b", "id": 2}])
+        {'text': ['a', 'b'], 'id': array([1, 2])}
+    """
+    if not records:
+        return records
+    first = records[0]
+    if isinstance(first, dict) and all(isinstance(record, dict) for record in records):
+        return _collate_dicts(records)
+    if type(first) is tuple and all(
+        type(record) is tuple and len(record) == len(first) for record in records
+    ):
+        return tuple(collate(list(part)) for part in zip(*records, strict=True))
+    return _stacked(records)
+
+
+def _collate_dicts(records: list[dict[Any, Any]]) -> dict[Any, Any]:
+    keys = records[0].keys()
+    for i, record in enumerate(records):
+        if record.keys() != keys:
+            missing, extra = sorted(map(repr, keys - record.keys())), sorted(map(repr, record.keys() - keys))
+            message = (
+                f"the records of a batch must have the same keys to be collated: record {i} "
+                f"{'lacks ' + ', '.join(missing) if missing else ''}{' and ' if missing and extra else ''}"
+                f"{'adds ' + ', '.join(extra) if extra else ''} beside record 0; map them to the same keys, or pass "
+                f"collate=list"
+            )
+            raise InvalidArgument(message)
+    return {key: collate([record[key] for record in records]) for key in keys}
+
+
+def _stacked(records: list[Any]) -> Any:
+    first = records[0]
+    if isinstance(first, str | bytes):
+        return records
+    if isinstance(first, _NUMBERS):
+        if all(isinstance(record, _NUMBERS) for record in records):
+            made = np.array(records)
+            # Integers beyond 64 bits, and booleans among numbers, would change what they are.
+            if made.dtype != object and len({type(record) is bool for record in records}) == 1:
+                return made if _exact(made, records) else records
+    elif isinstance(first, np.ndarray):
+        if all(isinstance(record, np.ndarray) and record.shape == first.shape for record in records):
+            return np.stack(records)
+    return records
+
+
+def _exact(made: Any, records: list[Any]) -> bool:
+    """Tell whether integers stayed what they are: beyond 2**53 some turn into floats."""
+    if made.dtype.kind != "f":
+        return True
+    return all(
+        not isinstance(record, int) or int(value) == record
+        for value, record in zip(made, records, strict=True)
+    )

@@ -1,0 +1,121 @@
+"""Items made ahead of need, by one thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Prefetched"]
+
+Item = TypeVar("Item")
+
+_PATIENCE_SECONDS = 5.0
+"""How long the end of the program waits for a record that is being made."""
+
+
+class Prefetched(Generic[Item]):
+    """Iterates over a source that a thread runs up to ``depth`` items ahead.
+
+    An error of the source is raised where its item would have come. The thread ends with the source, with
+    ``close()``, when this object is garbage, and at the end of the program.
+
+    Example:
+        >>> list(Prefetched(iter([1, 2, 3]), depth=2))
+        [1, 2, 3]
+    """
+
+    def __init__(self, source: Iterator[Item], *, depth: int) -> None:
+        """Start to fill the buffer."""
+        self._buffer: _Buffer[Item] = _Buffer(depth)
+        thread = threading.Thread(
+            target=_fill, args=(source, self._buffer), name="seekable-prefetch", daemon=True
+        )
+        # The thread knows the buffer and not this object, so that this object can become garbage.
+        self._finalizer = weakref.finalize(self, _stop, self._buffer, thread)
+        thread.start()
+
+    @property
+    def waited_seconds(self) -> float:
+        """How long callers have waited for items."""
+        return self._buffer.waited_seconds
+
+    def __iter__(self) -> Iterator[Item]:
+        return self
+
+    def __next__(self) -> Item:
+        return self._buffer.take()
+
+    def close(self) -> None:
+        """End the thread and drop what it made."""
+        self._finalizer()
+
+
+class _Buffer(Generic[Item]):
+    """What the thread and its owner share."""
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+        self._items: deque[Item] = deque()
+        self._changed = threading.Condition()
+        self._ended: BaseException | None = None
+        self.stopped = False
+        self.waited_seconds = 0.0
+
+    def put(self, item: Item) -> None:
+        """Add an item, once there is room or nobody wants it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.stopped or len(self._items) < self._depth)
+            self._items.append(item)
+            self._changed.notify_all()
+
+    def end(self, reason: BaseException) -> None:
+        """Say that no item follows, and why."""
+        with self._changed:
+            self._ended = reason
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Say that no item is wanted any more."""
+        with self._changed:
+            self.stopped = True
+            self._items.clear()
+            self._ended = self._ended or StopIteration()
+            self._changed.notify_all()
+
+    def take(self) -> Item:
+        """Return the next item, or raise why there is none."""
+        with self._changed:
+            if not self._items and not self._ended:
+                began = time.perf_counter()
+                self._changed.wait_for(lambda: self._items or self._ended)
+                self.waited_seconds += time.perf_counter() - began
+            if self._items:
+                item = self._items.popleft()
+                self._changed.notify_all()
+                return item
+            assert self._ended is not None
+            raise self._ended
+
+
+def _fill(source: Iterator[Item], buffer: _Buffer[Item]) -> None:
+    reason: BaseException = StopIteration()
+    try:
+        for item in source:
+            buffer.put(item)
+            if buffer.stopped:
+                break
+    except BaseException as error:
+        reason = error
+    buffer.end(reason)
+
+
+def _stop(buffer: _Buffer[Item], thread: threading.Thread) -> None:
+    buffer.stop()
+    if thread is not threading.current_thread() and thread.is_alive():
+        thread.join(timeout=_PATIENCE_SECONDS)

@@ -1,0 +1,47 @@
+"""Makes the batches of a run, in order: the order is resolved ahead in blocks, the records are read batch by batch."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seekable.dataset.base import Dataset
+    from seekable.loader.steps import Cursor, Steps
+
+__all__ = ["Made", "produce"]
+
+_AHEAD = 4096
+"""Positions whose order is resolved in one go, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A batch, and the cursor after it."""
+
+    batch: Any
+    records: int
+    after: Cursor
+
+
+def produce(
+    dataset: Dataset, steps: Steps, cursor: Cursor, collate: Callable[[list[Any]], Any] | None
+) -> Iterator[Made]:
+    """Yield the batches from a cursor to the end of its run; without ``collate`` each is a single record."""
+    # The first block is one batch, so that the first batch after a restart waits for the order of no more.
+    wanted = 1
+    left = steps.left(cursor)
+    while left != 0:
+        count = wanted if left is None else min(wanted, left)
+        positions, bounds = steps.positions(cursor, count, all_ranks=False)
+        plan = dataset.plan(positions)
+        edges = bounds.tolist()
+        for start, stop in itertools.pairwise(edges):
+            records = plan.slice(start, stop).read()
+            cursor = steps.after(cursor, 1)
+            yield Made(records[0] if collate is None else collate(records), len(records), cursor)
+        left = steps.left(cursor)
+        wanted = max(1, -(-_AHEAD * steps.world_size // steps.batch))

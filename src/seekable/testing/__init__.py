@@ -1,0 +1,7 @@
+"""Tests for users' own pipelines: the ones that seekable's own nodes have to pass."""
+
+from __future__ import annotations
+
+from seekable.testing.resume import assert_resumes_exactly
+
+__all__ = ["assert_resumes_exactly"]

@@ -1,0 +1,165 @@
+"""The law of exact resume, as an assertion."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from seekable.dataset.base import Dataset
+from seekable.errors import WrongType
+from seekable.loader.loader import Loader
+from seekable.testing.same import same
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["assert_resumes_exactly"]
+
+_MOST_ITEMS = 1000
+"""Batches that are compared at the most, so that endless pipelines can be tested."""
+
+
+def assert_resumes_exactly(
+    factory: Callable[[], Loader | Dataset],
+    *,
+    runs: int = 3,
+    cuts: Sequence[int] | None = None,
+    new_process: bool = True,
+) -> None:
+    """Assert that a pipeline resumes exactly, wherever it is cut.
+
+    For each cut: the batches before it, then those of a new pipeline restored from the state at the cut, must
+    equal an uninterrupted run, item for item. The state takes a round trip through JSON, is taken right
+    after restoring too, and half way to the end a second restore follows.
+
+    Args:
+        factory: makes the pipeline: a ``Loader``, or a ``Dataset``, which is delivered record by record.
+        runs: how many runs (for most loaders: epochs) are compared; an endless one is compared for 1,000 batches.
+        cuts: after how many batches to cut; by default after each, before the first and after the last.
+        new_process: restore in a new Python process too (one process for all cuts), for which the factory is pickled by value.
+
+    Raises:
+        AssertionError: some item differs; the message says at which cut and which item.
+
+    Example:
+        >>> import seekable as sk
+        >>> from seekable.testing import assert_resumes_exactly
+        >>> ds = sk.from_sequence(range(10)).shuffle(seed=1)
+        >>> assert_resumes_exactly(lambda: sk.Loader(ds, batch_size=4), new_process=False)
+    """
+    items, states = _uninterrupted(factory, runs)
+    chosen = range(len(items) + 1) if cuts is None else cuts
+    saved = [(cut, json.loads(json.dumps(states[cut]))) for cut in chosen]
+    compare_cuts(factory, items, saved, runs=runs)
+    if new_process:
+        _in_new_process(factory, items, saved, runs)
+
+
+def compare_cuts(
+    factory: Callable[[], Loader | Dataset],
+    items: list[Any],
+    saved: list[tuple[int, dict[str, Any]]],
+    *,
+    runs: int,
+) -> None:
+    """Restore each state, and once more half way to the end, and compare what follows with an uninterrupted run."""
+    for cut, state in saved:
+        middle = (cut + len(items)) // 2
+        loader = _made(factory)
+        loader.load_state_dict(state)
+        assert loader.state_dict() == state, (
+            f"cut at {cut}: the state changed by being restored: {state} became {loader.state_dict()}"
+        )
+        _compare(_next_items(loader, middle - cut, runs), items[cut:middle], start=cut, where=f"cut at {cut}")
+        second = json.loads(json.dumps(loader.state_dict()))
+        loader.close()
+        again = _made(factory)
+        again.load_state_dict(second)
+        rest = _next_items(again, len(items) - middle, runs)
+        again.close()
+        _compare(rest, items[middle:], start=middle, where=f"cut at {cut} and again at {middle}")
+
+
+def _uninterrupted(
+    factory: Callable[[], Loader | Dataset], runs: int
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Return the items of some runs, and the state before the first and after each."""
+    loader = _made(factory)
+    items: list[Any] = []
+    states = [loader.state_dict()]
+    for _ in range(runs):
+        for item in loader:
+            items.append(item)
+            states.append(loader.state_dict())
+            if len(items) == _MOST_ITEMS:
+                loader.close()
+                return items, states
+    return items, states
+
+
+def _next_items(loader: Loader, count: int, runs: int) -> list[Any]:
+    """Return the next items, over the ends of runs."""
+    items: list[Any] = []
+    for _ in range(runs + 1):
+        if len(items) == count:
+            break
+        for item in loader:
+            items.append(item)
+            if len(items) == count:
+                break
+    return items
+
+
+def _made(factory: Callable[[], Loader | Dataset]) -> Loader:
+    made = factory()
+    if isinstance(made, Dataset):
+        return Loader(made, batch_size=None, prefetch=0)
+    if not isinstance(made, Loader):
+        message = f"the factory must make a Loader or a Dataset (got {type(made).__name__})"
+        raise WrongType(message)
+    return made
+
+
+def _compare(found: list[Any], wanted: list[Any], *, start: int, where: str) -> None:
+    for i, (one, other) in enumerate(zip(found, wanted, strict=False)):
+        assert same(one, other), (
+            f"{where}: item {start + i} is {one!r}, and {other!r} in the uninterrupted run"
+        )
+    assert len(found) == len(wanted), (
+        f"{where}: {len(found)} items follow, and {len(wanted)} in the uninterrupted run"
+    )
+
+
+_CHILD = """
+import pickle, sys
+sys.path[:] = {path!r}
+with open(sys.argv[1], "rb") as file:
+    factory, items, saved, runs = pickle.load(file)
+from seekable.testing.resume import compare_cuts
+compare_cuts(factory, items, saved, runs=runs)
+"""
+
+
+def _in_new_process(
+    factory: Callable[[], Loader | Dataset],
+    items: list[Any],
+    saved: list[tuple[int, dict[str, Any]]],
+    runs: int,
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        task = os.path.join(folder, "task")
+        with open(task, "wb") as file:
+            cloudpickle.dump((factory, items, saved, runs), file)
+        child = subprocess.run(
+            [sys.executable, "-c", _CHILD.format(path=sys.path), task],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert child.returncode == 0, f"in a new process: {child.stderr}"
