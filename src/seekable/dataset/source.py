@@ -13,8 +13,10 @@ import numpy as np
 from seekable.dataset.base import Dataset
 from seekable.dataset.contract import Leaf, Plan, Reader
 from seekable.errors import CorruptRecord
+from seekable.formats.decoding import line_span
 from seekable.index.fileset import combine
 from seekable.index.location import Location
+from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +40,7 @@ class FileSource(Dataset, Leaf):
     decoder: Decoder
     format: str
     asked: str
+    version: str | int | None
 
     kind: ClassVar[str] = "files"
 
@@ -59,7 +62,9 @@ class FileSource(Dataset, Leaf):
             }
             for entry in entries
         ]
-        return {"format": self.format, "decode": self.decoder.described, "files": files}
+        function = self.decoder.function
+        decode = self.decoder.name if function is None else describe_function(function, self.version)
+        return {"format": self.format, "decode": decode, "files": files}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call."""
@@ -172,7 +177,7 @@ class _FilesPlan(Plan):
         ):
             mapped = fileset.mapped(file)
             mapped.check()
-            length = self.reader.decoders[file].span(mapped.view[start:end])
+            length = line_span(mapped.view[start:end])
             located.append(Location(mapped.path, row - int(fileset.starts[file]), start, length))
         return located
 
@@ -181,7 +186,7 @@ def _recovered(
     decoder: Decoder, view: memoryview, error: Exception, *, path: str, row: int, offset: int
 ) -> Any:
     """Decode a record that the fast way refused, or say where it lies and what is wrong with it."""
-    record = bytes(view[: decoder.span(view)])
+    record = bytes(view[: line_span(view)])
     try:
         if decoder.recover is not None:
             return decoder.recover(record)

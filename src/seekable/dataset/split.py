@@ -37,6 +37,8 @@ __all__ = ["Split", "split"]
 
 _BLOCK = 1000
 _PATTERNS = 256
+_ROUNDING = 1e-9
+"""What the sum of shares that were written as decimals, such as 1/3, may be off by."""
 _KIND = kind_key("split")
 _SLOT = np.zeros(1, dtype=np.int64)
 
@@ -47,7 +49,7 @@ def split(child: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, D
         message = "shares must name at least one part (got none)"
         raise InvalidArgument(message)
     exact = [_share(name, share) for name, share in shares.items()]
-    if abs(sum(exact) - 1) > Fraction(1, 10**9):
+    if abs(float(sum(exact)) - 1) > _ROUNDING:
         message = f"shares must sum to 1 (got {dict(shares)!r}, which sum to {float(sum(exact))!r})"
         raise InvalidArgument(message)
     bounds = (0, *accumulate(apportion(exact, _BLOCK)))
@@ -58,7 +60,7 @@ def split(child: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, D
 
 
 def _share(name: str, share: float) -> Fraction:
-    if not 0 <= float(share) <= 1:
+    if not 0 <= share <= 1:
         message = f"a share must be from 0 to 1 (got {share!r} for {name!r})"
         raise InvalidArgument(message)
     return Fraction(repr(float(share)))
@@ -143,8 +145,9 @@ class Split(Dataset, OrderNode):
         pattern = _pattern(self.seed, block)
         before = self._table.before
         own = before[pattern, row + 1] > before[pattern, row]
-        places: Int64s = epochs * self.size + block * self._share + before[pattern, row]
-        return places[own]
+        places = epochs * self.size + block * self._share + before[pattern, row]
+        own_places: Int64s = places[own]
+        return own_places
 
     @property
     def _share(self) -> int:

@@ -1,7 +1,7 @@
-"""From the bytes of a record to the record.
+r"""From the bytes of a record to the record.
 
 A decoder is given the range of the record as the index has it: the line, its line end, and blank
-lines that may follow. ``\\n`` and ``\\r\\n`` are line ends; a carriage return alone is not.
+lines that may follow. ``\n`` and ``\r\n`` are line ends; a carriage return alone is not.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, AnyStr
 
 import msgspec
 
@@ -21,10 +21,10 @@ Decode = str | Callable[[bytes], Any]
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """How records are made of bytes. Small, picklable if its function is, and safe from threads.
+    r"""How records are made of bytes. Small, picklable if its function is, and safe from threads.
 
     Example:
-        >>> decoder_named("text").fast(memoryview(b"good day\\r\\n"))
+        >>> decoder_named("text").fast(memoryview(b"good day\r\n"))
         'good day'
     """
 
@@ -69,25 +69,28 @@ def decoder_named(decode: Decode) -> Decoder:
 
 
 def line_span(view: memoryview) -> int:
-    """Return the length of the line at the start of a record's range, without its line end.
+    r"""Return the length of the line at the start of a record's range, without its line end.
 
     Example:
-        >>> line_span(memoryview(b"good day\\r\\n\\n"))
+        >>> line_span(memoryview(b"good day\r\n\n"))
         8
     """
-    raw = bytes(view)
-    end = raw.find(b"\n")
-    if end < 0:
-        return len(raw)
-    return end - raw.endswith(b"\r", 0, end)
+    return _end(bytes(view), b"\n", b"\r")
+
+
+def _end(line: AnyStr, newline: AnyStr, carriage_return: AnyStr) -> int:
+    end = line.find(newline)
+    return len(line) if end < 0 else end - line.endswith(carriage_return, 0, end)
 
 
 def _line(view: memoryview) -> bytes:
-    return bytes(view[: line_span(view)])
+    line = bytes(view)
+    return line[: _end(line, b"\n", b"\r")]
 
 
 def _text(view: memoryview) -> str:
-    return str(view[: line_span(view)], "utf-8")
+    line = str(view, "utf-8")
+    return line[: _end(line, "\n", "\r")]
 
 
 def _loosely(raw: bytes) -> Any:

@@ -20,11 +20,11 @@ _BYTE_ORDER_MARKS = {
     b"\xff\xfe": "UTF-16LE",
     b"\xfe\xff": "UTF-16BE",
 }
-_PATTERNS = {
-    (False, True, True, True): "UTF-32LE",
-    (True, True, True, False): "UTF-32BE",
-    (False, True, False, True): "UTF-16LE",
-    (True, False, True, False): "UTF-16BE",
+_NUL_PATTERNS = {
+    "x000": "UTF-32LE",
+    "000x": "UTF-32BE",
+    "x0x0": "UTF-16LE",
+    "0x0x": "UTF-16BE",
 }
 _SAMPLE_BYTES = 1024
 _FEWEST_BYTES = 16
@@ -67,6 +67,5 @@ def _wide_encoding(head: bytes) -> str | None:
     if len(sample) < _FEWEST_BYTES:
         return None
     shares = [sample[place::4].count(0) * 4 / len(sample) for place in range(4)]
-    if any(1 - _MOSTLY < share < _MOSTLY for share in shares):
-        return None
-    return _PATTERNS.get(tuple(share >= _MOSTLY for share in shares))
+    pattern = "".join("0" if share > _MOSTLY else "x" if share < 1 - _MOSTLY else "?" for share in shares)
+    return _NUL_PATTERNS.get(pattern)

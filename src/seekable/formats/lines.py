@@ -103,7 +103,7 @@ class _BlankLines:
         if self._undecided != _NONE:
             # The line begins before the chunk and was blank so far: its rest decides.
             starts = np.concatenate([[self._undecided - chunk.base], starts])
-        suspects = np.flatnonzero(chunk.array[np.maximum(starts, 0)] <= _SPACE)
+        suspects: NDArray[np.int64] = np.flatnonzero(chunk.array[np.maximum(starts, 0)] <= _SPACE)
         if not len(suspects):
             self._undecided = _NONE
             return starts
@@ -111,7 +111,8 @@ class _BlankLines:
         verdicts[suspects] = _judge(chunk, np.maximum(starts[suspects], 0))
         undecided = starts[verdicts == _UNDECIDED]
         self._undecided = int(undecided[0]) + chunk.base if len(undecided) else _NONE
-        return starts[verdicts == _CONTENT]
+        kept: NDArray[np.int64] = starts[verdicts == _CONTENT]
+        return kept
 
 
 def _judge(chunk: Chunk, at: NDArray[np.int64]) -> NDArray[np.int8]:

@@ -12,7 +12,7 @@ from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seekable.index.commit import commit
+from seekable.index.commit import commit, make_folder
 from seekable.index.entry import OFFSET_BYTES
 from seekable.index.executor import WorkerProcesses, usable_cpus
 from seekable.index.plan import plan_batches
@@ -125,6 +125,8 @@ def build(
     for notice in notices:
         _log.info(notice)
         ledger.tell(always=True, notice=notice)
+    for folder in {task.folder for task in tasks}:
+        make_folder(folder)
     workers = _worth_starting(tasks, jobs)
     try:
         if executor is not None:

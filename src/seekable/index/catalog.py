@@ -59,7 +59,7 @@ def read_table(folder: str) -> Table | None:
 def open_table(folder: str, file_name: str) -> Table | None:
     """Return a table by its name, None if there is no such file or it is damaged."""
     path = os.path.join(folder, file_name)
-    if table := _tables.get(path):
+    if (table := _tables.get(path)) and os.path.exists(path):
         return table
     try:
         with open(path, "rb") as file:
@@ -69,19 +69,20 @@ def open_table(folder: str, file_name: str) -> Table | None:
         return None
     if table.file_name != file_name:
         return None
-    return _tables.setdefault(path, table)
+    _tables[path] = table
+    return table
 
 
 def whole_segments(folder: str, table: Table) -> NDArray[np.bool_]:
-    """Return which of a table's segments are there and as long as they should be."""
-    return np.array([_size(folder, segment.file_name) == segment.bytes for segment in table.segments], bool)
+    """Return which of a table's segments can be read and are as long as they should be."""
+    sizes = (_size(os.path.join(folder, segment.file_name)) for segment in table.segments)
+    wanted = (segment.bytes for segment in table.segments)
+    return np.array([size == want for size, want in zip(sizes, wanted, strict=True)], bool)
 
 
-def _size(folder: str, file_name: str) -> int:
-    try:
-        return os.stat(os.path.join(folder, file_name)).st_size
-    except FileNotFoundError:
-        return -1
+def _size(path: str) -> int:
+    # Of another user's index a part may be unreadable: as good as not there.
+    return os.path.getsize(path) if os.access(path, os.R_OK) else -1
 
 
 def _table_in_catalog(path: str) -> str | None:

@@ -16,7 +16,6 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import xxhash
 from filelock import FileLock
 
@@ -29,6 +28,7 @@ from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from seekable.index.scan import FileScan
@@ -43,12 +43,11 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
     """Add scanned files to an index folder.
 
     Args:
-        folder: the index folder; it is made if it is not there.
+        folder: the index folder, which is there.
         scans: what was found, by the files' names relative to the root.
         format_name: the format that they were scanned as.
         root: where the data is; files that are gone from there are dropped from the index.
     """
-    os.makedirs(folder, exist_ok=True)
     with FileLock(os.path.join(folder, LOCK)):
         old = read_table(folder)
         known = _known(folder, old)
@@ -62,6 +61,22 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         if offsets:
             write_atomically(os.path.join(folder, segment.file_name), offsets)
         _publish(folder, (kept | fresh).values(), old=old)
+
+
+def make_folder(folder: str) -> None:
+    """Make an index folder, if it is not there.
+
+    Raises:
+        OSError: it cannot be made; a note says what to do.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        error.add_note(
+            "seekable keeps an index here; name a folder that can be written "
+            "with index_dir= or SEEKABLE_INDEX_DIR"
+        )
+        raise
 
 
 def _known(folder: str, table: Table | None) -> dict[tuple[str, str], Entry]:

@@ -65,7 +65,7 @@ class ContentHasher:
         >>> hasher = ContentHasher()
         >>> hasher.update(memoryview(b"good day"))
         >>> digest_text(hasher.digest())
-        'xxh3:6d4e8d9e8cc6e5a1'
+        'xxh3:ed5f46649323660b'
     """
 
     __slots__ = ("_digests", "_piece", "_room")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,6 +80,7 @@ class FileSet:
     def __init__(self, parts: tuple[Part, ...]) -> None:
         """Make it of parts; `open_files` and `combine` are what callers want."""
         self._parts = parts
+        self._opened: _Columns | None = None
         self._keys: dict[int, tuple[str, int, int]] = {}
 
     def __len__(self) -> int:
@@ -90,43 +90,44 @@ class FileSet:
         return f"<FileSet of {len(self)} files below {sorted({part.root for part in self._parts})}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        opened = self.__dict__.get("_columns")
-        parts = tuple(lasting(part) for part in opened.parts) if opened else self._parts
-        return FileSet, (parts,)
+        if self._opened is None:
+            return FileSet, (self._parts,)
+        return FileSet, (tuple(lasting(part) for part in self._opened.parts),)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """How many bytes each file has."""
-        return self._columns.sizes
+        return self._columns().sizes
 
     @property
     def mtimes_ns(self) -> NDArray[np.int64]:
         """When each file was modified."""
-        return self._columns.mtimes_ns
+        return self._columns().mtimes_ns
 
     @property
     def records(self) -> NDArray[np.int64]:
         """How many records each file has."""
-        return self._columns.records
+        return self._columns().records
 
     @property
     def starts(self) -> NDArray[np.int64]:
         """How many records there are before each file, and in all of them."""
-        return self._columns.starts
+        return self._columns().starts
 
     def name(self, file: int) -> str:
         """Return a file's path relative to its root."""
-        columns = self._columns
-        return columns.parts[columns.part[file]].table.name(int(columns.row[file]))
+        columns = self._columns()
+        return columns.parts[int(columns.part[file])].table.name(int(columns.row[file]))
 
     def path(self, file: int) -> str:
         """Return a file's absolute path."""
-        return os.path.join(self._parts[self._columns.part[file]].root, self.name(file))
+        columns = self._columns()
+        return os.path.join(columns.parts[int(columns.part[file])].part.root, self.name(file))
 
     def entry(self, file: int) -> FileEntry:
         """Return what identifies a file."""
-        columns = self._columns
-        table, row = columns.parts[columns.part[file]].table, int(columns.row[file])
+        columns = self._columns()
+        table, row = columns.parts[int(columns.part[file])].table, int(columns.row[file])
         return FileEntry(
             name=table.name(row),
             format=table.format(row),
@@ -151,7 +152,7 @@ class FileSet:
 
     def range(self, file: int, row: int) -> tuple[int, int]:
         """Return where in its file a record starts, and where the next one does."""
-        columns = self._columns
+        columns = self._columns()
         view = columns.offsets[columns.segment[file]].view
         at = int(columns.first[file]) + row
         return view[at], view[at + 1]
@@ -165,7 +166,7 @@ class FileSet:
             files: the number of each record's file.
             rows: its row in that file.
         """
-        columns = self._columns
+        columns = self._columns()
         at = columns.first[files] + rows
         if len(columns.offsets) == 1:
             array = columns.offsets[0].array
@@ -178,11 +179,13 @@ class FileSet:
         Raises:
             IndexStale: its index is gone, or does not know the files any more as they were.
         """
-        _ = self._columns
+        self._columns()
 
-    @cached_property
     def _columns(self) -> _Columns:
-        return _open(self._parts)
+        # No functools.cached_property: before Python 3.12 it takes a lock, which a fork can leave locked.
+        if self._opened is None:
+            self._opened = _open(self._parts)
+        return self._opened
 
 
 def combine(filesets: Iterable[FileSet]) -> FileSet:
@@ -207,7 +210,7 @@ def _open(parts: tuple[Part, ...]) -> _Columns:
     records = column("records")
     return _Columns(
         parts=opened,
-        part=np.repeat(np.arange(len(rows)), [len(some) for some in rows]),
+        part=np.repeat(np.arange(len(rows)), np.array([len(some) for some in rows], np.int64)),
         row=_joined(rows),
         sizes=column("size"),
         mtimes_ns=column("mtime_ns"),

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.errors import IndexStale
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 

@@ -13,7 +13,7 @@ from seekable.index.build import Task, build
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.fileset import FileSet
 from seekable.index.part import part_of
-from seekable.index.place import Place, find_place
+from seekable.index.place import find_place
 from seekable.index.plan import Survey, survey
 from seekable.index.scan import ScanJob, content_digest, stat_file
 

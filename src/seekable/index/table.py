@@ -17,7 +17,6 @@ is xxh3_64 of the table, so a damaged one is known when it is opened.
 from __future__ import annotations
 
 import os
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,6 +67,7 @@ class Table:
         self._names = data[strings_at:].split(b"\0")
         self.formats = [name.decode() for name in self._names[self.files : self.files + formats]]
         """The formats that its files were scanned as."""
+        self._by_name: list[dict[bytes, int]] | None = None
         self.file_name = table_name(data)
         """What it is called in the index folder."""
 
@@ -92,25 +92,29 @@ class Table:
         """Return the rows of these files in this format, -1 where there is none."""
         if format_name not in self.formats:
             return np.full(len(names), -1, np.int64)
-        by_name = self._by_name[self.formats.index(format_name)]
+        by_name = self._numbered()[self.formats.index(format_name)]
         found = (by_name.get(os.fsencode(name), -1) for name in names)
         return np.fromiter(found, np.int64, len(names))
 
-    @cached_property
-    def _by_name(self) -> list[dict[bytes, int]]:
-        by_format: list[dict[bytes, int]] = [{} for _ in self.formats]
-        for row, number in enumerate(self._columns["format"].tolist()):
-            by_format[number][self._names[row]] = row
-        return by_format
+    def _numbered(self) -> list[dict[bytes, int]]:
+        """Return the rows of each format by name, made when they are first asked for."""
+        if self._by_name is None:
+            by_name: list[dict[bytes, int]] = [{} for _ in self.formats]
+            for row, number in enumerate(self._columns["format"].tolist()):
+                by_name[number][self._names[row]] = row
+            self._by_name = by_name
+        return self._by_name
 
     def entries(self) -> list[Entry]:
         """Return all rows as values."""
         numbers = (self._columns[name].view(_type_of(name)).tolist() for name in _COLUMNS)
         references = (self._columns[name].tolist() for name in _REFERENCES)
         return [
-            Entry(os.fsdecode(name), self.formats[number], *values, self.segments[segment], start)
-            for name, number, segment, start, *values in zip(
-                self._names[: self.files], *references, *numbers, strict=True
+            Entry(
+                os.fsdecode(name), self.formats[number], *values, segment=self.segments[segment], start=start
+            )
+            for name, number, segment, start, values in zip(
+                self._names[: self.files], *references, zip(*numbers, strict=True), strict=True
             )
         ]
 

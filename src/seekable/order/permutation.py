@@ -296,4 +296,5 @@ def _tiny_forward(
 def _tiny_inverse(
     y: NDArray[np.uint64], n: NDArray[np.uint64], key: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    return (_tiny_orders(n, key) == y[:, None]).argmax(axis=1).astype(np.uint64)
+    found: NDArray[np.uint64] = (_tiny_orders(n, key) == y[:, None]).argmax(axis=1).astype(np.uint64)
+    return found

@@ -153,7 +153,7 @@ def _walk(root: str, hidden: str | tuple[str, ...], *, folders: bool = False) ->
 
     Linked folders are followed, but not into a folder that is being walked already.
     """
-    pending = [("", (_identity(root),))]
+    pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", (_identity(root),))]
     while pending:
         folder, trail = pending.pop()
         for entry in _scan(os.path.join(root, folder), hidden):

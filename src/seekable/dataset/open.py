@@ -1,0 +1,103 @@
+"""From files to a dataset."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from seekable.dataset.source import FileSource
+from seekable.errors import UnsupportedFormat
+from seekable.formats.decoding import Decode, decoder_named
+from seekable.formats.registry import SUFFIXES, Format, format_named, format_of
+from seekable.index.opening import open_files
+from seekable.index.terminal import terminal_progress
+from seekable.storage.listing import find_files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor
+
+    from seekable.dataset.base import Dataset
+    from seekable.index.progress import ProgressHook
+    from seekable.storage.listing import Asked, Found
+
+__all__ = ["open"]
+
+
+def open(
+    source: Asked,
+    *,
+    format: str | None = None,  # noqa: A002 - what users call it
+    decode: Decode | None = None,
+    version: str | int | None = None,
+    index_dir: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: ProgressHook | None = None,
+) -> Dataset:
+    """Return a dataset over files, after indexing those that are new or changed.
+
+    The index lies in ``.seekable`` beside the data; where that folder cannot be written, in the user's cache folder. A second
+    call costs one stat a file.
+
+    Args:
+        source: a path, a folder (its data files by known suffix, in natural order), a glob, or a list of those.
+        format: ``"jsonl"`` or ``"text"``; told by the suffix if left out.
+        decode: ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes; the format's own if left
+            out. It is called when a record is read.
+        version: enters the fingerprint beside the name of a ``decode`` function.
+        index_dir: a folder for indexes, instead of beside the data; also ``SEEKABLE_INDEX_DIR``.
+        jobs: how many processes may index; by default one for each processor, and none below 1 GiB.
+        executor: any ``concurrent.futures.Executor`` to index with instead.
+        progress: called as the indexing goes on; by default a bar on a terminal.
+
+    Raises:
+        DataNotFound: there is no such file, or no data file in the folder.
+        UnsupportedFormat: a suffix is not known, there is more than one format, or a file is not what its name says.
+
+    Example:
+        >>> import pathlib, tempfile, seekable as sk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = pathlib.Path(folder, "a.jsonl").write_text('{"id": 0}\\n{"id": 1}\\n')
+        ...     ds = sk.open(folder)
+        ...     len(ds), ds[1], ds.locate(1).offset
+        (2, {'id': 1}, 10)
+    """
+    found = find_files(source, suffixes=SUFFIXES)
+    kind = _format_of_all(found) if format is None else format_named(format)
+    files = open_files(
+        found,
+        kind.scanner,
+        index_dir=index_dir,
+        jobs=jobs,
+        executor=executor,
+        progress=progress or terminal_progress(),
+    )
+    decoder = decoder_named(kind.decode if decode is None else decode)
+    return FileSource(files, decoder, format=kind.name, asked=_shown(source), version=version)
+
+
+def _format_of_all(found: Sequence[Found]) -> Format:
+    """Return the one format of all files."""
+    formats: dict[str, tuple[Format, str]] = {}
+    for run in found:
+        for suffix, name in {os.path.splitext(name)[1].lower(): name for name in run.names}.items():
+            kind = format_of(name if suffix else os.path.basename(name))
+            formats.setdefault(kind.name, (kind, name))
+    if len(formats) > 1:
+        examples = ", ".join(f"{kind.name} ({name})" for kind, name in formats.values())
+        message = (
+            f"a dataset has one format, and here there are {len(formats)}: {examples}. Open them apart and combine "
+            f"them with sk.concat or sk.mix, or say what all are with format="
+        )
+        raise UnsupportedFormat(message)
+    (kind, _), *_ = formats.values()
+    return kind
+
+
+def _shown(source: Asked) -> str:
+    """Return what was asked for as a user would write it."""
+    if isinstance(source, str | os.PathLike):
+        return repr(os.fspath(source))
+    paths = [os.fspath(path) for path in source]
+    return repr(paths) if len(paths) == 1 else f"[{paths[0]!r}, ...]"
