@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import SupportsIndex
 
 from seekable.errors import InvalidArgument, WrongType
 
@@ -20,13 +21,10 @@ def checked_count(name: str, value: object, *, least: int) -> int:
         >>> checked_count("size", 3, least=1)
         3
     """
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         message = f"{name} must be an integer (got {value!r} of type {type(value).__name__})"
-        raise WrongType(message) from None
+        raise WrongType(message)
+    number = operator.index(value)
     if number < least:
         message = f"{name} must be at least {least} (got {number})"
         raise InvalidArgument(message)

@@ -40,7 +40,8 @@ class Dataset(Node, Fluent):
     """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
 
     Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,
-    forked, pickled and iterated over several times at once. They come from ``seekable.open`` and ``seekable.from_sequence``.
+    forked, pickled and iterated over several times at once. They come from ``seekable.open`` and
+    ``seekable.from_sequence``.
 
     Example:
         >>> import seekable as sk
@@ -106,8 +107,8 @@ class Dataset(Node, Fluent):
         """Return where a row of epoch 0 lies, or a list of rows.
 
         Returns:
-            A ``Location`` (absolute path, row in the file, byte offset, length without the line end); of a batch a
-            list of them, of a zip a tuple.
+            A ``Location`` (absolute path, row in the file, byte offset, length without the line end); of a
+            batch a list of them, of a zip a tuple.
 
         Raises:
             OutOfRange: a row that the dataset does not have.
@@ -192,7 +193,9 @@ class Dataset(Node, Fluent):
         try:
             number = operator.index(row)  # type: ignore[arg-type]
         except TypeError:
-            message = f"a row must be an integer, a list of integers or a slice (got {row!r} of type {type(row).__name__})"
+            message = (
+                f"a row must be an integer, a list of them or a slice (got {row!r}, a {type(row).__name__})"
+            )
             raise WrongType(message) from None
         size = self.size
         if size is None:

@@ -28,7 +28,7 @@ __all__ = ["Batch"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch(Dataset, RecordNode, Inner):
-    """Row ``r`` is the list of the child's rows ``k*r`` to ``k*r + k - 1`` of the same epoch; the last may be short."""
+    """Row ``r`` is the list of the child's rows from ``k*r`` to ``k*r + k - 1``; the last may be short."""
 
     child: Dataset
     length: int

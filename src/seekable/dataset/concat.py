@@ -12,6 +12,7 @@ import numpy as np
 
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
 from seekable.errors import InvalidArgument, WrongType
 
@@ -60,7 +61,9 @@ def checked_parts(name: str, datasets: Iterable[Dataset]) -> tuple[Dataset, ...]
         raise InvalidArgument(message)
     for i, part in enumerate(parts):
         if not isinstance(part, Dataset):
-            message = f"{name} takes Datasets (got {type(part).__name__} as number {i}): wrap it in sk.from_sequence"
+            message = (
+                f"{name} takes Datasets (got a {type(part).__name__} at {i}): wrap it in sk.from_sequence"
+            )
             raise WrongType(message)
     return parts
 
@@ -100,8 +103,7 @@ class Concat(Dataset, OrderNode):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call."""
-        more = ", ..." if len(children) > 4 else ""
-        return f"concat([{', '.join(children[:4])}{more}])"
+        return f"concat([{listed(children)}])"
 
     @classmethod
     def router(cls, nodes: Sequence[Concat]) -> Router:

@@ -3,11 +3,12 @@
 A dataset is a function from positions to records. A node does one of two things with a position:
 
 * an ``OrderNode`` *routes* it: it names one of its children and a position there. Pure arithmetic.
-* a ``RecordNode`` *reads* it: it plans what must be read for a position, later reads it and makes a record of it.
+* a ``RecordNode`` *reads* it: it plans what must be read for a position, later reads it and makes a record
+of it.
 
-Nodes of one class are asked together: a router or reader serves any number of nodes, and ``which`` says for each
-position whose it is. So a mixture of 500 shuffled sources costs a few array operations and not 500 calls. Arrays called
-``which`` and ``slots`` have one element for each position, or a single one for all.
+Nodes of one class are asked together: a router or reader serves any number of nodes, and ``which`` says for
+each position whose it is. So a mixture of 500 shuffled sources costs a few array operations and not 500
+calls. Arrays called ``which`` and ``slots`` have one element for each position, or a single one for all.
 
 Nodes are immutable and may be shared, pickled, and used from any thread.
 """
@@ -59,7 +60,8 @@ def part_of(which: Int64s, start: int, stop: int) -> Int64s:
 class Within:
     """The positions that a search looks at: ``start <= p < stop``.
 
-    Without a ``stop`` they are those of the one epoch ``epoch`` of whatever has epochs first, on the way down.
+    Without a ``stop`` they are those of the one epoch ``epoch`` of whatever has epochs first, on the way
+    down.
     """
 
     start: int
@@ -83,15 +85,15 @@ class Within:
             first, last = self.start // size, max(self.start // size, -(-self.stop // size))
         if (last - first) * rows.size > _MOST_FOUND:
             message = (
-                f"a row comes at more than {_MOST_FOUND:,} positions: search a part of the dataset, or what is "
-                f"repeated instead of the repetition"
+                f"a row comes at more than {_MOST_FOUND:,} positions: search a part of the dataset, or "
+                f"what is repeated instead of the repetition"
             )
             raise InvalidArgument(message)
         return (np.arange(first, last, dtype=np.int64)[:, None] * size + rows).ravel()
 
 
 class Plan(ABC):
-    """What to read for some positions, in the order asked; making one decides everything but reads no data."""
+    """What to read for some positions, in the order asked; making one reads no data."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -182,7 +184,7 @@ class Inner(Node):
 
     @abstractmethod
     def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return a range of a child's positions that holds all that the range of this node's positions uses."""
+        """Return a range of a child's positions that holds all that a range of this node's uses."""
 
     @abstractmethod
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:

@@ -54,8 +54,8 @@ class Fluent:
 
         Args:
             fn: called when a record is read. It enters the fingerprint by qualified name, not by its code.
-            rng: call ``fn(record, rng)`` with a ``numpy.random.Generator`` that is keyed by the seed and the record's
-                position, and valid only during the call.
+            rng: call ``fn(record, rng)`` with a ``numpy.random.Generator`` that is keyed by the seed and the
+                record's position, and valid only during the call.
             seed: required with ``rng``, refused without.
             version: enters the fingerprint; change it when the function changes what it returns.
 
@@ -77,8 +77,8 @@ class Fluent:
         """Return the records that ``fn(list of records)`` returns, as many as it was given.
 
         Args:
-            fn: called with up to ``size`` records that are read together. What it makes of a record must not depend on the
-                others: which ones come together is not part of the order.
+            fn: called with up to ``size`` records that are read together. What it makes of a record must not
+                depend on the others: which ones come together is not part of the order.
             size: the most records in a call.
             version: enters the fingerprint; change it when the function changes what it returns.
 
@@ -116,7 +116,7 @@ class Fluent:
         return self.sliced(range(n if size is None else min(n, size)))
 
     def skip(self, n: int) -> Dataset:
-        """Return all but the first ``n`` rows of each epoch; of an endless dataset, what comes after ``n`` records.
+        """Return all but the first ``n`` rows of each epoch; of an endless dataset, of all.
 
         Example:
             >>> import seekable as sk
@@ -195,8 +195,8 @@ class Fluent:
     def split(self, shares: Mapping[str, float], *, seed: int) -> dict[str, Dataset]:
         """Deal the rows to named parts, each in ascending order.
 
-        Rows are dealt inside blocks of 1,000, so data appended later never moves an old row to another part; a
-        part is as large as its share to the row in every whole block.
+        Rows are dealt inside blocks of 1,000, so data appended later never moves an old row to another part;
+        a part is as large as its share to the row in every whole block.
 
         Args:
             shares: for each part its share; they sum to 1.

@@ -1,8 +1,8 @@
 """Evaluates many nodes at once: routes positions down to the nodes that read, then plans the reading.
 
 All nodes that can be reached through order nodes are numbered when the forest is made, and one router or
-reader is made for each class among them. Routing then is a loop over levels: the positions that are at order nodes
-of one class are moved on together, until all are at nodes that read.
+reader is made for each class among them. Routing then is a loop over levels: the positions that are at order
+nodes of one class are moved on together, until all are at nodes that read.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Map(Dataset, RecordNode, Inner):
         try:
             if self.seed is None:
                 return self.fn(record)
-            return self.fn(record, self._randomness.rng(position))
+            return self.fn(record, self.randomness.rng(position))
         except Exception as error:
             _add_place(error, self, position)
             raise
@@ -93,7 +93,7 @@ class Map(Dataset, RecordNode, Inner):
         return positions
 
     @property
-    def _randomness(self) -> ItemRandomness:
+    def randomness(self) -> ItemRandomness:
         """This thread's generator."""
         local = self._local
         if not hasattr(local, "randomness"):
@@ -148,7 +148,7 @@ class _MapPlan(Plan):
                 for i in at:
                     records[i] = fn(records[i])
             else:
-                rng = node._randomness.rng
+                rng = node.randomness.rng
                 positions = self.positions.tolist()
                 for i in at:
                     records[i] = fn(records[i], rng(positions[i]))

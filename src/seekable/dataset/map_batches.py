@@ -62,7 +62,8 @@ class MapBatches(Dataset, RecordNode, Inner):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the method call."""
-        return f"{children[0]}.map_batches({describe_function(self.fn, self.version)['name']}, size={self.at_once})"
+        name = describe_function(self.fn, self.version)["name"]
+        return f"{children[0]}.map_batches({name}, size={self.at_once})"
 
     @classmethod
     def reader(cls, nodes: Sequence[MapBatches]) -> Reader:
@@ -83,7 +84,10 @@ class MapBatches(Dataset, RecordNode, Inner):
             message = f"{name} must return a list of records (got {type(made).__name__})"
             raise WrongType(message) from None
         if isinstance(made, dict) or count != len(records):
-            message = f"{name} must return as many records as it is given, {len(records)} (got {count} in a {type(made).__name__})"
+            message = (
+                f"{name} must return a list of as many records as it is given, {len(records)} "
+                f"(got a {type(made).__name__} of {count})"
+            )
             raise InvalidArgument(message)
         return list(made)
 

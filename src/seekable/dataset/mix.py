@@ -12,8 +12,9 @@ from seekable.dataset.arguments import checked_count, checked_seed
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.concat import checked_parts
 from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import InvalidArgument
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture, epoch_length
 from seekable.order.weights import whole_weights
@@ -36,6 +37,7 @@ Schedule = Sequence[tuple[int, Weights]]
 
 _KIND = kind_key("mix")
 _STOPS = ("first", "all", "never")
+_PAIR = 2
 
 
 def mix(
@@ -47,8 +49,8 @@ def mix(
 ) -> Dataset:
     """Return some datasets mixed in given proportions.
 
-    After any number of records each source has given its share of them to within 2, at the ends of blocks of 64, and
-    within a block more. Each source comes in its own order and runs on into its own next epochs.
+    After any number of records each source has given its share of them to within 2, at the ends of blocks of
+    64, and within a block more. Each source comes in its own order and runs on into its own next epochs.
 
     Args:
         datasets: a dict of named datasets, or a list of them.
@@ -56,8 +58,8 @@ def mix(
             lengths if left out. A dataset of weight 0 is never drawn. Or a schedule, ``[(0, {...}), (10_000,
             {...})]``: from which position of the mixture on which weights hold; it has no end.
         seed: ``0 <= seed < 2**64``; it decides the order within blocks.
-        stop: an epoch ends when the ``"first"`` source has given each of its records once (the default), or when ``"all"``
-            have; ``"never"`` makes an endless dataset.
+        stop: an epoch ends when the ``"first"`` source has given each of its records once (the default), or
+            when ``"all"`` have; ``"never"`` makes an endless dataset.
 
     Raises:
         InvalidArgument: weights that break a rule, or an empty source of positive weight.
@@ -90,14 +92,13 @@ def mix(
 
 
 def _is_schedule(weights: object) -> bool:
-    return (
-        isinstance(weights, Sequence)
-        and bool(weights)
-        and all(isinstance(entry, tuple | list) and len(entry) == 2 for entry in weights)
-    )
+    return isinstance(weights, Sequence) and any(isinstance(entry, tuple | list) for entry in weights)
 
 
 def _schedule(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ...]) -> Any:
+    if not all(isinstance(entry, tuple | list) and len(entry) == _PAIR for entry in weights):
+        message = f"a schedule is a list of (position, weights) (got {weights!r})"
+        raise InvalidArgument(message)
     starts = [checked_count("a schedule's position", start, least=0) for start, _ in weights]
     if starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
         message = f"a schedule's positions must start at 0 and ascend (got {starts})"
@@ -149,11 +150,11 @@ class Mix(Dataset, OrderNode):
     kind: ClassVar[str] = "mix"
 
     def __post_init__(self) -> None:
-        """Find the epoch's length, which refuses parts without one."""
-        if not isinstance(self.stop, str):
-            message = f"stop must be a string (got {self.stop!r})"
-            raise WrongType(message)
-        self.size
+        """Refuse parts without a length where the epoch's end depends on them."""
+        if self.stop != "never":
+            for part, weight in zip(self.parts, self.schedule[0][1], strict=True):
+                if weight:
+                    known_size(part, f"mix(stop={self.stop!r})")
 
     @property
     def children(self) -> tuple[Dataset, ...]:
@@ -189,14 +190,11 @@ class Mix(Dataset, OrderNode):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call."""
-        names = self.names or ("",) * len(children)
-        parts = [
-            f"{name!r}: {child}" if name else child for name, child in zip(names[:4], children, strict=False)
-        ]
-        weights = [list(weights[:4]) for _, weights in self.schedule]
-        more = [", ..."] if len(children) > 4 else [""]
-        ratio = f"{weights[0]}" if len(weights) == 1 else f"<schedule of {len(weights)}>"
-        return f"mix([{', '.join(parts)}{more[0]}], weights={ratio}, seed={self.seed}, stop={self.stop!r})"
+        names = [f"{name!r}: " for name in self.names] if self.names else [""] * len(children)
+        parts = listed([name + child for name, child in zip(names, children, strict=True)])
+        weights = [f"[{listed([str(weight) for weight in weights])}]" for _, weights in self.schedule]
+        given = weights[0] if len(weights) == 1 else f"<schedule of {len(weights)}>"
+        return f"mix([{parts}], weights={given}, seed={self.seed}, stop={self.stop!r})"
 
     @classmethod
     def router(cls, nodes: Sequence[Mix]) -> Router:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from seekable.dataset.show import listed
 from seekable.dataset.source import FileSource
 from seekable.errors import UnsupportedFormat
 from seekable.formats.decoding import Decode, decoder_named
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["open"]
 
 
-def open(
+def open(  # noqa: PLR0913 - the one public place that owns these defaults
     source: Asked,
     *,
     format: str | None = None,  # noqa: A002 - what users call it
@@ -35,16 +36,17 @@ def open(
     executor: Executor | None = None,
     progress: ProgressHook | None = None,
 ) -> Dataset:
-    """Return a dataset over files, after indexing those that are new or changed.
+    r"""Return a dataset over files, after indexing those that are new or changed.
 
-    The index lies in ``.seekable`` beside the data; where that folder cannot be written, in the user's cache folder. A second
-    call costs one stat a file.
+    The index lies in ``.seekable`` beside the data; where that folder cannot be written, in the user's cache
+    folder. A second call costs one stat a file.
 
     Args:
-        source: a path, a folder (its data files by known suffix, in natural order), a glob, or a list of those.
+        source: a path, a folder (its data files by known suffix, in natural order), a glob, or a list of
+            those.
         format: ``"jsonl"`` or ``"text"``; told by the suffix if left out.
-        decode: ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes; the format's own if left
-            out. It is called when a record is read.
+        decode: ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes; the format's
+            own if left out. It is called when a record is read.
         version: enters the fingerprint beside the name of a ``decode`` function.
         index_dir: a folder for indexes, instead of beside the data; also ``SEEKABLE_INDEX_DIR``.
         jobs: how many processes may index; by default one for each processor, and none below 1 GiB.
@@ -53,12 +55,13 @@ def open(
 
     Raises:
         DataNotFound: there is no such file, or no data file in the folder.
-        UnsupportedFormat: a suffix is not known, there is more than one format, or a file is not what its name says.
+        UnsupportedFormat: a suffix is not known, there is more than one format, or a file is not what its
+            name says.
 
     Example:
         >>> import pathlib, tempfile, seekable as sk
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     _ = pathlib.Path(folder, "a.jsonl").write_text('{"id": 0}\\n{"id": 1}\\n')
+        ...     _ = pathlib.Path(folder, "a.jsonl").write_text('{"id": 0}\n{"id": 1}\n')
         ...     ds = sk.open(folder)
         ...     len(ds), ds[1], ds.locate(1).offset
         (2, {'id': 1}, 10)
@@ -87,8 +90,8 @@ def _format_of_all(found: Sequence[Found]) -> Format:
     if len(formats) > 1:
         examples = ", ".join(f"{kind.name} ({name})" for kind, name in formats.values())
         message = (
-            f"a dataset has one format, and here there are {len(formats)}: {examples}. Open them apart and combine "
-            f"them with sk.concat or sk.mix, or say what all are with format="
+            f"a dataset has one format, and here there are {len(formats)}: {examples}. Open them apart and "
+            f"combine them with sk.concat or sk.mix, or say what all are with format="
         )
         raise UnsupportedFormat(message)
     (kind, _), *_ = formats.values()
@@ -100,4 +103,4 @@ def _shown(source: Asked) -> str:
     if isinstance(source, str | os.PathLike):
         return repr(os.fspath(source))
     paths = [os.fspath(path) for path in source]
-    return repr(paths) if len(paths) == 1 else f"[{paths[0]!r}, ...]"
+    return f"[{listed([repr(path) for path in paths])}]"

@@ -1,7 +1,7 @@
 """Randomness of single records: a generator that is re-seeded for each.
 
-The stream of an item is PCG64 (O'Neill, 2014) started at a 128-bit hash of (seed, canonical JSON of the item's position
-or token), so an item's randomness depends on nothing that came before it.
+The stream of an item is PCG64 (O'Neill, 2014) started at a 128-bit hash of (seed, canonical JSON of the
+item's position or token), so an item's randomness depends on nothing that came before it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from seekable.state.canonical import canonical_json
 __all__ = ["ItemRandomness"]
 
 _INCREMENT = 0x5851F42D4C957F2D14057B7EF767814F
-"""Any odd number serves as PCG64's increment; this one is the multiplier of O'Neill's 64-bit streams and its increment."""
+"""PCG64's increment, which may be any odd number."""
 
 
 class ItemRandomness:

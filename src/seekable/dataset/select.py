@@ -11,6 +11,7 @@ import xxhash
 
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
 from seekable.errors import OutOfRange, WrongType
 
@@ -92,8 +93,7 @@ class Select(Dataset, OrderNode):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the method call."""
-        rows = ", ".join(str(row) for row in self.rows[:4].tolist())
-        return f"{children[0]}.select([{rows}{', ...' if self.size > 4 else ''}])"
+        return f"{children[0]}.select([{listed([str(row) for row in self.rows[:5].tolist()])}])"
 
     @classmethod
     def router(cls, nodes: Sequence[Select]) -> Router:

@@ -36,13 +36,14 @@ class SupportsItems(Protocol):
 
 
 def from_sequence(sequence: SupportsItems, *, version: str | int | None = None) -> Dataset:
-    """Return a dataset over anything with ``__len__`` and ``__getitem__``: a list, an array, another library's dataset.
+    """Return a dataset over a list, an array, another library's dataset: anything with length and items.
 
     Where it has ``__getitems__`` (PyTorch's name for reading a list of rows at once), that is used.
 
     Args:
         sequence: it must not change; it is pickled with the dataset.
-        version: enters the fingerprint, beside the type's name and the length, which is all that a state can check.
+        version: enters the fingerprint, beside the type's name and the length, which is all that a state can
+            check.
 
     Raises:
         WrongType: it has no length or no items.

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seekable.dataset.contract import Node
 
-__all__ = ["explained", "expression"]
+__all__ = ["explained", "expression", "listed"]
 
 _MOST_FILES = 3
+_MOST_LISTED = 4
 _MOST_CHILDREN = 10
 _MOST_CHARACTERS = 60
 
@@ -34,8 +37,10 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     order = "" if node.steady else ", another order each epoch"
     lines = [f"{indent}{node.kind}({given}): {records}{order}"]
     below = indent + "  "
-    for file in files[:_MOST_FILES]:
-        lines.append(f"{below}{file['name']}: {file['records']:,} records, {file['size']:,} bytes")
+    lines += [
+        f"{below}{file['name']}: {file['records']:,} records, {file['size']:,} bytes"
+        for file in files[:_MOST_FILES]
+    ]
     if len(files) > _MOST_FILES:
         lines.append(f"{below}and {len(files) - _MOST_FILES:,} more files")
     for child in node.children[:_MOST_CHILDREN]:
@@ -43,6 +48,16 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     if len(node.children) > _MOST_CHILDREN:
         lines.append(f"{below}and {len(node.children) - _MOST_CHILDREN:,} more sources")
     return lines
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return the first few of some texts with commas between them.
+
+    Example:
+        >>> listed(["a", "b"]), listed(["a"] * 9)
+        ('a, b', 'a, a, a, a, ...')
+    """
+    return ", ".join([*items[:_MOST_LISTED], "..."] if len(items) > _MOST_LISTED else items)
 
 
 def _short(value: object) -> str:

@@ -30,7 +30,8 @@ _SLOT = np.zeros(1, dtype=np.int64)
 class Slice(Dataset, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``start + step * r`` of the child's epoch ``e``.
 
-    Of an endless child, position ``p`` is position ``start + step * p``, and ``count`` only says where epochs end.
+    Of an endless child, position ``p`` is position ``start + step * p``, and ``count`` only says where
+    epochs end.
     """
 
     child: Dataset

@@ -87,7 +87,7 @@ class FileSource(Dataset, Leaf):
         view = mapped.view[start:end]
         try:
             return self.decoder.fast(view)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
             return _recovered(self.decoder, view, error, path=mapped.path, row=row, offset=start)
 
     def rows_of(self, path: str, row: int) -> list[int]:
@@ -162,7 +162,7 @@ class _FilesPlan(Plan):
                 record = view[starts[i] : ends[i]]
                 try:
                     out[places[i]] = decode(record)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - as above
                     row = int(self.rows[places[i]] - fileset.starts[file])
                     out[places[i]] = _recovered(
                         decoder, record, error, path=mapped.path, row=row, offset=starts[i]

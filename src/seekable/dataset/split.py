@@ -1,9 +1,9 @@
 """Parts of a dataset that no appended record ever moves across.
 
 Rows are dealt within blocks of 1,000: a keyed permutation of the block gives each row a slot, and each
-part owns a run of slots. So a row's part depends on its number, the shares and the seed, and never on how many rows follow.
-The permutation is one of 256 that are drawn from the seed, picked by the block's number: their tables fit in a cache,
-and any row of a part is found in constant time.
+part owns a run of slots. So a row's part depends on its number, the shares and the seed, and never on how
+many rows follow. The permutation is one of 256 that are drawn from the seed, picked by the block's number:
+their tables fit in a cache, and any row of a part is found in constant time.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 OFFSET_BYTES = 8
 
@@ -58,6 +58,8 @@ class Entry:
 
     offsets: int
     """The digest of its record offsets."""
+
+    _: KW_ONLY
 
     segment: Segment
     """Which file holds its record offsets."""

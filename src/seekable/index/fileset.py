@@ -64,6 +64,8 @@ class _Columns:
     offsets: tuple[Offsets, ...]
     segment: NDArray[np.int64]
     first: NDArray[np.int64]
+    segment_view: memoryview
+    first_view: memoryview
 
 
 class FileSet:
@@ -153,8 +155,8 @@ class FileSet:
     def range(self, file: int, row: int) -> tuple[int, int]:
         """Return where in its file a record starts, and where the next one does."""
         columns = self._columns()
-        view = columns.offsets[columns.segment[file]].view
-        at = int(columns.first[file]) + row
+        view = columns.offsets[columns.segment_view[file]].view
+        at = columns.first_view[file] + row
         return view[at], view[at + 1]
 
     def ranges(
@@ -207,7 +209,7 @@ def _open(parts: tuple[Part, ...]) -> _Columns:
     def column(name: str) -> NDArray[np.int64]:
         return _joined([part.table.column(name, some) for part, some in zip(opened, rows, strict=True)])
 
-    records = column("records")
+    records, segment, first = column("records"), _joined(segments), column("start")
     return _Columns(
         parts=opened,
         part=np.repeat(np.arange(len(rows)), np.array([len(some) for some in rows], np.int64)),
@@ -217,8 +219,10 @@ def _open(parts: tuple[Part, ...]) -> _Columns:
         records=records,
         starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(records)]),
         offsets=tuple(offsets),
-        segment=_joined(segments),
-        first=column("start"),
+        segment=segment,
+        first=first,
+        segment_view=segment.data,
+        first_view=first.data,
     )
 
 

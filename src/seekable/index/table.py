@@ -124,7 +124,7 @@ def encode_table(entries: Iterable[Entry]) -> bytes:
 
     Example:
         >>> segment = Segment(digest=1, length=2)
-        >>> entry = Entry("a", "text", 3, 5, 7, 1, 11, 13, 17, segment, 0)
+        >>> entry = Entry("a", "text", 3, 5, 7, 1, 11, 13, 17, segment=segment, start=0)
         >>> Table(encode_table([entry])).entries() == [entry]
         True
     """

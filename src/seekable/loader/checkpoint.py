@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,9 +23,9 @@ __all__ = ["load_state", "save_state"]
 def save_state(folder: str | os.PathLike[str], loader: Loader, *, keep: int = 3) -> str:
     """Write a loader's state into a folder, and beside it, once, what its pipeline is.
 
-    Every rank calls it; the states of one step count when all are there. Files appear whole or not at all. Saved
-    states of later steps, which a run that was taken up again from an earlier state has made untrue, are
-    removed.
+    Every rank calls it; the states of one step count when all are there. Files appear whole or not at all.
+    Saved states of later steps, which a run that was taken up again from an earlier state has made untrue,
+    are removed.
 
     Args:
         folder: made where it is not there.
@@ -71,8 +72,8 @@ def load_state(folder: str | os.PathLike[str], loader: Loader, *, resume: Litera
         Whether there was one; where there was none, nothing changes.
 
     Raises:
-        StateMismatch: it is of another pipeline or other data; the message names the node, the argument, the old and the
-            new value, or the file.
+        StateMismatch: it is of another pipeline or other data; the message names the node, the argument, the
+            old and the new value, or the file.
         CorruptState: a state file cannot be read, or those of one step differ.
     """
     if resume != "exact":
@@ -99,8 +100,8 @@ def _read_generation(folder: str, generation: Generation) -> RunState:
     for other in others:
         if states[other] != states[first]:
             message = (
-                f"the ranks' states of step {generation.step} in {folder} differ ({first} and {other}): ranks came to "
-                f"this step by different ways; remove the files of this step to resume from the one before"
+                f"the ranks' states of step {generation.step} in {folder} differ ({first} and {other}): they "
+                f"came to it by different ways; remove the files of this step to resume from the one before"
             )
             raise CorruptState(message)
     return RunState.parse(states[first])
@@ -114,7 +115,7 @@ def _read_json(path: str) -> dict[str, Any]:
         message = f"{path} is not JSON ({error}): remove it to resume from the state before"
         raise CorruptState(message) from error
     if not isinstance(document, dict):
-        message = f"{path} must hold an object (got {type(document).__name__}): remove it to resume from the state before"
+        message = f"{path} holds no object but a {type(document).__name__}: remove it to use the state before"
         raise CorruptState(message)
     return document
 
@@ -135,7 +136,6 @@ def _remove_old(folder: str, step: int, *, keep: int) -> None:
 
 
 def _remove(path: str) -> None:
-    try:
+    # Another rank may have been quicker.
+    with contextlib.suppress(FileNotFoundError):
         os.remove(path)
-    except FileNotFoundError:
-        pass  # another rank was quicker

@@ -16,9 +16,9 @@ _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 def collate(records: list[Any]) -> Any:
     """Return a batch: dicts and tuples by their parts, numbers and arrays stacked, anything else as a list.
 
-    Dicts become a dict of collated values, tuples of one length a tuple of collated parts, recursively. Numbers, and arrays
-    of one shape, become an array with a first axis of ``len(records)``. Everything else (strings, lists, arrays of
-    different shapes, a mixture of types) stays the list it is.
+    Dicts become a dict of collated values, tuples of one length a tuple of collated parts, recursively.
+    Numbers, and arrays of one shape, become an array with a first axis of ``len(records)``. Everything else
+    (strings, lists, arrays of different shapes, a mixture of types) stays the list it is.
 
     Raises:
         InvalidArgument: dicts with different keys; the message names them.
@@ -44,11 +44,12 @@ def _collate_dicts(records: list[dict[Any, Any]]) -> dict[Any, Any]:
     for i, record in enumerate(records):
         if record.keys() != keys:
             missing, extra = sorted(map(repr, keys - record.keys())), sorted(map(repr, record.keys() - keys))
+            differs = [f"lacks {', '.join(missing)}"] * bool(missing) + [f"adds {', '.join(extra)}"] * bool(
+                extra
+            )
             message = (
-                f"the records of a batch must have the same keys to be collated: record {i} "
-                f"{'lacks ' + ', '.join(missing) if missing else ''}{' and ' if missing and extra else ''}"
-                f"{'adds ' + ', '.join(extra) if extra else ''} beside record 0; map them to the same keys, or pass "
-                f"collate=list"
+                f"the records of a batch must have the same keys to be collated: beside record 0, record {i} "
+                f"{' and '.join(differs)}; map them to the same keys, or pass collate=list"
             )
             raise InvalidArgument(message)
     return {key: collate([record[key] for record in records]) for key in keys}
@@ -58,23 +59,22 @@ def _stacked(records: list[Any]) -> Any:
     first = records[0]
     if isinstance(first, str | bytes):
         return records
-    if isinstance(first, _NUMBERS):
-        if all(isinstance(record, _NUMBERS) for record in records):
-            made = np.array(records)
-            # Integers beyond 64 bits, and booleans among numbers, would change what they are.
-            if made.dtype != object and len({type(record) is bool for record in records}) == 1:
-                return made if _exact(made, records) else records
-    elif isinstance(first, np.ndarray):
-        if all(isinstance(record, np.ndarray) and record.shape == first.shape for record in records):
-            return np.stack(records)
-    return records
+    if isinstance(first, np.ndarray):
+        alike = all(isinstance(record, np.ndarray) and record.shape == first.shape for record in records)
+        return np.stack(records) if alike else records
+    if not all(isinstance(record, _NUMBERS) for record in records):
+        return records
+    made = np.array(records)
+    return made if _unchanged(made, records) else records
 
 
-def _exact(made: Any, records: list[Any]) -> bool:
-    """Tell whether integers stayed what they are: beyond 2**53 some turn into floats."""
-    if made.dtype.kind != "f":
-        return True
-    return all(
-        not isinstance(record, int) or int(value) == record
-        for value, record in zip(made, records, strict=True)
-    )
+def _unchanged(made: Any, records: list[Any]) -> bool:
+    """Tell whether numbers stayed what they are.
+
+    Integers beyond 64 bits become objects, those beyond 2**53 beside a float lose digits, and booleans beside
+    numbers become numbers.
+    """
+    if made.dtype == object or len({isinstance(record, bool | np.bool_) for record in records}) > 1:
+        return False
+    changed = (isinstance(record, int) and int(made[i]) != record for i, record in enumerate(records))
+    return made.dtype.kind != "f" or not any(changed)

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import weakref
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from seekable.dataset.arguments import checked_count
 from seekable.dataset.base import Dataset
-from seekable.errors import (
-    CorruptState,
-    EndlessDataset,
-    ForkUnsafe,
-    InvalidArgument,
-    StateMismatch,
-    StoppedIterator,
-    WrongType,
-)
+from seekable.errors import CorruptState, EndlessDataset, InvalidArgument, StateMismatch, WrongType
+from seekable.loader.arguments import checked_batch, checked_epochs
 from seekable.loader.collate import collate as default_collate
-from seekable.loader.prefetch import Prefetched
 from seekable.loader.produce import Made, produce
 from seekable.loader.ranks import checked_rank
+from seekable.loader.run import Run
 from seekable.loader.steps import Cursor, End, Steps
 from seekable.state.difference import difference
 from seekable.state.document import RunState
@@ -45,7 +37,8 @@ class Loader:
         world_size: how many processes share the batches.
         collate: makes a batch of a list of records; by default dicts and tuples by their parts, numbers and
             arrays stacked (``seekable.loader.collate``).
-        end: the last batch of a run is ``"short"``, is left out (``"drop"``), or is filled from the start of the run (``"pad"``).
+        end: the last batch of a run is ``"short"``, is left out (``"drop"``), or is filled from the start of
+            the run (``"pad"``).
         epochs: epochs of a run: 1, or without end where the dataset is.
         steps: the most batches of a run; what bounds a run over an endless dataset.
         prefetch: batches made ahead by a thread; 0 makes each when it is asked for.
@@ -66,7 +59,7 @@ class Loader:
         True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
         dataset: Dataset,
         *,
@@ -92,8 +85,8 @@ class Loader:
         self._prefetch = checked_count("prefetch", prefetch, least=0)
         self._steps = Steps(
             size=dataset.size,
-            epochs=_checked_epochs(dataset, epochs),
-            batch=_checked_batch(batch_size, global_batch_size, world_size),
+            epochs=checked_epochs(dataset, epochs),
+            batch=checked_batch(batch_size, global_batch_size, world_size),
             end=end,
             limit=None if steps is None else checked_count("steps", steps, least=1),
             rank=rank,
@@ -103,7 +96,7 @@ class Loader:
         self._steps.check_short(self._cursor)
         self._anchor = self._cursor
         self._begins_here = True
-        self._live: Callable[[], _Run | None] = _nothing
+        self._live: Callable[[], Run | None] = _nothing
         self._delivered = {"batches": 0, "records": 0, "skipped": 0}
         self._waited_seconds = 0.0
 
@@ -148,14 +141,15 @@ class Loader:
         self.close()
         if not self._begins_here:
             self._move(self._steps.next_run(self._cursor))
-        run = _Run(self)
+        run = Run(self)
         self._live = weakref.ref(run)
         return run
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the batches delivered so far: a small, new, JSON-safe dict.
 
-        Batches that were made ahead do not count. The state loads on any number of ranks, with any batch size.
+        Batches that were made ahead do not count. The state loads on any number of ranks, with any batch
+        size.
         """
         cursor = self._cursor
         return RunState(
@@ -170,8 +164,8 @@ class Loader:
         """Go on where a state was taken: the next batches are those that would have followed.
 
         Args:
-            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. An empty one changes
-                nothing. A live iterator moves there too.
+            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. An empty
+                one changes nothing. A live iterator moves there too.
             resume: ``"exact"``, the order continues record for record.
 
         Raises:
@@ -216,8 +210,9 @@ class Loader:
         """Return where every record of a batch lies, over all ranks.
 
         Args:
-            step: the batch's number, from 0: the next one is ``loader.step``. Steps of this and of coming runs can be asked for, and
-                those gone by since the batch size last changed, an epoch was set or a run was broken off.
+            step: the batch's number, from 0: the next one is ``loader.step``. Steps of this and of coming
+                runs can be asked for, and those gone by since the batch size last changed, an epoch was set
+                or a run was broken off.
 
         Returns:
             A ``Location`` for each record of the batch, in order.
@@ -227,7 +222,7 @@ class Loader:
         """
         step = checked_count("step", step, least=0)
         if step < self._anchor.step:
-            message = f"step must be at least {self._anchor.step}, where the present batches began to be counted (got {step})"
+            message = f"step must be at least {self._anchor.step}, where the batches changed (got {step})"
             raise InvalidArgument(message)
         cursor = self._steps.ahead(self._anchor, step)
         positions, _ = self._steps.positions(cursor, 1, all_ranks=True)
@@ -237,8 +232,8 @@ class Loader:
         """Return what this loader has delivered since it was made.
 
         Returns:
-            ``batches`` and ``records`` (this rank's) delivered, batches ``skipped``, and the ``wait_seconds`` that were spent waiting for
-            batches that were not ready.
+            ``batches`` and ``records`` (this rank's) delivered, batches ``skipped``, and the
+            ``wait_seconds`` that were spent waiting for batches that were not ready.
         """
         run = self._live()
         waited = self._waited_seconds + (run.waited_seconds if run else 0.0)
@@ -252,7 +247,7 @@ class Loader:
             self._waited_seconds += run.waited_seconds
         self._live = _nothing
 
-    def __enter__(self) -> Loader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -264,7 +259,7 @@ class Loader:
         """Show the batches and the dataset."""
         steps = self._steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
-        return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, end={steps.end!r}, of {self._dataset!r}>"
+        return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, of {self._dataset!r}>"
 
     def source(self) -> Iterator[Made]:
         """Return the batches from the present cursor to the end of its run."""
@@ -292,7 +287,9 @@ class Loader:
         """Go on where a checked state was taken; its pipeline's description makes a mismatch readable."""
         _check_pipeline(self._dataset, state, description)
         if state.position < self._steps.start_of(state.epoch):
-            message = f"a state's position lies in its epoch or later (got position {state.position}, epoch {state.epoch})"
+            message = (
+                f"a state lies in its epoch or later (got position {state.position}, epoch {state.epoch})"
+            )
             raise CorruptState(message)
         cursor = Cursor(state.step, state.epoch, state.position, state.began or 0)
         self._steps.check_short(cursor)
@@ -321,91 +318,8 @@ class Loader:
             run.restart()
 
 
-class _Run:
-    """One run over a loader: it holds the batches made ahead; the loader holds the cursor."""
-
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
-        self._process = os.getpid()
-        self._source: Iterator[Made] | None = None
-        self._over: Exception | None = None
-        self.restart()
-
-    @property
-    def waited_seconds(self) -> float:
-        """How long batches were waited for."""
-        return self._source.waited_seconds if isinstance(self._source, Prefetched) else 0.0
-
-    def restart(self) -> None:
-        """Drop what was made ahead and begin at the loader's cursor."""
-        self.stop()
-        source = self._loader.source()
-        self._source = Prefetched(source, depth=self._loader.prefetch) if self._loader.prefetch else source
-        self._over = None
-
-    def stop(self) -> None:
-        """End the thread; the iterator raises when it is touched."""
-        if isinstance(self._source, Prefetched):
-            self._source.close()
-        self._source = None
-        self._over = self._over or StoppedIterator(
-            "this iterator was ended, by a later iter(loader), by set_epoch() or by close()"
-        )
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        if os.getpid() != self._process:
-            message = "this iterator was made before a fork, and its thread is not in the child: call iter(loader) here"
-            raise ForkUnsafe(message)
-        if self._over is not None:
-            raise self._over
-        assert self._source is not None
-        try:
-            made = next(self._source)
-        except StopIteration as end:
-            self._over = end
-            self._loader.end_run()
-            raise
-        except Exception as error:
-            # A generator that has raised would only say that it is at its end.
-            self._over = error
-            raise
-        self._loader.deliver(made)
-        return made.batch
-
-
 def _nothing() -> None:
     """Stand for no live run."""
-
-
-def _checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:
-    if dataset.size is None:
-        if epochs is not None:
-            message = f"an endless dataset has no epochs (got epochs={epochs!r}): bound a run with steps="
-            raise EndlessDataset(message)
-        return None
-    return 1 if epochs is None else checked_count("epochs", epochs, least=1)
-
-
-def _checked_batch(batch_size: int | None, global_batch_size: int | None, world_size: int) -> int:
-    if global_batch_size is not None:
-        batch = checked_count("global_batch_size", global_batch_size, least=1)
-        if batch % world_size:
-            message = f"global_batch_size must be a multiple of world_size={world_size} (got {batch})"
-            raise InvalidArgument(message)
-        return batch
-    if batch_size is None:
-        return world_size
-    batch = checked_count("batch_size", batch_size, least=1)
-    if world_size > 1:
-        message = (
-            f"with several ranks the batch is counted over all of them, so that it stays the same when their number "
-            f"changes: pass global_batch_size={batch * world_size} instead of batch_size={batch}"
-        )
-        raise InvalidArgument(message)
-    return batch
 
 
 def _check_pipeline(dataset: Dataset, state: RunState, description: dict[str, Any] | None) -> None:
@@ -415,6 +329,6 @@ def _check_pipeline(dataset: Dataset, state: RunState, description: dict[str, An
     changes = difference(description, dataset.describe(state.position)) if description else ""
     message = (
         f"the state is of another pipeline: its fingerprint is {state.fingerprint}, this one's is {present}. "
-        f"{changes or 'seekable.save_state also writes what the pipeline was, and load_state then says what changed.'}"
+        f"{changes or 'With sk.save_state and sk.load_state the message says what changed.'}"
     )
     raise StateMismatch(message)

@@ -110,7 +110,7 @@ def _fill(source: Iterator[Item], buffer: _Buffer[Item]) -> None:
             buffer.put(item)
             if buffer.stopped:
                 break
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - it is raised where the item would have come
         reason = error
     buffer.end(reason)
 

@@ -1,4 +1,4 @@
-"""Makes the batches of a run, in order: the order is resolved ahead in blocks, the records are read batch by batch."""
+"""Makes the batches of a run: the order is resolved ahead in blocks, records are read batch by batch."""
 
 from __future__ import annotations
 

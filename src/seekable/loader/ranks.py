@@ -15,14 +15,15 @@ def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     """Return this process's rank and the number of ranks.
 
     Raises:
-        AmbiguousRank: neither was given, and the environment, or an initialised torch.distributed, speaks of several.
+        AmbiguousRank: neither was given, and the environment, or an initialised torch.distributed, speaks of
+            several.
         InvalidArgument: only one was given, or the rank is not below the number of ranks.
     """
     if rank is None and world_size is None:
         several = _ranks_around()
         if several:
             message = (
-                f"{several}, and rank= and world_size= were left out: every rank would read the same records. "
+                f"{several}, and rank= and world_size= were left out: all would read the same records. "
                 f'Pass rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]), or rank=0, '
                 f"world_size=1 where each rank is to read everything"
             )

@@ -1,8 +1,8 @@
 """Which positions make which batch: pure arithmetic.
 
-A run is ``epochs`` epochs of ``n`` records from epoch ``e`` on: the positions ``e * n`` to ``(e + epochs) * n``. They are cut into
-batches of ``batch`` records over all ranks, across the inner ends of epochs; only the last can be incomplete.
-Position ``p`` belongs to rank ``p % world_size``.
+A run is ``epochs`` epochs of ``n`` records from epoch ``e`` on: the positions ``e * n`` to ``(e + epochs) *
+n``. They are cut into batches of ``batch`` records over all ranks, across the inner ends of epochs; only the
+last can be incomplete. Position ``p`` belongs to rank ``p % world_size``.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class Steps:
         rest = (stop - cursor.position) % self.batch
         if 0 < rest < self.world_size and self.left(cursor) == -(-(stop - cursor.position) // self.batch):
             message = (
-                f"end='short' would leave {self.world_size - rest} of {self.world_size} ranks without a record in the last "
-                f"batch, which has {rest}: use end='drop' or end='pad'"
+                f"end='short' would leave {self.world_size - rest} of {self.world_size} ranks without a "
+                f"record in the last batch, which has {rest}: use end='drop' or end='pad'"
             )
             raise InvalidArgument(message)

@@ -1,8 +1,9 @@
 """How many of the first ``v`` draws go to each source: a binary tree of rounded splits.
 
 At a node where two subtrees of weight ``l`` and ``w - l`` meet, the left one gets ``round(v * l / w)`` of the
-node's first ``v`` draws. The tree is Huffman's, so heavy sources are few splits away. Counts are monotone, within 2
-of ``weight * v`` at every ``v``, and can be inverted: which draw is a source's ``u``-th is as cheap to say as whose draw ``v`` is.
+node's first ``v`` draws. The tree is Huffman's, so heavy sources are few splits away. Counts are monotone,
+within 2 of ``weight * v`` at every ``v``, and can be inverted: which draw is a source's ``u``-th is as cheap
+to say as whose draw ``v`` is.
 """
 
 from __future__ import annotations
@@ -47,22 +48,19 @@ class Apportionment:
 
     def count(self, source: int, draws: Count) -> Count:
         """Return how many of the first ``draws`` draws are the source's: one number, or one for each."""
-        tree = self._tree
-        for node, goes_left in tree.paths[source]:
-            left = _left_count(draws, tree.left_weight[node], tree.weight[node])
-            draws = left if goes_left else draws - left
+        for fork in self._tree.paths[source]:
+            left = _left_count(draws, fork.left, fork.weight)
+            draws = left if fork.goes_left else draws - left
         return draws
 
     def when(self, source: int, number: Count) -> Count:
         """Return which draw is the source's ``number``-th, both from 0; the source's weight is not 0."""
-        tree = self._tree
-        for node, goes_left in reversed(tree.paths[source]):
-            left, weight = tree.left_weight[node], tree.weight[node]
-            if goes_left:
-                number = _ceil_scaled(number + 1, weight, left) - 1
+        for fork in reversed(self._tree.paths[source]):
+            weight, own = fork.weight, fork.left if fork.goes_left else fork.weight - fork.left
+            if fork.goes_left:
+                number = _ceil_scaled(number + 1, weight, own) - 1
             else:
-                rounds, rest = number // (weight - left), number % (weight - left)
-                number = rounds * weight + (rest * weight + weight // 2) // (weight - left)
+                number = number // own * weight + (number % own * weight + weight // 2) // own
         return number
 
     def draw(self, draws: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -83,6 +81,15 @@ class Apportionment:
 
 
 @dataclass(frozen=True, slots=True)
+class _Fork:
+    """A node on the way to a source."""
+
+    left: int
+    weight: int
+    goes_left: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Tree:
     """Nodes as columns; a child of 0 or more is a node, ``~child`` of a negative one a source."""
 
@@ -91,8 +98,8 @@ class _Tree:
     weight: NDArray[np.int64]
     left: NDArray[np.int64]
     right: NDArray[np.int64]
-    paths: tuple[tuple[tuple[int, bool], ...], ...]
-    """For each source, from the root: the nodes and whether its way goes left there."""
+    paths: tuple[tuple[_Fork, ...], ...]
+    """For each source, its way from the root."""
 
 
 def _huffman(weights: Sequence[int]) -> _Tree:
@@ -112,26 +119,27 @@ def _huffman(weights: Sequence[int]) -> _Tree:
 
 def _paths(
     root: int, nodes: Sequence[tuple[int, int, int, int]], sources: int
-) -> tuple[tuple[tuple[int, bool], ...], ...]:
-    paths: list[tuple[tuple[int, bool], ...]] = [()] * sources
-    pending: list[tuple[int, tuple[tuple[int, bool], ...]]] = [(root, ())]
+) -> tuple[tuple[_Fork, ...], ...]:
+    paths: list[tuple[_Fork, ...]] = [()] * sources
+    pending: list[tuple[int, tuple[_Fork, ...]]] = [(root, ())]
     while pending:
         node, path = pending.pop()
         if node < 0:
             paths[~node] = path
         else:
-            pending.append((nodes[node][2], (*path, (node, True))))
-            pending.append((nodes[node][3], (*path, (node, False))))
+            left_weight, weight, left, right = nodes[node]
+            pending.append((left, (*path, _Fork(left_weight, weight, goes_left=True))))
+            pending.append((right, (*path, _Fork(left_weight, weight, goes_left=False))))
     return tuple(paths)
 
 
-def _left_count(draws: Count, left: Count | np.int64, weight: Count | np.int64) -> Count:
+def _left_count(draws: Count, left: Count | int, weight: Count | int) -> Count:
     """``round(draws * left / weight)`` without a product above 2**62."""
     rounds, rest = draws // weight, draws % weight
     return rounds * left + (rest * left + weight // 2) // weight  # type: ignore[return-value]
 
 
-def _ceil_scaled(number: Count, weight: np.int64, left: np.int64) -> Count:
+def _ceil_scaled(number: Count, weight: int, left: int) -> Count:
     """``ceil((number * weight - weight // 2) / left)`` without a product above 2**62."""
     rounds, rest = number // left, number % left
     return rounds * weight - (weight // 2 - rest * weight) // left  # type: ignore[return-value]

@@ -84,7 +84,7 @@ def epoch_length(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, 
     for i, (weight, length) in enumerate(zip(weights, lengths, strict=True)):
         if weight:
             turn, lane = divmod(length - 1, lanes)
-            ends.append(int(shares.when(i, turn)) * lanes + lane + 1)
+            ends.append(shares.when(i, turn) * lanes + lane + 1)
     return max(ends) if longest else min(ends)
 
 
@@ -151,7 +151,7 @@ class Mixture:
         return label, epoch * self._an_epoch[label] + int(numbers[slot]) * self.lanes + lane
 
     def unroute(self, source: int, positions: Int64s) -> Int64s:
-        """Return where in the mixture the given positions of a source come; those never drawn are left out."""
+        """Return where in the mixture positions of a source come; those never drawn are left out."""
         an_epoch = self._an_epoch[source]
         if self.length is None:
             epochs, rest = np.zeros_like(positions), positions
@@ -187,7 +187,7 @@ class Mixture:
         at = self._segments[int(np.searchsorted(self._starts, draws, side="right")) - 1]
         if not at.shares.weights[source]:
             return at.before[source]
-        return at.before[source] + int(at.shares.count(source, draws - at.start))
+        return at.before[source] + at.shares.count(source, draws - at.start)
 
     def _drawn_before(self, source: int, position: int, *, up: bool) -> int:
         """Return a bound on what was drawn before a position: at most that (or, ``up``, at least)."""

@@ -2,12 +2,12 @@
 
 An additive Feistel network over mixed radices. With ``a = ceil(sqrt(n))`` and ``b = ceil(n / a)`` a
 number is written as ``left * b + right``; eight rounds add a keyed hash of one half to the other, modulo
-``a`` and ``b`` in turn. What falls on one of the fewer than ``a`` numbers from ``n`` on is sent through again until
-it lands below ``n`` (cycle walking, after Black and Rogaway, "Ciphers with arbitrary finite domains",
-2002). Because the radices follow ``n``, walks are rare at every size.
+``a`` and ``b`` in turn. What falls on one of the fewer than ``a`` numbers from ``n`` on is sent through
+again until it lands below ``n`` (cycle walking, after Black and Rogaway, "Ciphers with arbitrary finite
+domains", 2002). Because the radices follow ``n``, walks are rare at every size.
 
-Up to eight elements a network is too small to be fair; there a Fisher-Yates shuffle driven by the key makes every
-one of the ``n!`` orders equally likely.
+Up to eight elements a network is too small to be fair; there a Fisher-Yates shuffle driven by the key makes
+every one of the ``n!`` orders equally likely.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def permute_one(x: int, n: int, key: int) -> int:
 
     Example:
         >>> import numpy as np
-        >>> permute_one(5, 1000, 42) == permute(np.array([5]), 1000, 42)[0]
+        >>> [permute_one(5, 1000, 42)] == permute(np.array([5]), 1000, 42).tolist()
         True
     """
     if n <= _TINY:

@@ -18,8 +18,8 @@ LARGEST_TOTAL = 1 << 31
 def whole_weights(weights: Sequence[float]) -> list[int]:
     """Return integers in the ratio of ``weights``, with no common factor and a sum of at most 2**31.
 
-    A float counts as the decimal that Python prints for it, so ``[0.7, 0.3]``, ``[7, 3]`` and ``[70, 30]`` are
-    the same weights on every machine.
+    A float counts as the decimal that Python prints for it, so ``[0.7, 0.3]``, ``[7, 3]`` and ``[70, 30]``
+    are the same weights on every machine.
 
     Raises:
         ValueError: a weight is negative or not finite, all are 0, or a positive one is so small beside the
@@ -44,8 +44,8 @@ def whole_weights(weights: Sequence[float]) -> list[int]:
     for weight, share in zip(weights, rounded, strict=True):
         if weight and not share:
             message = (
-                f"a weight must be 0 or at least 2**-31 of the sum of all (got {weight!r} of {float(total)!r}); "
-                f"give it 0, or give the others less"
+                f"a weight must be 0 or at least 2**-31 of the sum of all (got {weight!r} of "
+                f"{float(total)!r}); give it 0, or give the others less"
             )
             raise ValueError(message)
     return rounded

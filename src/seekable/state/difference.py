@@ -15,7 +15,8 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
 
     Example:
         >>> source = {"kind": "sequence", "length": 3}
-        >>> print(difference({"kind": "shuffle", "seed": 1, "of": [source]}, {"kind": "shuffle", "seed": 2, "of": [source]}))
+        >>> shuffles = [{"kind": "shuffle", "seed": seed, "of": [source]} for seed in (1, 2)]
+        >>> print(difference(*shuffles))
         shuffle: seed was 1, is 2
     """
     lines = _node(old, new, path="")
@@ -29,10 +30,12 @@ def _node(old: dict[str, Any], new: dict[str, Any], *, path: str) -> list[str]:
     here = f"{path}{kind}"
     if old.get("kind") != new.get("kind"):
         return [f"{path or 'the pipeline: '}was {old.get('kind')}, is {kind}"]
-    lines = []
-    for key in sorted((old.keys() | new.keys()) - {"kind", "of", "files"}):
-        if old.get(key) != new.get(key):
-            lines.append(f"{here}: {key} was {_shown(old, key)}, is {_shown(new, key)}")
+    keys = sorted((old.keys() | new.keys()) - {"kind", "of", "files"})
+    lines = [
+        f"{here}: {key} was {_shown(old, key)}, is {_shown(new, key)}"
+        for key in keys
+        if old.get(key) != new.get(key)
+    ]
     lines += _files(old.get("files", []), new.get("files", []), here=here)
     was, now = old.get("of", []), new.get("of", [])
     if len(was) != len(now):

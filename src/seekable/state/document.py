@@ -62,8 +62,8 @@ class RunState:
         version = document.get("seekable")
         if version != SCHEMA:
             message = (
-                f"a state must have 'seekable': {SCHEMA} (got {version!r}): it was written by another program or "
-                f"by a newer seekable; upgrade seekable, or load the state of this loader"
+                f"a state must have 'seekable': {SCHEMA} (got {version!r}): it was written by another "
+                f"program or by a newer seekable; upgrade seekable, or load the state of this loader"
             )
             raise CorruptState(message)
         fingerprint = document.get("fingerprint")

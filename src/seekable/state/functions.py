@@ -1,7 +1,7 @@
 """How a function enters a fingerprint: by name, never by its code.
 
-A changed function under the same name is the same pipeline to a state; ``version=`` is there to say that it is
-not.
+A changed function under the same name is the same pipeline to a state; ``version=`` is there to say that it
+is not.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def describe_function(fn: Callable[..., Any], version: str | int | None) -> dict
 
     Raises:
         WrongType: ``fn`` cannot be called.
-        InvalidArgument: it has no name of its own (an object with ``__call__``, a method of one, a partial with
-            arguments that are not JSON) and no version was given.
+        InvalidArgument: it has no name of its own (an object with ``__call__``, a method of one, a partial
+            with arguments that are not JSON) and no version was given.
 
     Example:
         >>> describe_function(str.upper, None)
@@ -73,8 +73,8 @@ def _named(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
         return {"name": f"{_module(fn)}.{fn.__qualname__}"}
     if version is None:
         message = (
-            f"{fn!r} has no name that says what it does, so a state could not tell it from another: give version= "
-            f"(any string or number, to be changed with its behaviour), or use a plain function"
+            f"{fn!r} has no name that says what it does, so a state could not tell it from another: give "
+            f"version= (any string or number, to be changed with its behaviour), or use a plain function"
         )
         raise InvalidArgument(message)
     return {"name": f"{_module(type(fn))}.{type(fn).__qualname__}"}

@@ -1,7 +1,7 @@
 """The names of saved states in a folder, and which of them make a complete generation.
 
-Each rank writes one file a save, ``state-<step>-<rank>-of-<ranks>.json``. The files of one step are a generation;
-it counts when all its ranks are there.
+Each rank writes one file a save, ``state-<step>-<rank>-of-<ranks>.json``. The files of one step are a
+generation; it counts when all its ranks are there.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def generations(names: Iterable[str]) -> list[Generation]:
     """Return the generations among file names, oldest step first, complete or not.
 
     Example:
-        >>> [(g.step, g.complete) for g in generations([state_name(9, rank=0, ranks=1), state_name(10, rank=1, ranks=2)])]
+        >>> names = [state_name(9, rank=0, ranks=1), state_name(10, rank=1, ranks=2)]
+        >>> [(generation.step, generation.complete) for generation in generations(names)]
         [(9, True), (10, False)]
     """
     found: dict[tuple[int, int], list[str]] = {}

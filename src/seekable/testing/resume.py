@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -40,9 +38,11 @@ def assert_resumes_exactly(
 
     Args:
         factory: makes the pipeline: a ``Loader``, or a ``Dataset``, which is delivered record by record.
-        runs: how many runs (for most loaders: epochs) are compared; an endless one is compared for 1,000 batches.
+        runs: how many runs (for most loaders: epochs) are compared; an endless one is compared for 1,000
+            batches.
         cuts: after how many batches to cut; by default after each, before the first and after the last.
-        new_process: restore in a new Python process too (one process for all cuts), for which the factory is pickled by value.
+        new_process: restore in a new Python process too (one process for all cuts), for which the factory is
+            pickled by value.
 
     Raises:
         AssertionError: some item differs; the message says at which cut and which item.
@@ -68,7 +68,7 @@ def compare_cuts(
     *,
     runs: int,
 ) -> None:
-    """Restore each state, and once more half way to the end, and compare what follows with an uninterrupted run."""
+    """Restore each state, and once more half way to the end, and compare what follows."""
     for cut, state in saved:
         middle = (cut + len(items)) // 2
         loader = _made(factory)
@@ -138,9 +138,8 @@ def _compare(found: list[Any], wanted: list[Any], *, start: int, where: str) -> 
 
 _CHILD = """
 import pickle, sys
-sys.path[:] = {path!r}
-with open(sys.argv[1], "rb") as file:
-    factory, items, saved, runs = pickle.load(file)
+sys.path[:] = pickle.load(sys.stdin.buffer)
+factory, items, saved, runs = pickle.load(sys.stdin.buffer)
 from seekable.testing.resume import compare_cuts
 compare_cuts(factory, items, saved, runs=runs)
 """
@@ -152,14 +151,11 @@ def _in_new_process(
     saved: list[tuple[int, dict[str, Any]]],
     runs: int,
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        task = os.path.join(folder, "task")
-        with open(task, "wb") as file:
-            cloudpickle.dump((factory, items, saved, runs), file)
-        child = subprocess.run(
-            [sys.executable, "-c", _CHILD.format(path=sys.path), task],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert child.returncode == 0, f"in a new process: {child.stderr}"
+    child = subprocess.run(  # noqa: S603 - our own interpreter and our own code
+        [sys.executable, "-c", _CHILD],
+        # The path comes first, so that what follows finds its modules.
+        input=cloudpickle.dumps(sys.path) + cloudpickle.dumps((factory, items, saved, runs)),
+        capture_output=True,
+        check=False,
+    )
+    assert child.returncode == 0, f"in a new process: {child.stderr.decode(errors='replace')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 __all__ = ["same"]
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:  # noqa: PLR0911 - one case a type
     """Tell whether two values are of one type and equal, with arrays and NaN compared by value.
 
     Example:
@@ -28,6 +29,6 @@ def same(one: Any, other: Any) -> bool:
         if one.dtype == object:
             return same(one.tolist(), other.tolist())
         return bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
-    if isinstance(one, float) and one != one:
-        return bool(other != other)
+    if isinstance(one, float) and math.isnan(one):
+        return math.isnan(other)
     return bool(one == other)

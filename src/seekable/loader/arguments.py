@@ -1,0 +1,52 @@
+"""Checks of a loader's arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seekable.dataset.arguments import checked_count
+from seekable.errors import EndlessDataset, InvalidArgument
+
+if TYPE_CHECKING:
+    from seekable.dataset.base import Dataset
+
+__all__ = ["checked_batch", "checked_epochs"]
+
+
+def checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:
+    """Return the epochs of a run: 1 unless given, None for an endless dataset.
+
+    Raises:
+        EndlessDataset: epochs of an endless dataset were asked for.
+    """
+    if dataset.size is None:
+        if epochs is not None:
+            message = f"an endless dataset has no epochs (got epochs={epochs!r}): bound a run with steps="
+            raise EndlessDataset(message)
+        return None
+    return 1 if epochs is None else checked_count("epochs", epochs, least=1)
+
+
+def checked_batch(batch_size: int | None, global_batch_size: int | None, world_size: int) -> int:
+    """Return the records of a batch over all ranks.
+
+    Raises:
+        InvalidArgument: it is no multiple of the ranks, or was not given as ``global_batch_size`` where
+            there are several.
+    """
+    if global_batch_size is not None:
+        batch = checked_count("global_batch_size", global_batch_size, least=1)
+        if batch % world_size:
+            message = f"global_batch_size must be a multiple of world_size={world_size} (got {batch})"
+            raise InvalidArgument(message)
+        return batch
+    if batch_size is None:
+        return world_size
+    batch = checked_count("batch_size", batch_size, least=1)
+    if world_size > 1:
+        message = (
+            f"with several ranks the batch is counted over all of them, so that it stays the same when their "
+            f"number changes: pass global_batch_size={batch * world_size} instead of batch_size={batch}"
+        )
+        raise InvalidArgument(message)
+    return batch

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seekable.errors import DataNotFound, WrongType
+from seekable.storage.listing import Asked, Found, find_files, natural_key
+
+SUFFIXES = (".jsonl", ".txt")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    for name in (
+        "a10.jsonl",
+        "a9.jsonl",
+        "b/c.jsonl",
+        "b/d/e.jsonl",
+        "b/d/UPPER.JSONL",
+        "notes.md",
+        ".hidden.jsonl",
+        "_temporary.jsonl",
+        ".seekable/x.jsonl",
+        "_old/y.jsonl",
+        "b/.git/z.jsonl",
+        "odd [1].jsonl",
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+def find(asked: Asked) -> tuple[Found, ...]:
+    return find_files(asked, suffixes=SUFFIXES)
+
+
+def test_a_folder_means_its_data_files_in_natural_order(data: Path) -> None:
+    names = ("a9.jsonl", "a10.jsonl", "b/c.jsonl", "b/d/UPPER.JSONL", "b/d/e.jsonl", "odd [1].jsonl")
+    assert find(data) == (Found(str(data), names),)
+
+
+def test_a_file_is_found_below_its_folder(data: Path) -> None:
+    assert find(str(data / "b/c.jsonl")) == (Found(str(data / "b"), ("c.jsonl",)),)
+
+
+def test_a_file_may_have_any_suffix_and_be_hidden(data: Path) -> None:
+    assert find(data / "notes.md") == (Found(str(data), ("notes.md",)),)
+    assert find(data / ".hidden.jsonl") == (Found(str(data), (".hidden.jsonl",)),)
+
+
+def test_a_path_that_exists_is_no_glob(data: Path) -> None:
+    assert find(data / "odd [1].jsonl") == (Found(str(data), ("odd [1].jsonl",)),)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*.jsonl", ("_temporary.jsonl", "a9.jsonl", "a10.jsonl", "odd [1].jsonl")),
+        ("a?.jsonl", ("a9.jsonl",)),
+        ("a[0-9]*", ("a9.jsonl", "a10.jsonl")),
+        ("*/*.jsonl", ("_old/y.jsonl", "b/c.jsonl")),
+        ("**/e.jsonl", ("b/d/e.jsonl",)),
+        ("**/d/*", ("b/d/UPPER.JSONL", "b/d/e.jsonl")),
+        ("**/**/c.jsonl", ("b/c.jsonl",)),
+        (".[h]*.jsonl", (".hidden.jsonl",)),
+        ("*.md", ("notes.md",)),
+    ],
+)
+def test_a_glob_means_what_it_matches(data: Path, pattern: str, names: tuple[str, ...]) -> None:
+    assert find(data / pattern) == (Found(str(data), names),)
+
+
+def test_the_root_of_a_glob_is_its_fixed_part(data: Path) -> None:
+    assert find(data / "b" / "**") == (Found(str(data / "b"), ("c.jsonl", "d/UPPER.JSONL", "d/e.jsonl")),)
+
+
+def test_a_list_keeps_its_order_and_joins_runs_of_one_root(data: Path) -> None:
+    asked = [data / "a10.jsonl", str(data / "a9.jsonl"), data / "b/c.jsonl", data / "a?.jsonl"]
+    assert find(asked) == (
+        Found(str(data), ("a10.jsonl", "a9.jsonl")),
+        Found(str(data / "b"), ("c.jsonl",)),
+        Found(str(data), ("a9.jsonl",)),
+    )
+
+
+def test_a_relative_path_counts_from_the_working_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(data)
+    assert find("b/../a9.jsonl") == (Found(str(data), ("a9.jsonl",)),)
+    assert find("b/*.jsonl") == (Found(str(data / "b"), ("c.jsonl",)),)
+
+
+def test_links_are_followed_but_not_in_circles(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "x.jsonl").touch()
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "linked").symlink_to(tmp_path / "elsewhere")
+    (root / "circle").symlink_to(root)
+    (tmp_path / "elsewhere" / "back").symlink_to(root)
+    assert find(root) == (Found(str(root), ("linked/x.jsonl",)),)
+    assert find(root / "**" / "*.jsonl") == (Found(str(root), ("linked/x.jsonl",)),)
+
+
+def test_a_broken_link_in_a_folder_is_listed_so_that_it_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").symlink_to("gone.jsonl")
+    assert find(tmp_path) == (Found(str(tmp_path), ("a.jsonl",)),)
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.jsonl", b"line\nbreak.jsonl", b" space .jsonl", "ä.jsonl".encode()])
+def test_names_may_be_any_bytes(tmp_path: Path, name: bytes) -> None:
+    Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).touch()
+    assert find(tmp_path) == (Found(str(tmp_path), (os.fsdecode(name),)),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("a8.jsonl", r"there is no .*a9\.jsonl.*was that meant"),
+        ("q/r/s/t.jsonl", r"the nearest folder that exists is"),
+        ("*.parquet", r"no file matches"),
+        ("bb/*.jsonl", r"there is no folder .*'b'.*was that meant"),
+        ("empty", r"has no data file: none below it ends in \.jsonl, \.txt"),
+    ],
+)
+def test_what_is_not_there_is_told_with_what_is_near(data: Path, asked: str, message: str) -> None:
+    (data / "empty").mkdir()
+    with pytest.raises(DataNotFound, match=message):
+        find(data / asked)
+
+
+def test_a_broken_link_is_told_with_its_target(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").symlink_to("gone.jsonl")
+    with pytest.raises(DataNotFound, match="is a link to 'gone.jsonl'"):
+        find(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("asked", [[], "", [""]])
+def test_nothing_is_no_data(asked: Asked) -> None:
+    with pytest.raises(DataNotFound):
+        find(asked)
+
+
+@pytest.mark.parametrize("asked", [3, None, b"bytes", [b"bytes"], [3]])
+def test_what_is_no_path_is_refused(asked: Asked) -> None:
+    with pytest.raises(WrongType):
+        find(asked)
+
+
+def test_a_pipe_is_no_data(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(DataNotFound, match="neither a regular file nor a folder"):
+        find(tmp_path / "pipe.jsonl")
+
+
+@given(st.lists(st.text("a01289/_.", max_size=8), unique=True))
+def test_the_natural_order_is_one_order_whatever_comes_first(names: list[str]) -> None:
+    expected = sorted(names, key=natural_key)
+    random.Random(0).shuffle(names)
+    assert sorted(names, key=natural_key) == expected
+
+
+def test_the_natural_order_is_pinned() -> None:
+    names = ["b", "a10", "a9", "a09", "a/2", "a/10", "a", "10", "9", "09", "A1", "é1", "z"]
+    assert sorted(names, key=natural_key) == [
+        *("09", "9", "10"),
+        *("A1", "a", "a/2", "a/10", "a09", "a9", "a10", "b", "z", "é1"),
+    ]

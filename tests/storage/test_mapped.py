@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from seekable.errors import IndexStale
+from seekable.storage import mapped
+from seekable.storage.mapped import MappedFile, most_maps, open_mapped
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "data"
+    file.write_bytes(b"good day")
+    return file
+
+
+def opened(path: Path) -> MappedFile:
+    status = path.stat()
+    return open_mapped(str(path), status.st_size, status.st_mtime_ns)
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_the_view_is_the_file(path: Path) -> None:
+    assert bytes(opened(path).view) == b"good day"
+    opened(path).check()
+
+
+def test_an_empty_file_has_an_empty_view(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    file = opened(tmp_path / "empty")
+    file.check()
+    assert bytes(file.view) == b""
+
+
+def test_an_open_map_is_used_again(path: Path) -> None:
+    assert opened(path) is opened(path)
+
+
+def _append(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"!")
+
+
+def _replace(path: Path) -> None:
+    status = path.stat()
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes())
+    os.utime(other, ns=(status.st_atime_ns, status.st_mtime_ns))
+    other.replace(path)
+
+
+def _rewrite(path: Path) -> None:
+    path.write_bytes(b"bad luck")
+    os.utime(path, ns=(0, 1))
+
+
+def _truncate(path: Path) -> None:
+    os.truncate(path, 3)
+
+
+def _move_away(path: Path) -> None:
+    path.rename(path.with_name("moved"))
+
+
+CHANGES: list[Callable[[Path], None]] = [_append, _replace, _rewrite, _truncate, _move_away, Path.unlink]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_of_an_open_file_is_noticed_each_time(path: Path, change: Callable[[Path], None]) -> None:
+    file = opened(path)
+    change(path)
+    for _ in range(2):
+        with pytest.raises(IndexStale, match="indexed with 8 bytes.*[Oo]pen the dataset again"):
+            file.check()
+
+
+@pytest.mark.parametrize("change", [_append, _rewrite, _truncate, _move_away, Path.unlink])
+def test_a_file_that_was_changed_before_is_not_opened(path: Path, change: Callable[[Path], None]) -> None:
+    status = path.stat()
+    change(path)
+    with pytest.raises(IndexStale):
+        open_mapped(str(path), status.st_size, status.st_mtime_ns)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [lambda path: path.chmod(0o600), lambda path: os.link(path, path.with_name("link"))],
+    ids=["mode", "link"],
+)
+def test_what_leaves_the_content_alone_is_no_change(path: Path, change: Callable[[Path], None]) -> None:
+    file = opened(path)
+    change(path)
+    file.check()
+    file.check()
+
+
+def test_a_stale_file_leaves_no_descriptor_open(path: Path) -> None:
+    before = descriptors()
+    for _ in range(3):
+        with pytest.raises(IndexStale):
+            open_mapped(str(path), 1, 1)
+    gc.collect()
+    assert descriptors() == before
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (300, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_the_number_of_open_maps_is_bounded_and_those_in_use_stay(tmp_path: Path) -> None:
+    assert most_maps() == (300 - 128) // 2
+    for number in range(400):
+        (tmp_path / str(number)).write_bytes(b"%d" % number)
+    often = opened(tmp_path / "0")
+    held = opened(tmp_path / "1").view
+    for number in range(2, 400):
+        assert bytes(opened(tmp_path / str(number)).view) == b"%d" % number
+        assert opened(tmp_path / "0") is often
+    assert bytes(held) == b"1"
+    assert len(mapped._cache.maps) <= most_maps()
+
+
+def test_the_bound_follows_the_limit_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, maps in ((64, 64), (1024, 448), (1 << 20, 4096), (resource.RLIM_INFINITY, 4096)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        assert most_maps() == maps
+
+
+def test_threads_may_open_and_check_at_once(tmp_path: Path) -> None:
+    paths = [tmp_path / str(number) for number in range(200)]
+    for number, file in enumerate(paths):
+        file.write_bytes(b"%d" % number)
+    wrong: list[object] = []
+
+    def work() -> None:
+        for number, file in enumerate(paths):
+            found = opened(file)
+            found.check()
+            if bytes(found.view) != b"%d" % number:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+FORKING = """
+import os, sys
+from seekable.storage import mapped
+path = sys.argv[1]
+status = os.stat(path)
+mine = mapped.open_mapped(path, status.st_size, status.st_mtime_ns)
+mapped._cache.lock.acquire()  # as if another thread were opening a file now
+child = os.fork()
+if not child:
+    other = mapped.open_mapped(path, status.st_size, status.st_mtime_ns)
+    other.check()
+    os._exit(0 if other is not mine and bytes(other.view) == b"good day" else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_opens_its_own_maps(path: Path) -> None:
+    subprocess.run([sys.executable, "-c", FORKING, str(path)], check=True, timeout=60)
