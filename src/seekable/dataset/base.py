@@ -6,7 +6,7 @@ import operator
 import os
 from dataclasses import fields, is_dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -83,6 +83,9 @@ class Dataset(Node, Fluent):
             CorruptRecord: a record that cannot be decoded.
             IndexStale: the file changed since it was indexed.
         """
+        # Plain integers first: single records are asked for one by one.
+        if type(rows) is int and self.size is not None and 0 <= rows < self.size:
+            return self.record(rows)
         if isinstance(rows, slice):
             return self._sliced(rows)
         if isinstance(rows, list | tuple | np.ndarray):
@@ -189,20 +192,17 @@ class Dataset(Node, Fluent):
             return self.skip(start) if step == 1 else self.sliced_endless(start, step)
         return self.sliced(range(start, max(start, rows.stop), step))
 
-    def _row(self, row: object) -> int:
+    def _row(self, row: SupportsIndex) -> int:
         try:
-            number = operator.index(row)  # type: ignore[arg-type]
+            number = operator.index(row)
         except TypeError:
-            message = (
-                f"a row must be an integer, a list of them or a slice (got {row!r}, a {type(row).__name__})"
-            )
+            message = f"a row is an integer, a list of them or a slice (got {row!r}: {type(row).__name__})"
             raise WrongType(message) from None
         size = self.size
-        if size is None:
-            if number >= 0:
-                return number
-        elif -size <= number < size:
-            return number if number >= 0 else number + size
+        if number >= 0 and (size is None or number < size):
+            return number
+        if size is not None and -size <= number < 0:
+            return number + size
         raise OutOfRange(_out_of_range(number, size))
 
     def _rows(self, rows: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:

@@ -35,9 +35,9 @@ class Apportionment:
         (7, 3)
         >>> labels, numbers = shares.draw(np.arange(5))
         >>> labels.tolist(), numbers.tolist()
-        ([0, 1, 0, 0, 1], [0, 0, 1, 2, 1])
+        ([0, 1, 0, 0, 0], [0, 0, 1, 2, 3])
         >>> shares.when(1, 1)
-        4
+        5
     """
 
     weights: tuple[int, ...]
@@ -136,10 +136,10 @@ def _paths(
 def _left_count(draws: Count, left: Count | int, weight: Count | int) -> Count:
     """``round(draws * left / weight)`` without a product above 2**62."""
     rounds, rest = draws // weight, draws % weight
-    return rounds * left + (rest * left + weight // 2) // weight  # type: ignore[return-value]
+    return rounds * left + (rest * left + weight // 2) // weight
 
 
 def _ceil_scaled(number: Count, weight: int, left: int) -> Count:
     """``ceil((number * weight - weight // 2) / left)`` without a product above 2**62."""
     rounds, rest = number // left, number % left
-    return rounds * weight - (weight // 2 - rest * weight) // left  # type: ignore[return-value]
+    return rounds * weight - (weight // 2 - rest * weight) // left

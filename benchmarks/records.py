@@ -1,0 +1,95 @@
+"""Reading records at random places, decoded."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import seekable as sk
+from benchmarks import floors, peers
+from benchmarks.measure import Contestant, Race, Row, Target, missing, race, relative
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from benchmarks.data import Data
+    from benchmarks.floors import Span
+
+BATCH = 256
+_MOST = 50_000
+"""Records a round: 115 MB of them, more than any cache but the page cache holds."""
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """Measure batches and single records against the floor and the opponents."""
+    ds = sk.open(data.long)
+    order = floors.shuffled(len(ds))[:_MOST]
+    spans = spans_of(ds, order)
+    times = _race(data, ds, order.tolist(), spans)
+    forager, lhotse = peers.forager(os.path.dirname(data.long)), peers.lhotse(data.long)
+
+    name, target = f"random records, {BATCH} at a time", Target("at most", 1.3)
+    yield _row(name, times, "batches", target, over="batches floor", against="map slice + msgspec")
+    target = Target("at least", 3.8)
+    if forager:
+        yield _row(name, times, "batches", target, over="forager", against=forager.name)
+    else:
+        yield missing(name, _microseconds(times, "batches"), "us", target, peer=peers.FORAGER)
+
+    name, target = "random records, ds[i]", Target("at most", 3)
+    yield _row(name, times, "single", target, over="single floor", against="map slice + msgspec")
+    target = Target("at least", 2)
+    if lhotse:
+        yield _row(name, times, "single", target, over="lhotse", against=lhotse.name)
+    else:
+        yield missing(name, _microseconds(times, "single"), "us", target, peer=peers.LHOTSE)
+
+
+def spans_of(ds: sk.Dataset, positions: np.ndarray[Any, np.dtype[np.int64]]) -> list[Span]:
+    """Return where the records at some positions of a dataset lie, in files that are mapped."""
+    places = ds.plan(positions).locate()
+    views = {path: floors.mapped(path) for path in {place.path for place in places}}
+    return [(views[place.path], place.offset, place.offset + place.length) for place in places]
+
+
+def _race(data: Data, ds: sk.Dataset, order: list[int], spans: Sequence[Span]) -> Race:
+    batches = [order[first : first + BATCH] for first in range(0, len(order), BATCH)]
+    jobs = {
+        "batches": lambda: [None for batch in batches if not ds[batch]],
+        "batches floor": lambda: floors.decoded_in_batches(spans, BATCH),
+        "single": lambda: _each(ds, order),
+        "single floor": lambda: floors.decoded_singly(spans),
+    }
+    forager, lhotse = peers.forager(os.path.dirname(data.long)), peers.lhotse(data.long)
+    if forager:
+        samples = forager.open()
+        jobs["forager"] = lambda: _each(samples, order)
+    if lhotse:
+        reader = lhotse.open()
+        jobs["lhotse"] = lambda: _each(reader, order)
+    contestants = {name: Contestant(job, count=len(order)) for name, job in jobs.items()}
+    return race(contestants, rounds=data.sizes.rounds)
+
+
+def _each(records: Any, order: Sequence[int]) -> None:
+    for row in order:
+        records[row]
+
+
+def _microseconds(times: Race, name: str) -> float:
+    return times.median(name) * 1e6
+
+
+def _row(name: str, times: Race, ours: str, target: Target, *, over: str, against: str) -> Row:
+    """Return our time over the other's, or how many times faster we are."""
+    ratio = times.ratio(ours, over)
+    return relative(
+        name,
+        _microseconds(times, ours),
+        "us",
+        target,
+        against=f"{against} {_microseconds(times, over):.2f}",
+        ratio=ratio if target.sense == "at most" else 1 / ratio,
+    )

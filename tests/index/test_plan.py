@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seekable.index.entry import Entry, Segment
+from seekable.index.plan import RACY_NS, plan_batches, survey
+from seekable.index.table import Table, encode_table
+
+NOW = 10**18
+GOOD, LOST = Segment(1, 10), Segment(2, 10)
+
+
+def entry(name: str, *, size: int = 5, mtime_ns: int = 0, indexed_ns: int = NOW, segment: Segment = GOOD) -> Entry:
+    return Entry(name, "text", size, mtime_ns, indexed_ns, 1, 0, 0, 0, segment=segment, start=0)
+
+
+def surveyed(entries: list[Entry], wanted: dict[str, tuple[int, int]], *, doubt: bool = True) -> tuple[list[bool], list[bool]]:
+    table = Table(encode_table(entries))
+    found = survey(
+        table,
+        list(wanted),
+        format_name="text",
+        sizes=np.array([size for size, _ in wanted.values()], np.int64),
+        mtimes_ns=np.array([mtime_ns for _, mtime_ns in wanted.values()], np.int64),
+        whole=np.array([segment is not LOST and segment.digest != 2 for segment in table.segments]),
+        doubt=doubt,
+    )
+    return (found.rows >= 0).tolist(), found.to_scan.tolist()
+
+
+def test_files_are_valid_while_size_and_time_are_the_same() -> None:
+    entries = [entry("same"), entry("longer"), entry("later"), entry("lost", segment=LOST)]
+    wanted = {"same": (5, 0), "longer": (6, 0), "later": (5, 1), "lost": (5, 0), "new": (5, 0)}
+    valid, to_scan = surveyed(entries, wanted)
+    assert valid == [True, False, False, False, False]
+    assert to_scan == [False, True, True, True, True]
+
+
+def test_files_indexed_right_after_a_change_are_doubted() -> None:
+    times = {"before": NOW - RACY_NS, "just": NOW - RACY_NS + 1, "after": NOW + RACY_NS - 1, "future": NOW + RACY_NS}
+    entries = [entry(name, mtime_ns=mtime_ns) for name, mtime_ns in times.items()]
+    wanted = {name: (5, mtime_ns) for name, mtime_ns in times.items()}
+    assert surveyed(entries, wanted) == ([True] * 4, [False, True, True, False])
+    assert surveyed(entries, wanted, doubt=False) == ([True] * 4, [False] * 4)
+
+
+def test_without_a_table_everything_is_to_scan() -> None:
+    nothing = np.zeros(2, np.int64)
+    found = survey(None, ["a", "b"], format_name="text", sizes=nothing, mtimes_ns=nothing, whole=None, doubt=True)
+    assert found.to_scan.all()
+
+
+@given(st.lists(st.integers(0, 100 << 20), max_size=60))
+def test_batches_hold_each_file_once_largest_first_and_no_more_than_is_good(sizes: list[int]) -> None:
+    batches = list(plan_batches(sizes))
+    order = [number for batch in batches for number in batch]
+    assert sorted(order) == list(range(len(sizes)))
+    assert [sizes[number] for number in order] == sorted(sizes, reverse=True)
+    assert all(len(batch) == 1 or sum(sizes[number] for number in batch) <= 64 << 20 for batch in batches)
+
+
+def test_many_empty_files_do_not_make_one_endless_batch() -> None:
+    assert [len(batch) for batch in plan_batches([0] * 2500)] == [1000, 1000, 500]

@@ -1,0 +1,115 @@
+"""The order of mixtures once more, in plain Python: draw by draw, with dicts and lists and no arithmetic ahead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seekable.order.keys import derive
+from seekable.order.permutation import permute_one
+
+BLOCK = 64
+
+Schedule = Sequence[tuple[int, Sequence[int]]]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    source: int
+    weight: int
+
+
+@dataclass(frozen=True)
+class Fork:
+    left: Leaf | Fork
+    right: Leaf | Fork
+
+    @property
+    def weight(self) -> int:
+        return self.left.weight + self.right.weight
+
+
+def tree(weights: Sequence[int]) -> Leaf | Fork:
+    """Join the two lightest until one is left: sources before what was joined, and those in order."""
+    nodes: list[Leaf | Fork] = [Leaf(i, weight) for i, weight in enumerate(weights) if weight]
+    while len(nodes) > 1:
+        lightest = min(nodes, key=lambda node: node.weight)
+        nodes.remove(lightest)
+        second = min(nodes, key=lambda node: node.weight)
+        nodes.remove(second)
+        nodes.append(Fork(left=second, right=lightest))
+    return nodes[0]
+
+
+def whose(node: Leaf | Fork, draw: int) -> tuple[int, int]:
+    """Return the source of a draw and which of its draws it is."""
+    while isinstance(node, Fork):
+        before, after = _left(node, draw), _left(node, draw + 1)
+        node, draw = (node.left, before) if after > before else (node.right, draw - before)
+    return node.source, draw
+
+
+def _left(node: Fork, draws: int) -> int:
+    """Return draws * left / weight, rounded, halves up."""
+    return (2 * draws * node.left.weight + node.weight) // (2 * node.weight)
+
+
+def lane_labels(schedule: Schedule, *, key: int, epoch: int, lane: int, lanes: int, draws: int) -> list[int]:
+    """Return the source of each of a lane's draws: the tree's labels, permuted inside blocks."""
+    starts = [-(-position // lanes) for position, _ in schedule]
+    labels: list[int] = []
+    for segment, (_, weights) in enumerate(schedule):
+        following = starts[segment + 1] if segment + 1 < len(starts) else draws
+        length = min(following, draws) - starts[segment]
+        root = tree(weights)
+        for first in range(0, length, BLOCK):
+            size = min(BLOCK, length - first)
+            # A block that the end of what is asked for cuts short is whole in a mixture without end.
+            block = derive(key, epoch, lane, segment, first // BLOCK)
+            labels += [whose(root, first + permute_one(slot, size, block))[0] for slot in range(size)]
+    return labels
+
+
+def routed(
+    schedule: Schedule, *, key: int, length: int, lanes: int = 1, epochs: int = 1
+) -> list[tuple[int, int]]:
+    """Return source and position there, for each position of some epochs."""
+    offsets: Counter[int] = Counter()
+    out = []
+    for epoch in range(epochs):
+        labels = [
+            lane_labels(
+                schedule,
+                key=key,
+                epoch=epoch,
+                lane=lane,
+                lanes=lanes,
+                draws=len(range(lane, length, lanes)),
+            )
+            for lane in range(lanes)
+        ]
+        drawn: list[Counter[int]] = [Counter() for _ in range(lanes)]
+        for row in range(length):
+            draw, lane = divmod(row, lanes)
+            source = labels[lane][draw]
+            out.append((source, offsets[source] + drawn[lane][source] * lanes + lane))
+            drawn[lane][source] += 1
+        for counts in drawn:
+            offsets.update(counts)
+    return out
+
+
+def length_of(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, longest: bool) -> int:
+    """Count draws until the first (or every) source has given all of its records."""
+    root = tree(weights)
+    waiting = {i for i, weight in enumerate(weights) if weight}
+    row = 0
+    while True:
+        draw, lane = divmod(row, lanes)
+        source, number = whose(root, draw)
+        row += 1
+        if number * lanes + lane == lengths[source] - 1:
+            waiting.discard(source)
+            if not longest or not waiting:
+                return row

@@ -1,0 +1,86 @@
+"""Counts of a tree of rounded splits: near the shares at every draw, and invertible."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seekable.order.apportionment import Apportionment
+from seekable.order.weights import whole_weights
+from tests.order.models import tree, whose
+
+WEIGHTS = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 10**8)), min_size=1, max_size=12).filter(any)
+
+RNG = np.random.default_rng(0)
+HARD: dict[str, list[float]] = {
+    "nested floors drift by 1.7": [1, 1e-6, 0.5],
+    "nested floors drift by 6": [1.03**-i for i in range(500)],
+    "nested floors drift by 10": RNG.dirichlet(np.full(50, 0.3)).clip(1e-6).tolist(),
+    "one large": [1e6, 1, 1, 1],
+    "equal": [1] * 37,
+}
+
+
+@settings(max_examples=60)
+@given(WEIGHTS)
+def test_every_draw_is_the_one_that_the_model_makes(weights: list[int]) -> None:
+    shares, root = Apportionment(tuple(weights)), tree(weights)
+    labels, numbers = shares.draw(np.arange(300))
+    assert list(zip(labels.tolist(), numbers.tolist(), strict=True)) == [whose(root, v) for v in range(300)]
+
+
+@settings(max_examples=60)
+@given(WEIGHTS, st.integers(0, 2**45))
+def test_counts_are_what_was_drawn(weights: list[int], start: int) -> None:
+    shares = Apportionment(tuple(weights))
+    draws = np.arange(start, start + 200)
+    labels, numbers = shares.draw(draws)
+    assert not any(weights[label] == 0 for label in labels)
+    for source in range(len(weights)):
+        if not weights[source]:
+            continue
+        counts = shares.count(source, np.append(draws, start + 200))
+        own = labels == source
+        assert (np.diff(counts) == own).all()
+        assert (counts[:-1][own] == numbers[own]).all()
+        assert shares.count(source, start) == counts[0]
+        assert (shares.when(source, numbers[own]) == draws[own]).all()
+        assert [shares.when(source, int(number)) for number in numbers[own][:3]] == draws[own][:3].tolist()
+
+
+@settings(max_examples=100)
+@given(WEIGHTS)
+def test_counts_are_within_2_of_the_shares_at_every_draw(weights: list[int]) -> None:
+    assert_within_2(weights, draws=1000)
+
+
+@pytest.mark.parametrize("weights", HARD.values(), ids=HARD.keys())
+def test_counts_are_within_2_where_nested_rounding_drifts(weights: list[float]) -> None:
+    assert_within_2(whole_weights(weights), draws=20_000)
+
+
+def assert_within_2(weights: list[int], *, draws: int) -> None:
+    shares, total = Apportionment(tuple(weights)), sum(weights)
+    v = np.arange(draws + 1)
+    together = np.zeros_like(v)
+    for source, weight in enumerate(weights):
+        if weight:
+            counts = shares.count(source, v)
+            assert (np.abs(counts * total - weight * v) < 2 * total).all()
+            together += counts
+    assert (together == v).all()
+
+
+def test_large_totals_do_not_overflow() -> None:
+    weights = whole_weights([2**31 - 3, 2, 1])
+    shares, root = Apportionment(tuple(weights)), tree(weights)
+    far = 10**15
+    assert whose(root, far) == tuple(int(a[0]) for a in shares.draw(np.array([far])))
+    for source in range(3):
+        count = shares.count(source, far)
+        assert abs(count * sum(weights) - weights[source] * far) < 2 * sum(weights)
+        when = int(shares.when(source, count))
+        assert when >= far
+        assert whose(root, when) == (source, count)
