@@ -1,9 +1,10 @@
-"""Train a small language model on two sources mixed 70:30; stopped in any way, it goes on exactly where it was.
+"""Train a small language model on two sources, mixed 70:30, and resume exactly after any interruption.
 
     python train.py RUN SOURCE [SOURCE]
 
-RUN is the folder of the run: its states, its model, and the log of each process that worked on it. Start the
-same command again after an interruption, and it resumes from the newest state. A single SOURCE is cut into halves.
+RUN is the folder of the run: its states, its models, and the log of each process that worked on it. Start the
+same command again after an interruption, and it goes on from the newest state. A single SOURCE is cut into
+halves.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ import seekable as sk
 LONGEST = 2000
 """Bytes of a record that are trained on."""
 
-LEARNING_RATE = 20.0
-"""High, because the gradient of a rare byte's row is small."""
+LEARNING_RATE = 3.0
+"""High, because the gradients of most bytes, which are rare, are small."""
 
 
 def open_sources(paths: list[str], index_dir: str | None) -> list[sk.Dataset]:
@@ -95,7 +96,7 @@ def load_model(run: str, step: int) -> Bigram:
 
 
 def train(run: str, loader: sk.Loader, *, save_every: int) -> None:
-    """Train to the end of the run, and log which records were in each batch."""
+    """Train to the end of the run, and log each batch: its loss, and where its records came from."""
     began = time.perf_counter()
     resumed = sk.load_state(run, loader)
     step = loader.step
@@ -106,12 +107,14 @@ def train(run: str, loader: sk.Loader, *, save_every: int) -> None:
         print("this run is finished")
         return
     model = load_model(run, step) if resumed else Bigram()
-    with open(os.path.join(run, f"log-{len(os.listdir(run))}.jsonl"), "x", encoding="utf-8") as log:
+    print(f"resumed from batch {step}" if resumed else loader.dataset, flush=True)
+    number = 1 + len(glob.glob(glob.escape(run) + "/log-*.jsonl"))
+    with open(os.path.join(run, f"log-{number}.jsonl"), "x", encoding="utf-8") as log:
 
         def note(**entry: Any) -> None:
             print(json.dumps(entry), file=log, flush=True)
 
-        note(begins_at=step, resumed=resumed, milliseconds=milliseconds)
+        note(begins_at=step, milliseconds=milliseconds, expected=len(loader.dataset))
         for texts in chain([first], batches):
             places = loader.locate(step=step)
             loss = model.step(texts)
@@ -123,23 +126,28 @@ def train(run: str, loader: sk.Loader, *, save_every: int) -> None:
             step = loader.step
             if step % save_every == 0 or step == len(loader):
                 save(run, loader, model)
-            if step % 10 == 0 or step == len(loader):
+            if step % max(1, save_every // 10) == 0 or step == len(loader):
                 print(f"batch {step} of {len(loader)}, loss {loss:.3f}", flush=True)
 
 
 def main() -> None:
     """Read the command line, open the data, and train."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("run", help="the folder of the run, made where it is not there")
     parser.add_argument("sources", nargs="+", help="a path, folder or glob; two of them, or one to be halved")
     parser.add_argument("--index-dir", help="where the indexes are, if not beside the data")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--save-every", type=int, default=100, help="batches between two saved states")
-    parser.add_argument("--steps", type=int, help="the most batches; the whole epoch if left out")
+    parser.add_argument("--records", type=int, help="the most records of an epoch; all if left out")
     args = parser.parse_args()
     os.makedirs(args.run, exist_ok=True)
     first, second = open_sources(args.sources, args.index_dir)
-    loader = sk.Loader(pipeline(first, second), batch_size=args.batch_size, steps=args.steps)
+    dataset = pipeline(first, second)
+    if args.records:
+        dataset = dataset.take(args.records)
+    loader = sk.Loader(dataset, batch_size=args.batch_size)
     train(args.run, loader, save_every=args.save_every)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.splitter import lines
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.decoding import Decoder, decoder_named, line_span
-from tests.splitter import lines
 
 ENDS = [b"", b"\n", b"\r\n", b"\n\n", b"\r\n \t\r\n\n", b"\n  "]
 
@@ -46,7 +46,10 @@ def test_a_carriage_return_alone_ends_no_line() -> None:
     assert decode(decoder_named("text"), "a\u2028b\x0bc\x85d\n".encode()) == "a\u2028b\x0bc\x85d"
 
 
-@given(st.lists(st.sampled_from([b"a", b"\r", b" ", b"\xc3\xa9"]), max_size=6), st.sampled_from([b"", b"\n", b"\r\n"]))
+@given(
+    st.lists(st.sampled_from([b"a", b"\r", b" ", b"\xc3\xa9"]), max_size=6),
+    st.sampled_from([b"", b"\n", b"\r\n"]),
+)
 def test_text_and_bytes_agree_with_a_plain_splitter(pieces: list[bytes], end: bytes) -> None:
     raw = b"".join(pieces) + end
     if raw:
@@ -65,7 +68,9 @@ def test_json_that_python_accepts_is_accepted(raw: bytes) -> None:
     assert found == expected or (math.isnan(found) and math.isnan(expected))
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"{'a': 1}", b'{"a": 1} {"b": 2}', b'"\xff"', b"\x00", b'{"a":1}\n{"b":2}'])
+@pytest.mark.parametrize(
+    "raw", [b"", b"{", b"{'a': 1}", b'{"a": 1} {"b": 2}', b'"\xff"', b"\x00", b'{"a":1}\n{"b":2}']
+)
 def test_what_is_no_json_is_refused_both_ways(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r".+"):
         decode(decoder_named("json"), raw)

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.splitter import BOM, split
 
 from seekable.formats import lines as lines_module
 from seekable.formats.lines import find_newlines, scan_lines
 from seekable.index.digest import ContentHasher
 from seekable.index.scanner import ByteSource, Chunk
-from tests.splitter import BOM, split
 
-PIECES = st.sampled_from([b"\n", b"\r", b" ", b"\t", b"{", b"}", b"a", b"x", b"\x00", b"\xff", b"\r\n", b" " * 70])
+PIECES = st.sampled_from(
+    [b"\n", b"\r", b" ", b"\t", b"{", b"}", b"a", b"x", b"\x00", b"\xff", b"\r\n", b" " * 70]
+)
 DATA = st.builds(
     lambda mark, pieces: mark + b"".join(pieces),
     st.sampled_from([b"", b"", BOM, BOM[:2]]),
@@ -25,9 +27,7 @@ def scan(data: bytes, *, keep_blank: bool, chunk_bytes: int, head_bytes: int = 1
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
         file.seek(0)
-        source = ByteSource(
-            file.fileno(), size=len(data), head=data[:head_bytes], chunk_bytes=chunk_bytes
-        )
+        source = ByteSource(file.fileno(), size=len(data), head=data[:head_bytes], chunk_bytes=chunk_bytes)
         starts = scan_lines(source, keep_blank=keep_blank)
         hasher = ContentHasher()
         hasher.update(memoryview(data))

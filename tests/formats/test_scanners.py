@@ -5,12 +5,12 @@ import json
 import pickle
 
 import pytest
+from tests.splitter import BOM
 
 from seekable.errors import UnsupportedFormat
 from seekable.formats.jsonl import JsonlScanner
 from seekable.formats.text import TextScanner
 from seekable.index.digest import END_BYTES
-from tests.splitter import BOM
 
 ENGLISH = '{"text": "good day, and good night"}\n'
 BOTH = [JsonlScanner(), TextScanner()]
@@ -55,7 +55,7 @@ def test_what_is_no_utf8_text_is_named_with_the_way_out(
         b'"' + b"\x00" * 100,
         b"a\x00b\x00",
         b'{"a": 1}\n\x00\x00\x00',
-        "{\"a\": \"日本語のテキスト\"}\n".encode(),
+        '{"a": "日本語のテキスト"}\n'.encode(),
         b"\xff garbage\n{}\n",
         b'{"a": 1, "torn\n{"a": 2}\n',
         b'{"a": 1,\n',

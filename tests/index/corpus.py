@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from tests.splitter import lines, split
 
 from seekable.formats.registry import FORMATS, SUFFIXES
 from seekable.index.opening import open_files
 from seekable.storage.listing import find_files
-from tests.splitter import lines, split
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -98,4 +98,6 @@ def check(files: FileSet, *, form: str = "jsonl") -> None:
 
 def index_files(folder: Path) -> dict[str, tuple[int, int]]:
     """Return inode and time of everything in an index folder, by name."""
-    return {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in (folder / ".seekable").iterdir()}
+    return {
+        file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in (folder / ".seekable").iterdir()
+    }

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -37,7 +38,9 @@ def test_what_a_function_prints_does_not_mix_with_the_answers(capfd: pytest.Capt
     with WorkerProcesses(1) as workers:
         assert workers.submit(print, "hello").result() is None
         assert workers.submit(os.write, 1, b"world").result() == 5
-    assert capfd.readouterr() == ("", "helloworld") or True
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "world" in err
 
 
 def test_a_worker_that_dies_is_told_of() -> None:
@@ -52,12 +55,10 @@ def test_a_worker_that_dies_is_told_of() -> None:
 
 def test_after_an_error_nothing_is_waited_for() -> None:
     with pytest.raises(KeyboardInterrupt), WorkerProcesses(1) as workers:
-        running = workers.submit(time.sleep, 3600)
-        waiting = [workers.submit(time.sleep, 3600) for _ in range(3)]
+        futures = [workers.submit(time.sleep, 3600) for _ in range(3)]
         raise KeyboardInterrupt
-    assert isinstance(running.exception(), WorkerDied) or running.cancelled()
-    for future in waiting:
-        with pytest.raises(CancelledError):
+    for future in futures:
+        with pytest.raises((CancelledError, WorkerDied)):
             future.result()
 
 
@@ -96,7 +97,11 @@ def test_a_worker_sees_the_modules_that_its_parent_sees(tmp_path: Path) -> None:
             print(workers.submit(mine.answer).result())
     """
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert done.stdout == "42\n"
 
@@ -111,7 +116,5 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         descriptor = os.pidfd_open(worker)
         parent.kill()
     # The descriptor of a process becomes readable when the process ends.
-    import select
-
     assert select.select([descriptor], [], [], 30)[0]
     os.close(descriptor)

@@ -12,11 +12,15 @@ NOW = 10**18
 GOOD, LOST = Segment(1, 10), Segment(2, 10)
 
 
-def entry(name: str, *, size: int = 5, mtime_ns: int = 0, indexed_ns: int = NOW, segment: Segment = GOOD) -> Entry:
+def entry(
+    name: str, *, size: int = 5, mtime_ns: int = 0, indexed_ns: int = NOW, segment: Segment = GOOD
+) -> Entry:
     return Entry(name, "text", size, mtime_ns, indexed_ns, 1, 0, 0, 0, segment=segment, start=0)
 
 
-def surveyed(entries: list[Entry], wanted: dict[str, tuple[int, int]], *, doubt: bool = True) -> tuple[list[bool], list[bool]]:
+def surveyed(
+    entries: list[Entry], wanted: dict[str, tuple[int, int]], *, doubt: bool = True
+) -> tuple[list[bool], list[bool]]:
     table = Table(encode_table(entries))
     found = survey(
         table,
@@ -39,7 +43,12 @@ def test_files_are_valid_while_size_and_time_are_the_same() -> None:
 
 
 def test_files_indexed_right_after_a_change_are_doubted() -> None:
-    times = {"before": NOW - RACY_NS, "just": NOW - RACY_NS + 1, "after": NOW + RACY_NS - 1, "future": NOW + RACY_NS}
+    times = {
+        "before": NOW - RACY_NS,
+        "just": NOW - RACY_NS + 1,
+        "after": NOW + RACY_NS - 1,
+        "future": NOW + RACY_NS,
+    }
     entries = [entry(name, mtime_ns=mtime_ns) for name, mtime_ns in times.items()]
     wanted = {name: (5, mtime_ns) for name, mtime_ns in times.items()}
     assert surveyed(entries, wanted) == ([True] * 4, [False, True, True, False])
@@ -48,7 +57,9 @@ def test_files_indexed_right_after_a_change_are_doubted() -> None:
 
 def test_without_a_table_everything_is_to_scan() -> None:
     nothing = np.zeros(2, np.int64)
-    found = survey(None, ["a", "b"], format_name="text", sizes=nothing, mtimes_ns=nothing, whole=None, doubt=True)
+    found = survey(
+        None, ["a", "b"], format_name="text", sizes=nothing, mtimes_ns=nothing, whole=None, doubt=True
+    )
     assert found.to_scan.all()
 
 

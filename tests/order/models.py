@@ -1,4 +1,4 @@
-"""The order of mixtures once more, in plain Python: draw by draw, with dicts and lists and no arithmetic ahead."""
+"""The order of mixtures once more, in plain Python: draw by draw, with lists and nothing computed ahead."""
 
 from __future__ import annotations
 

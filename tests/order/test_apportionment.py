@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.order.models import tree, whose
 
 from seekable.order.apportionment import Apportionment
 from seekable.order.weights import whole_weights
-from tests.order.models import tree, whose
 
 WEIGHTS = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 10**8)), min_size=1, max_size=12).filter(any)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from seekable.order.keys import derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute, unpermute_one
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LARGEST = 1 << 62
 KEYS = st.integers(0, 2**64 - 1)

@@ -1,9 +1,8 @@
 """The permutations are as random as numpy's.
 
-Seeds are fixed, so each test gives one verdict for ever. What is compared are means over hundreds of permutations;
-a mean may lie five standard errors from what it should be. Of a fair shuffle one such mean in two million does,
-and there are fewer than two hundred here; six rounds instead of eight, or one key in place of another, lie far
-outside.
+Seeds are fixed, so each test gives one verdict for ever. What is compared are means over hundreds of
+permutations; a mean may lie five standard errors from what it should be. Of a fair shuffle one such mean in
+two million lies further, and there are some two hundred here; those of six rounds instead of eight do.
 """
 
 from __future__ import annotations
@@ -99,7 +98,9 @@ def test_orders_look_like_numpys(name: str, n: int) -> None:
     mine, theirs = statistic(ours(n, seeds_for(n))), statistic(numpys(n, seeds_for(n)))
     assert abs(mine.mean() - expected(n)) < MARGIN * standard_error(mine)
     assert abs(theirs.mean() - expected(n)) < MARGIN * standard_error(theirs)
-    assert abs(mine.mean() - theirs.mean()) < MARGIN * math.hypot(standard_error(mine), standard_error(theirs))
+    assert abs(mine.mean() - theirs.mean()) < MARGIN * math.hypot(
+        standard_error(mine), standard_error(theirs)
+    )
     # Too regular is as wrong as too irregular. Kurtosis is at most 4, so the spread of a spread over 480
     # orders is at most 4 % of it, and that of the ratio of two 6 %.
     assert 0.7 < mine.std() / theirs.std() < 1.4
@@ -135,7 +136,8 @@ def chi_square_excess(orders: Orders) -> float:
     # without replacement spreads by n / (n - 1) more.
     freedom = (BINS - 1) ** 2
     chi_square = float(((table - expected) ** 2 / expected).sum()) * (n - 1) / n
-    return (chi_square - freedom) / math.sqrt(2 * freedom)
+    excess: float = (chi_square - freedom) / math.sqrt(2 * freedom)
+    return excess
 
 
 @pytest.mark.parametrize("n", [256, 1009, 4096, 10_007])
@@ -167,9 +169,9 @@ def test_small_orders_are_all_equally_likely(n: int) -> None:
     assert abs(chi_square - (cells - 1)) < MARGIN * math.sqrt(2 * (cells - 1)) + 10
 
 
-@pytest.mark.parametrize("n", [7, 8, 9, 10])
+@pytest.mark.parametrize("n", [7, 8, 9, 12, 16])
 def test_pairs_of_places_hold_all_pairs_of_values(n: int) -> None:
-    draws = 40_000
+    draws = 20_000
     keys = derive_each(
         np.full(draws, derive(kind_key("shuffle"), 1), dtype=np.uint64), np.arange(draws, dtype=np.uint64)
     )
@@ -181,4 +183,4 @@ def test_pairs_of_places_hold_all_pairs_of_values(n: int) -> None:
             counts = table[table > 0]
             assert counts.size == cells
             chi_square = float(((counts - draws / cells) ** 2 / (draws / cells)).sum())
-            assert abs(chi_square - (cells - 1)) < MARGIN * math.sqrt(2 * (cells - 1)) + 5
+            assert abs(chi_square - (cells - 1)) < MARGIN * math.sqrt(2 * (cells - 1)) + 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.order.weights import LARGEST_TOTAL, apportion, whole_weights
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 def largest_remainder(shares: list[Fraction], total: int) -> list[int]:

@@ -112,7 +112,9 @@ def test_a_broken_link_in_a_folder_is_listed_so_that_it_is_missed(tmp_path: Path
     assert find(tmp_path) == (Found(str(tmp_path), ("a.jsonl",)),)
 
 
-@pytest.mark.parametrize("name", [b"caf\xe9.jsonl", b"line\nbreak.jsonl", b" space .jsonl", "ä.jsonl".encode()])
+@pytest.mark.parametrize(
+    "name", [b"caf\xe9.jsonl", b"line\nbreak.jsonl", b" space .jsonl", "ä.jsonl".encode()]
+)
 def test_names_may_be_any_bytes(tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).touch()
     assert find(tmp_path) == (Found(str(tmp_path), (os.fsdecode(name),)),)

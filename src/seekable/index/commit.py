@@ -10,6 +10,7 @@ next commit after that removes them. What a killed process left unfinished goes 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -48,7 +49,8 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         format_name: the format that they were scanned as.
         root: where the data is; files that are gone from there are dropped from the index.
     """
-    with FileLock(os.path.join(folder, LOCK)):
+    # Whoever may write the folder must be able to take its lock, whatever the umask of the one who made it.
+    with FileLock(os.path.join(folder, LOCK), mode=os.stat(folder).st_mode & 0o666):
         old = read_table(folder)
         known = _known(folder, old)
         segment, offsets = _new_segment(scans.values())
@@ -142,10 +144,11 @@ def _publish(folder: str, entries: Iterable[Entry], *, old: Table | None) -> Non
     table = Table(data)
     write_atomically(os.path.join(folder, table.file_name), data)
     named = _files_of(table)
-    # Before the catalog changes, so that the hour of those that it will not name starts now at the earliest.
-    _touch(os.path.join(folder, name) for name in (_files_of(old) if old else set()) - named)
+    replaced = (_files_of(old) if old else set()) - named
+    # Before the catalog changes, so that their hour starts now even if the process ends here.
+    _touch(os.path.join(folder, name) for name in replaced)
     write_atomically(os.path.join(folder, CATALOG), encode_catalog(table.entries(), table=data))
-    _remove_garbage(folder, named)
+    _remove_garbage(folder, named | replaced)
 
 
 def _files_of(table: Table) -> set[str]:
@@ -154,13 +157,15 @@ def _files_of(table: Table) -> set[str]:
 
 def _touch(paths: Iterable[str]) -> None:
     for path in paths:
-        if os.path.exists(path):
+        # A lost segment, or another user's file: that one stays until the next build at least.
+        with contextlib.suppress(FileNotFoundError, PermissionError):
             os.utime(path)
 
 
-def _remove_garbage(folder: str, named: set[str]) -> None:
+def _remove_garbage(folder: str, kept: set[str]) -> None:
     oldest = time.time() - _GRACE_SECONDS
     with os.scandir(folder) as files:
         for file in files:
-            if file.name not in named and _OURS.fullmatch(file.name) and file.stat().st_mtime < oldest:
-                os.unlink(file.path)
+            if file.name not in kept and _OURS.fullmatch(file.name) and file.stat().st_mtime < oldest:
+                with contextlib.suppress(PermissionError):  # A folder where each may remove only one's own.
+                    os.unlink(file.path)

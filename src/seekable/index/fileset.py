@@ -217,7 +217,7 @@ def _open(parts: tuple[Part, ...]) -> _Columns:
         sizes=column("size"),
         mtimes_ns=column("mtime_ns"),
         records=records,
-        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(records)]),
+        starts=_joined([np.zeros(1, np.int64), np.cumsum(records)]),
         offsets=tuple(offsets),
         segment=segment,
         first=first,

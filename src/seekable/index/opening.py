@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.index.table import Table
     from seekable.storage.listing import Found
 
-_ATTEMPTS = 3
+_MOST_BUILDS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,21 +83,23 @@ def open_files(
     """
     if jobs is not None and jobs < 1:
         raise InvalidArgument(f"jobs must be at least 1, or None for one to a processor; got {jobs}")
-    for attempt in range(_ATTEMPTS):
-        # What was indexed in the last attempt is as fresh as it gets: no need to doubt it again.
+    for builds in itertools.count():
+        # What was indexed a moment ago is as fresh as it gets: no need to doubt it again.
         indexes = [
-            _look_up(_stat(root, names), scanner.name, index_dir=index_dir, doubt=attempt == 0)
+            _look_up(_stat(root, names), scanner.name, index_dir=index_dir, doubt=builds == 0)
             for root, names in _by_root(found).items()
         ]
         tasks = [task for index in indexes for task in _tasks(index)]
         if not tasks:
-            return _file_set(found, indexes)
+            break
+        if builds == _MOST_BUILDS:
+            raise IndexStale(
+                f"{tasks[0].job.path!r} and perhaps other files were changed each time they had been indexed, "
+                f"{builds} times in a row; open them when nothing writes to them"
+            )
         notices = [index.notice for index in indexes if index.notice and index.survey.to_scan.any()]
         build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
-    raise IndexStale(
-        f"{tasks[0].job.path!r} and perhaps other files were changed each time they had been indexed, "
-        f"{_ATTEMPTS} times in a row; open them when nothing writes to them"
-    )
+    return _file_set(found, indexes)
 
 
 def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:

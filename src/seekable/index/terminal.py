@@ -2,12 +2,93 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from seekable.index.progress import ProgressHook
+    from rich.progress import Progress as RichProgress
+
+    from seekable.index.progress import Progress, ProgressHook
+
+__all__ = ["TerminalProgress", "terminal_progress"]
+
+_AFTER_SECONDS = 1.0
+"""A build that is done sooner is not worth a bar."""
+
+_ERASE_LINE = "\r\x1b[2K"
 
 
-def terminal_progress() -> ProgressHook | None:
-    """Return nothing."""
-    return None
+def terminal_progress(*, after_seconds: float = _AFTER_SECONDS) -> ProgressHook | None:
+    """Return a hook that draws a bar on stderr, or None where stderr is no terminal that can show one.
+
+    Args:
+        after_seconds: how long a build runs before the bar appears.
+    """
+    stream = sys.stderr
+    if stream is None or not stream.isatty() or os.environ.get("TERM", "dumb") in {"dumb", "unknown"}:
+        return None
+    return TerminalProgress(after_seconds=after_seconds)
+
+
+@final
+class TerminalProgress:
+    """Draws a bar on stderr while an index is built, and wipes it away when the build is done.
+
+    One line, drawn anew at each call. rich's own live display hides the cursor, takes over stdout and
+    stderr and runs a thread until it is told to stop; a hook is never told that a build failed, so this
+    one holds nothing that had to be given back.
+    """
+
+    def __init__(self, *, after_seconds: float) -> None:
+        self._due = time.monotonic() + after_seconds
+        self._bar: RichProgress | None = None
+        self._drawn = False
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far the build is."""
+        if progress.notice:
+            self.close()
+            sys.stderr.write(f"seekable: {progress.notice}\n")
+        if progress.files_done == progress.files:
+            self.close()
+        elif time.monotonic() >= self._due:
+            self._draw(progress)
+
+    def close(self) -> None:
+        """Wipe the bar away; for whoever knows that the build has ended early."""
+        if self._drawn:
+            sys.stderr.write(_ERASE_LINE)
+            self._drawn = False
+        sys.stderr.flush()
+
+    def _draw(self, progress: Progress) -> None:
+        bar = self._bar = self._bar or _new_bar()
+        (task,) = bar.task_ids
+        bar.update(task, completed=progress.bytes_done, total=progress.bytes, records=progress.records)
+        console = bar.console
+        with console.capture() as captured:
+            console.print(bar.get_renderable(), end="", no_wrap=True)
+        line = captured.get().partition("\n")[0]
+        sys.stderr.write(f"{_ERASE_LINE}{line}")
+        sys.stderr.flush()
+        self._drawn = True
+
+
+def _new_bar() -> RichProgress:
+    from rich import progress
+    from rich.console import Console
+
+    bar = progress.Progress(
+        progress.TextColumn("indexing"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TextColumn("{task.fields[records]:,} records"),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        auto_refresh=False,
+    )
+    bar.add_task("", total=None, records=0)
+    return bar

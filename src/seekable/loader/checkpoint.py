@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from seekable.dataset.arguments import checked_count
 from seekable.errors import CorruptState, InvalidArgument
+from seekable.loader.matching import check_pipeline
 from seekable.state.canonical import canonical_json
 from seekable.state.document import RunState
 from seekable.state.generations import Generation, generations, state_name
@@ -85,7 +86,9 @@ def load_state(folder: str | os.PathLike[str], loader: Loader, *, resume: Litera
         return False
     state = _read_generation(folder, complete[-1])
     description = os.path.join(folder, _description_name(state.fingerprint))
-    loader.load(state, _read_json(description) if os.path.exists(description) else None)
+    saved = _read_json(description) if os.path.exists(description) else None
+    check_pipeline(loader.dataset, state, saved=saved)
+    loader.load_state_dict(state.document())
     return True
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from seekable.dataset.arguments import checked_count
 from seekable.dataset.base import Dataset
-from seekable.errors import CorruptState, EndlessDataset, InvalidArgument, StateMismatch, WrongType
+from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.arguments import checked_batch, checked_epochs
 from seekable.loader.collate import collate as default_collate
-from seekable.loader.produce import Made, produce
+from seekable.loader.course import Course
+from seekable.loader.matching import check_pipeline
 from seekable.loader.ranks import checked_rank
 from seekable.loader.run import Run
 from seekable.loader.steps import Cursor, End, Steps
-from seekable.state.difference import difference
 from seekable.state.document import RunState
 
 if TYPE_CHECKING:
@@ -80,10 +80,7 @@ class Loader:
             message = f"end must be one of {', '.join(map(repr, _ENDS))} (got {end!r})"
             raise InvalidArgument(message)
         rank, world_size = checked_rank(rank, world_size)
-        self._dataset = dataset
-        self._collate = None if batch_size is None and global_batch_size is None else collate
-        self._prefetch = checked_count("prefetch", prefetch, least=0)
-        self._steps = Steps(
+        steps_of = Steps(
             size=dataset.size,
             epochs=checked_epochs(dataset, epochs),
             batch=checked_batch(batch_size, global_batch_size, world_size),
@@ -92,38 +89,39 @@ class Loader:
             rank=rank,
             world_size=world_size,
         )
-        self._cursor = Cursor()
-        self._steps.check_short(self._cursor)
-        self._anchor = self._cursor
-        self._begins_here = True
+        single = batch_size is None and global_batch_size is None
+        self._course = Course(
+            dataset,
+            steps_of,
+            collate=None if single else collate,
+            prefetch=checked_count("prefetch", prefetch, least=0),
+        )
         self._live: Callable[[], Run | None] = _nothing
-        self._delivered = {"batches": 0, "records": 0, "skipped": 0}
-        self._waited_seconds = 0.0
 
     @property
     def dataset(self) -> Dataset:
         """What is delivered."""
-        return self._dataset
+        return self._course.dataset
 
     @property
     def step(self) -> int:
         """Batches delivered and skipped so far."""
-        return self._cursor.step
+        return self._course.cursor.step
 
     @property
     def epoch(self) -> int:
         """The first epoch of the present run; it moves on when the run's end was seen."""
-        return self._cursor.epoch
+        return self._course.cursor.epoch
 
     @property
     def rank(self) -> int:
         """Which of the ranks this one is."""
-        return self._steps.rank
+        return self._course.steps.rank
 
     @property
     def world_size(self) -> int:
         """How many ranks share the batches."""
-        return self._steps.world_size
+        return self._course.steps.world_size
 
     def __len__(self) -> int:
         """Return the number of batches of a whole run.
@@ -131,17 +129,17 @@ class Loader:
         Raises:
             EndlessDataset: a run has no end.
         """
-        if self._steps.count is None:
+        count = self._course.steps.count
+        if count is None:
             message = "a run over an endless dataset has no length: bound it with steps="
             raise EndlessDataset(message)
-        return self._steps.count
+        return count
 
     def __iter__(self) -> Iterator[Any]:
         """Begin the next run, or go on where a loaded state was taken; an earlier iterator ends."""
         self.close()
-        if not self._begins_here:
-            self._move(self._steps.next_run(self._cursor))
-        run = Run(self)
+        self._course.begin()
+        run = Run(self._course)
         self._live = weakref.ref(run)
         return run
 
@@ -151,14 +149,7 @@ class Loader:
         Batches that were made ahead do not count. The state loads on any number of ranks, with any batch
         size.
         """
-        cursor = self._cursor
-        return RunState(
-            fingerprint=self._dataset.fingerprint_at(cursor.position),
-            step=cursor.step,
-            epoch=cursor.epoch,
-            position=cursor.position,
-            began=None if self._steps.limit is None else cursor.began,
-        ).document()
+        return self._course.state().document()
 
     def load_state_dict(self, state: Mapping[str, Any], *, resume: Literal["exact"] = "exact") -> None:
         """Go on where a state was taken: the next batches are those that would have followed.
@@ -175,8 +166,12 @@ class Loader:
         if resume != "exact":
             message = f"resume must be 'exact' (got {resume!r})"
             raise InvalidArgument(message)
-        if state:
-            self.load(RunState.parse(state), None)
+        if not state:
+            return
+        parsed = RunState.parse(state)
+        check_pipeline(self.dataset, parsed, saved=None)
+        self._course.restore(parsed)
+        self._restart_live()
 
     def skip_batches(self, count: int) -> None:
         """Leave out the next batches, at most to the end of the run; they count as steps.
@@ -184,11 +179,9 @@ class Loader:
         After a loss spike, say.
         """
         count = checked_count("count", count, least=0)
-        if not self._begins_here and self._live() is None:
-            self._move(self._steps.next_run(self._cursor))
-        after = self._steps.after(self._cursor, count)
-        self._delivered["skipped"] += after.step - self._cursor.step
-        self._cursor = after
+        if self._live() is None:
+            self._course.begin()
+        self._course.skip(count)
         self._restart_live()
 
     def set_epoch(self, epoch: int) -> None:
@@ -198,13 +191,14 @@ class Loader:
             EndlessDataset: an endless dataset has no epochs but 0.
         """
         epoch = checked_count("epoch", epoch, least=0)
-        if self._steps.total is None and self._steps.size is None and epoch:
-            message = f"an endless dataset has no epochs to set (got epoch={epoch})"
-            raise EndlessDataset(message)
-        if self._steps.size is None or (self._begins_here and epoch == self._cursor.epoch):
-            return
-        self.close()
-        self._move(Cursor(self._cursor.step, epoch, self._steps.start_of(epoch), self._cursor.step))
+        steps, cursor = self._course.steps, self._course.cursor
+        if steps.size is None:
+            if epoch:
+                message = f"an endless dataset has no epochs to set (got epoch={epoch})"
+                raise EndlessDataset(message)
+        elif not self._course.begins_here or epoch != cursor.epoch:
+            self.close()
+            self._course.move(Cursor(cursor.step, epoch, steps.start_of(epoch), cursor.step))
 
     def locate(self, *, step: int) -> list[Any]:
         """Return where every record of a batch lies, over all ranks.
@@ -220,31 +214,28 @@ class Loader:
         Raises:
             InvalidArgument: a step from before, or one that never comes.
         """
-        step = checked_count("step", step, least=0)
-        if step < self._anchor.step:
-            message = f"step must be at least {self._anchor.step}, where the batches changed (got {step})"
+        step, course = checked_count("step", step, least=0), self._course
+        if step < course.anchor.step:
+            message = f"step must be at least {course.anchor.step}, where the batches changed (got {step})"
             raise InvalidArgument(message)
-        cursor = self._steps.ahead(self._anchor, step)
-        positions, _ = self._steps.positions(cursor, 1, all_ranks=True)
-        return self._dataset.plan(positions).locate()
+        cursor = course.steps.ahead(course.anchor, step)
+        positions, _ = course.steps.positions(cursor, 1, all_ranks=True)
+        return course.dataset.plan(positions).locate()
 
     def report(self) -> dict[str, Any]:
         """Return what this loader has delivered since it was made.
 
         Returns:
             ``batches`` and ``records`` (this rank's) delivered, batches ``skipped``, and the
-            ``wait_seconds`` that were spent waiting for batches that were not ready.
+            ``wait_seconds`` that were spent waiting for batches to be ready.
         """
-        run = self._live()
-        waited = self._waited_seconds + (run.waited_seconds if run else 0.0)
-        return {**self._delivered, "wait_seconds": waited}
+        return {**self._course.counts, "wait_seconds": self._course.waited_seconds}
 
     def close(self) -> None:
         """End the present iterator and its thread; the state stays."""
         run = self._live()
         if run is not None:
             run.stop()
-            self._waited_seconds += run.waited_seconds
         self._live = _nothing
 
     def __enter__(self) -> Self:
@@ -257,78 +248,15 @@ class Loader:
 
     def __repr__(self) -> str:
         """Show the batches and the dataset."""
-        steps = self._steps
+        steps = self._course.steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
-        return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, of {self._dataset!r}>"
-
-    def source(self) -> Iterator[Made]:
-        """Return the batches from the present cursor to the end of its run."""
-        return produce(self._dataset, self._steps, self._cursor, self._collate)
-
-    @property
-    def prefetch(self) -> int:
-        """How many batches are made ahead."""
-        return self._prefetch
-
-    def deliver(self, made: Made) -> None:
-        """Count a batch as delivered."""
-        self._cursor = made.after
-        self._begins_here = False
-        self._delivered["batches"] += 1
-        self._delivered["records"] += made.records
-
-    def end_run(self) -> None:
-        """Move on to the next run, because the end of this one was seen."""
-        self.close()
-        self._cursor = self._steps.next_run(self._cursor)
-        self._begins_here = True
-
-    def load(self, state: RunState, description: dict[str, Any] | None) -> None:
-        """Go on where a checked state was taken; its pipeline's description makes a mismatch readable."""
-        _check_pipeline(self._dataset, state, description)
-        if state.position < self._steps.start_of(state.epoch):
-            message = (
-                f"a state lies in its epoch or later (got position {state.position}, epoch {state.epoch})"
-            )
-            raise CorruptState(message)
-        cursor = Cursor(state.step, state.epoch, state.position, state.began or 0)
-        self._steps.check_short(cursor)
-        self._cursor = cursor
-        self._begins_here = True
-        self._anchor = Cursor() if self._is_regular(cursor) else cursor
-        self._restart_live()
-
-    def _is_regular(self, cursor: Cursor) -> bool:
-        """Tell whether the present batches lead from the very start to a cursor."""
-        steps, start = self._steps, Cursor()
-        if not cursor.step or steps.count == 0:
-            return (cursor.epoch, cursor.position) == (0, 0)
-        reached = (steps.ahead(start, cursor.step), steps.after(steps.ahead(start, cursor.step - 1), 1))
-        return (cursor.epoch, cursor.position) in [(at.epoch, at.position) for at in reached]
-
-    def _move(self, cursor: Cursor) -> None:
-        """Begin elsewhere than where the batches so far lead to."""
-        self._cursor = self._anchor = cursor
-        self._begins_here = True
+        return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, of {self.dataset!r}>"
 
     def _restart_live(self) -> None:
         run = self._live()
         if run is not None:
-            self._waited_seconds += run.waited_seconds
             run.restart()
 
 
 def _nothing() -> None:
     """Stand for no live run."""
-
-
-def _check_pipeline(dataset: Dataset, state: RunState, description: dict[str, Any] | None) -> None:
-    present = dataset.fingerprint_at(state.position)
-    if state.fingerprint == present:
-        return
-    changes = difference(description, dataset.describe(state.position)) if description else ""
-    message = (
-        f"the state is of another pipeline: its fingerprint is {state.fingerprint}, this one's is {present}. "
-        f"{changes or 'With sk.save_state and sk.load_state the message says what changed.'}"
-    )
-    raise StateMismatch(message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -40,11 +39,6 @@ class Prefetched(Generic[Item]):
         self._finalizer = weakref.finalize(self, _stop, self._buffer, thread)
         thread.start()
 
-    @property
-    def waited_seconds(self) -> float:
-        """How long callers have waited for items."""
-        return self._buffer.waited_seconds
-
     def __iter__(self) -> Iterator[Item]:
         return self
 
@@ -65,7 +59,6 @@ class _Buffer(Generic[Item]):
         self._changed = threading.Condition()
         self._ended: BaseException | None = None
         self.stopped = False
-        self.waited_seconds = 0.0
 
     def put(self, item: Item) -> None:
         """Add an item, once there is room or nobody wants it."""
@@ -91,10 +84,7 @@ class _Buffer(Generic[Item]):
     def take(self) -> Item:
         """Return the next item, or raise why there is none."""
         with self._changed:
-            if not self._items and not self._ended:
-                began = time.perf_counter()
-                self._changed.wait_for(lambda: self._items or self._ended)
-                self.waited_seconds += time.perf_counter() - began
+            self._changed.wait_for(lambda: self._items or self._ended)
             if self._items:
                 item = self._items.popleft()
                 self._changed.notify_all()

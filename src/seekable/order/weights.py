@@ -68,7 +68,10 @@ def apportion(shares: Sequence[Fraction], total: int) -> list[int]:
 
 
 def _fraction(weight: float) -> Fraction:
-    number = float(weight)
+    try:
+        number = float(weight)
+    except OverflowError:  # an integer beyond what a float holds
+        number = math.inf
     if not math.isfinite(number) or number < 0:
         message = f"a weight must be a finite number of at least 0 (got {weight!r})"
         raise ValueError(message)

@@ -1,0 +1,91 @@
+"""An epoch of a whole pipeline: shuffled, mixed, mapped, in batches from a Loader."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import seekable as sk
+from benchmarks import floors, peers
+from benchmarks.measure import Contestant, Row, Target, missing, race, relative
+from benchmarks.records import BATCH, spans_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from benchmarks.data import Data
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """Measure an epoch of two sources against the floor and Lhotse, then one of many sources against it."""
+    yield from _two_sources(data)
+    yield _many_sources(data)
+
+
+def _two_sources(data: Data) -> Iterator[Row]:
+    first, second = (sk.open(path).shuffle(seed=seed) for seed, path in enumerate(data.halves))
+    ds = sk.mix([first, second], weights=[0.7, 0.3], seed=0).map(text)
+    spans = spans_of(ds, np.arange(len(ds)))
+    loader = _loader(ds)
+    contestants = {
+        "ours": Contestant(lambda: _drain(loader), count=len(ds)),
+        "floor": Contestant(lambda: floors.decoded_in_batches(spans, BATCH), count=len(ds)),
+    }
+    lhotse = peers.lhotse(data.long)
+    if lhotse:
+        lhotse.open()
+        count = data.sizes.records // 4
+        contestants["lhotse"] = Contestant(
+            lambda: _drain(itertools.islice(lhotse.shuffled(seed=0), count)), count=count
+        )
+    times = race(contestants, rounds=data.sizes.rounds)
+    name, ours = "epoch, 2 sources shuffled, mixed, mapped", times.median("ours") * 1e6
+    against = f"map slice + msgspec {times.median('floor') * 1e6:.2f}"
+    ratio = times.ratio("ours", "floor")
+    yield relative(name, ours, "us", Target("at most", 1.6), against=against, ratio=ratio)
+    target = Target("at least", 4.5)
+    if lhotse:
+        against = f"{lhotse.name} shuffled {times.median('lhotse') * 1e6:.2f}"
+        ratio = 1 / times.ratio("ours", "lhotse")
+        yield relative(name, ours, "us", target, against=against, ratio=ratio)
+    else:
+        yield missing(name, ours, "us", target, peer=peers.LHOTSE)
+
+
+def _many_sources(data: Data) -> Row:
+    few, many = _loader(_mixed(data.halves)), _loader(_mixed(data.small))
+    contestants = {
+        "few": Contestant(lambda: _drain(few), count=data.sizes.records),
+        "many": Contestant(lambda: _drain(many), count=data.sizes.records),
+    }
+    times = race(contestants, rounds=data.sizes.rounds)
+    return relative(
+        f"epoch, {len(data.small)} sources shuffled and mixed",
+        times.median("many") * 1e6,
+        "us",
+        Target("at most", 1.5),
+        against=f"2 sources {times.median('few') * 1e6:.2f}",
+        ratio=times.ratio("many", "few"),
+    )
+
+
+def text(record: dict[str, Any]) -> str:
+    """Return the text of a record: what the pipeline maps."""
+    found: str = record["text"]
+    return found
+
+
+def _mixed(paths: Sequence[str]) -> sk.Dataset:
+    sources = [sk.open(path).shuffle(seed=seed) for seed, path in enumerate(paths)]
+    return sk.mix(sources, weights=[1] * len(sources), seed=0)
+
+
+def _loader(ds: sk.Dataset) -> sk.Loader:
+    return sk.Loader(ds, batch_size=BATCH, collate=list)
+
+
+def _drain(items: Iterable[object]) -> None:
+    collections.deque(items, maxlen=0)

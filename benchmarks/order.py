@@ -1,0 +1,81 @@
+"""Order alone: nothing is read."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import seekable as sk
+from benchmarks import floors
+from benchmarks.measure import Contestant, Row, Target, absolute, race
+from seekable.order.permutation import permute, permute_one
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.data import Data
+
+_AT_ONCE = 4096
+_BLOCKS = 100
+_SINGLE = 20_000
+_SIZE = 1_000_000_007
+_KEY = 0x0123456789ABCDEF
+
+
+def rows(data: Data) -> Iterator[Row]:
+    """Measure the permutation, in blocks and one by one, and what randomness adds to a map."""
+    positions = _AT_ONCE * _BLOCKS
+    contestants = {
+        "blocks": Contestant(_permute_blocks, count=positions),
+        "numpy": Contestant(lambda: floors.shuffled(positions), count=positions),
+        "single": Contestant(_permute_singly, count=_SINGLE),
+    }
+    times = race(contestants, rounds=data.sizes.rounds)
+    against = f"numpy's shuffle of an array in memory {times.median('numpy') * 1e6:.3f}"
+    yield absolute(
+        f"permutation, blocks of {_AT_ONCE}",
+        times.median("blocks") * 1e6,
+        "us",
+        Target("at most", 0.08),
+        against=against,
+    )
+    yield absolute(
+        "permutation, one by one", times.median("single") * 1e6, "us", Target("at most", 4), against=against
+    )
+    yield _randomness(data)
+
+
+def _randomness(data: Data) -> Row:
+    source = sk.from_sequence(range(_AT_ONCE * 4))
+    plain, random = source.map(same), source.map(same_randomly, rng=True, seed=0)
+    positions = np.arange(len(source))
+    contestants = {
+        "plain": Contestant(lambda: plain.fetch(positions), count=len(source)),
+        "random": Contestant(lambda: random.fetch(positions), count=len(source)),
+    }
+    times = race(contestants, rounds=data.sizes.rounds)
+    added = times.median("random") - times.median("plain")
+    against = f"map without rng {times.median('plain') * 1e6:.2f}"
+    return absolute("map(rng=True) adds", added * 1e6, "us", Target("at most", 2), against=against)
+
+
+def same(record: int) -> int:
+    """Return the record."""
+    return record
+
+
+def same_randomly(record: int, rng: Any) -> int:  # noqa: ARG001 - what is measured is how it is made
+    """Return the record."""
+    return record
+
+
+def _permute_blocks() -> None:
+    for start, stop in itertools.pairwise(range(0, _AT_ONCE * (_BLOCKS + 1), _AT_ONCE)):
+        permute(np.arange(start, stop), _SIZE, _KEY)
+
+
+def _permute_singly() -> None:
+    for position in range(_SINGLE):
+        permute_one(position, _SIZE, _KEY)

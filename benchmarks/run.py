@@ -1,0 +1,90 @@
+"""Measures seekable against the floors and against other libraries, and prints a table.
+
+    make bench
+    make bench ARGS="--only records --quick"
+
+Exits 1 where a target is missed. A peer that is not installed is named, and what needed it counts as neither
+met nor missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
+
+from benchmarks import data, epochs, index, order, records, restore, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.measure import Row
+
+TOPICS = {
+    "index": index.rows,
+    "records": records.rows,
+    "epochs": epochs.rows,
+    "order": order.rows,
+    "restore": restore.rows,
+}
+PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
+_BEGIN, _END = "<!-- table: make bench ARGS=--markdown -->\n", "<!-- end of table -->\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and return the exit status."""
+    options = _parser().parse_args(arguments)
+    # Peers switch on everybody's debug messages and draw progress bars; both would be timed.
+    os.environ["TQDM_DISABLE"] = "1"
+    logging.disable(logging.CRITICAL)
+    measured = _measure(options.only or list(TOPICS), data.make(data.QUICK if options.quick else data.FULL))
+    print(table.as_json(measured) if options.json else table.as_text(measured))
+    if options.markdown:
+        write_page(PAGE, measured)
+    return status(measured)
+
+
+def status(rows: Sequence[Row]) -> int:
+    """Return 1 where a target is missed, and say on stderr what was missed and what could not be told."""
+    for row in rows:
+        if row.ok is None:
+            print(f"not told: {row.name}: {row.against}", file=sys.stderr)
+    missed = [row for row in rows if row.ok is False]
+    for row in missed:
+        print(f"missed: {row.name}: {row.target}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+def write_page(path: str, rows: Sequence[Row]) -> None:
+    """Put the table in the place of the one that a page has."""
+    with open(path, encoding="utf-8") as file:
+        before, _, rest = file.read().partition(_BEGIN)
+    _, _, after = rest.partition(_END)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{before}{_BEGIN}\n{table.as_markdown(rows)}\n\n{_END}{after}")
+
+
+def _measure(topics: Sequence[str], files: data.Data) -> list[Row]:
+    measured = []
+    for topic in topics:
+        print(f"measuring {topic}", file=sys.stderr)
+        measured.extend(TOPICS[topic](files))
+    return measured
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--only", nargs="+", choices=list(TOPICS), help="measure these topics only")
+    parser.add_argument("--quick", action="store_true", help="less data and fewer rounds: under a minute")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--markdown", action="store_true", help="also write the table into docs/benchmarks.md")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

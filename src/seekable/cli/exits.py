@@ -1,0 +1,135 @@
+"""What the exit code says, and how an error is told."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+import typer
+
+from seekable.errors import (
+    CorruptRecord,
+    DataNotFound,
+    InvalidArgument,
+    OutOfRange,
+    SeekableError,
+    StateMismatch,
+)
+
+
+class ExitCode(IntEnum):
+    """What a command ends with."""
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 2
+    MISMATCH = 3
+    NOT_FOUND = 4
+    INTERRUPTED = 130
+
+
+EXIT_CODES = """\
+0    ok
+1    failure
+2    wrong usage
+3    mismatch: the data is not what was expected
+4    not found: no such file, or no such row
+130  interrupted
+"""
+"""The table that --help shows."""
+
+_CODES: dict[type[Exception], ExitCode] = {
+    DataNotFound: ExitCode.NOT_FOUND,
+    OutOfRange: ExitCode.NOT_FOUND,
+    InvalidArgument: ExitCode.USAGE,
+    StateMismatch: ExitCode.MISMATCH,
+}
+
+
+@contextmanager
+def errors_told(arguments: Sequence[str]) -> Iterator[None]:
+    """Turn errors that a user can do something about into a message and an exit code.
+
+    These are ours, those of the operating system, an interrupt, and a reader of stdout that has seen enough.
+    All others are bugs, and keep their traceback.
+
+    Args:
+        arguments: what followed ``seekable``; with ``--json`` the message is a JSON document.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_output()
+        raise typer.Exit(ExitCode.OK) from None
+    except KeyboardInterrupt:
+        _flush_or_drop_output()
+        message = "interrupted; what was indexed so far is kept, and the same command goes on from there"
+        _tell(arguments, "Interrupted", message, ExitCode.INTERRUPTED)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except (SeekableError, OSError) as error:
+        _flush_or_drop_output()
+        code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ExitCode.FAILURE)
+        _tell(arguments, type(error).__name__, str(error), code, **_details(error))
+        raise typer.Exit(code) from None
+
+
+def tell_wrong_usage(arguments: Sequence[str], error: Exception) -> int:
+    """Print what is wrong with the arguments, and return the exit code.
+
+    Args:
+        arguments: what followed ``seekable``.
+        error: what typer raised for them: known by its methods, because where its class is to be imported
+            from depends on typer's version.
+
+    Raises:
+        Exception: the error, if typer did not raise it for wrong usage.
+    """
+    if not (hasattr(error, "show") and hasattr(error, "format_message") and hasattr(error, "exit_code")):
+        raise error
+    if wants_json(arguments):
+        _tell(arguments, "UsageError", error.format_message(), error.exit_code)
+    else:
+        error.show()
+    return int(error.exit_code)
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Return whether errors are to be told as JSON, whether or not the arguments can be parsed."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def _flush_or_drop_output() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+
+
+def _drop_output() -> None:
+    # Python flushes stdout once more when it ends; what cannot be written must have somewhere to go.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _tell(arguments: Sequence[str], kind: str, message: str, code: int, **details: Any) -> None:
+    if not wants_json(arguments):
+        typer.echo(f"seekable: {message}", err=True)
+        return
+    from seekable.cli.output import document
+
+    error = {"exit_code": int(code), "message": message, "type": kind, **details}
+    typer.echo(document({"error": error}), err=True, nl=False)
+
+
+def _details(error: Exception) -> dict[str, Any]:
+    if not isinstance(error, CorruptRecord):
+        return {}
+    from seekable.cli.output import json_safe
+
+    where = {"path": json_safe(error.path), "row": error.row, "offset": error.offset, "length": error.length}
+    return {"location": where}

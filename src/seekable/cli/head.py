@@ -1,0 +1,49 @@
+"""``seekable head``: the first records."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seekable.cli.options import (
+    FormatOption,
+    IndexDirOption,
+    JobsOption,
+    JsonOption,
+    NoProgressOption,
+    PathArgument,
+    QuietOption,
+    examples,
+)
+
+EPILOG = examples(
+    "head corpus.jsonl",
+    "head -n 100 corpus/ | jq -r .text",
+    "head --json 'logs/*.txt'",
+)
+
+
+def head(  # noqa: PLR0913 - an argument for each of its options
+    path: PathArgument,
+    *,
+    count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many records.")] = 5,
+    format_name: FormatOption = None,
+    index_dir: IndexDirOption = None,
+    jobs: JobsOption = None,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the first records, as they are in the file.
+
+    Each is followed by a newline. With --json, each is a document that also says where the record lies.
+    """
+    from seekable.cli.opening import Opening
+    from seekable.cli.records import write_records
+
+    opening = Opening(
+        path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+    )
+    lines = opening.open(decode="bytes")
+    write_records(opening, lines, range(min(count, len(lines))), as_json=as_json)

@@ -1,0 +1,75 @@
+"""``seekable index``: find out where records lie, before they are asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seekable.cli.options import (
+    FormatOption,
+    IndexDirOption,
+    JobsOption,
+    JsonOption,
+    NoProgressOption,
+    QuietOption,
+    examples,
+)
+
+EPILOG = examples(
+    "index corpus.jsonl",
+    "index 'web/*.jsonl' code/           two datasets",
+    "index --jobs 8 --index-dir /fast/indexes 'corpus/*.jsonl'",
+)
+
+
+def index(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH", help="Datasets: files, folders or quoted globs.", show_default=False),
+    ],
+    *,
+    format_name: FormatOption = None,
+    index_dir: IndexDirOption = None,
+    jobs: JobsOption = None,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Index datasets: only what is new or changed since the last time.
+
+    Every command does so by itself when it must; this one does it ahead. It can be interrupted at any
+    time: what was indexed is kept, and the next run goes on from there.
+    """
+    import time
+
+    from seekable.cli.opening import Opening
+    from seekable.cli.output import bytes_in_words, in_words, json_safe, write_document, write_line
+    from seekable.cli.place import index_folder
+
+    documents = []
+    for path in paths:
+        opening = Opening(
+            path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+        )
+        begun = time.perf_counter()
+        dataset = opening.open()
+        seconds = time.perf_counter() - begun
+        size, folder = int(dataset.files.sizes.sum()), index_folder(dataset)
+        documents.append(
+            {
+                "path": json_safe(path),
+                "files": len(dataset.files),
+                "files_indexed": opening.watch.files_indexed,
+                "records": len(dataset),
+                "bytes": size,
+                "seconds": seconds,
+                "index_folder": json_safe(folder),
+            }
+        )
+        if not as_json and not quiet:
+            counts = f"{in_words(len(dataset), 'record')} in {in_words(len(dataset.files), 'file')}"
+            indexed = f"{opening.watch.files_indexed:,} indexed in {seconds:.2f} s"
+            write_line(f"{path}: {counts}, {bytes_in_words(size)}; {indexed}; index in {folder}")
+    if as_json:
+        write_document({"datasets": documents})

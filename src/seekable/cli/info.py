@@ -1,0 +1,105 @@
+"""``seekable info``: what a dataset is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable.cli.options import (
+    FormatOption,
+    IndexDirOption,
+    JobsOption,
+    JsonOption,
+    NoProgressOption,
+    PathArgument,
+    QuietOption,
+    examples,
+)
+
+if TYPE_CHECKING:
+    from seekable.cli.lengths import RecordLengths
+    from seekable.cli.opening import Opening
+
+EPILOG = examples(
+    "info corpus.jsonl",
+    "info --json 'corpus/*.jsonl' | jq .records",
+)
+
+
+def info(
+    path: PathArgument,
+    *,
+    format_name: FormatOption = None,
+    index_dir: IndexDirOption = None,
+    jobs: JobsOption = None,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell how many records there are, how long, and where their index is.
+
+    What is new or changed is indexed first. Lengths are in bytes and include the ends of lines; no data is
+    read for them.
+    """
+    from seekable.cli.opening import Opening
+    from seekable.cli.output import write_document, write_facts
+
+    opening = Opening(
+        path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+    )
+    found = _survey(opening)
+    if as_json:
+        write_document(found)
+    else:
+        write_facts(_in_words(found))
+
+
+def _survey(opening: Opening) -> dict[str, Any]:
+    from seekable.cli.lengths import record_lengths
+    from seekable.cli.output import json_safe
+    from seekable.cli.place import folder_bytes, index_folder
+
+    dataset = opening.open()
+    folder = index_folder(dataset)
+    return {
+        "path": json_safe(opening.path),
+        "format": dataset.format,
+        "files": len(dataset.files),
+        "records": len(dataset),
+        "bytes": int(dataset.files.sizes.sum()),
+        "record_bytes": _as_json(record_lengths(dataset.files)),
+        "index": {
+            "folder": json_safe(folder),
+            "bytes": folder_bytes(folder),
+            "files_indexed": opening.watch.files_indexed,
+            "was_up_to_date": not opening.watch.files_indexed,
+        },
+    }
+
+
+def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
+    if lengths is None:
+        return None
+    percentiles = {f"p{percent}": length for percent, length in lengths.percentiles.items()}
+    return {"mean": lengths.mean, "min": lengths.shortest, "max": lengths.longest, **percentiles}
+
+
+def _in_words(found: dict[str, Any]) -> dict[str, str]:
+    from seekable.cli.output import bytes_in_words, in_words
+
+    lengths, index = found["record_bytes"], found["index"]
+    shown = ("min", "p50", "p95", "p99", "max")
+    state = (
+        "up to date" if index["was_up_to_date"] else f"{in_words(index['files_indexed'], 'file')} indexed now"
+    )
+    return {
+        "path": found["path"],
+        "format": found["format"],
+        "files": f"{found['files']:,}",
+        "records": f"{found['records']:,}",
+        "bytes": f"{found['bytes']:,} ({bytes_in_words(found['bytes'])})",
+        "record bytes": f"mean {lengths['mean']:,.1f}, "
+        + ", ".join(f"{name} {lengths[name]:,}" for name in shown)
+        if lengths
+        else "no record",
+        "index": f"{index['folder']} ({bytes_in_words(index['bytes'])}), {state}",
+    }

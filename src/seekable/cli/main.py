@@ -1,0 +1,75 @@
+"""``seekable``: the commands put together."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from seekable._version import __version__
+from seekable.cli import get, head, index, info, sample
+from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
+from seekable.cli.options import examples, paragraph
+
+EPILOG = "\n\n".join(
+    [
+        examples("index 'corpus/*.jsonl'", "get corpus.jsonl 5 | jq .text", "COMMAND --help"),
+        paragraph("Exit codes", *EXIT_CODES.splitlines()),
+    ]
+)
+
+
+class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        # In here and not around it, because typer has its own way with interrupts and broken pipes.
+        with errors_told(sys.argv[1:]):
+            return super().invoke(ctx)
+
+
+# Without markup typer leaves rich alone, which would double the time of --help.
+app = typer.Typer(
+    name="seekable",
+    cls=_Commands,
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command(epilog=index.EPILOG)(index.index)
+app.command(epilog=info.EPILOG)(info.info)
+# A row that counts from the end looks like an option that is not known.
+app.command(epilog=get.EPILOG, context_settings={"ignore_unknown_options": True})(get.get)
+app.command(epilog=head.EPILOG)(head.head)
+app.command(epilog=sample.EPILOG)(sample.sample)
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer hands it over so
+    if asked:
+        typer.echo(f"seekable {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _seekable(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Any record of the data you already have, in constant time.
+
+    Records are found by an index, which is made when it is first needed and kept in a folder .seekable
+    beside the data. Data goes to stdout, everything else to stderr.
+    """
+
+
+def main() -> None:
+    """Run the command line, and end the process with its exit code."""
+    arguments = sys.argv[1:]
+    try:
+        code = app(arguments, prog_name="seekable", standalone_mode=False)
+    except Exception as error:  # noqa: BLE001 - raised again unless it tells of wrong usage
+        code = tell_wrong_usage(arguments, error)
+    sys.exit(code)

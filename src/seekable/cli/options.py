@@ -1,0 +1,58 @@
+"""The arguments and options that commands share, and how their --help pages are laid out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+PathArgument = Annotated[
+    str,
+    typer.Argument(metavar="PATH", help="A file, a folder, or a quoted glob.", show_default=False),
+]
+
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="NAME", help="jsonl or text; told by the suffix if left out.", show_default=False
+    ),
+]
+
+IndexDirOption = Annotated[
+    str | None,
+    typer.Option(
+        "--index-dir",
+        metavar="FOLDER",
+        help="Keep indexes here instead of beside the data; also SEEKABLE_INDEX_DIR.",
+        show_default=False,
+    ),
+]
+
+JobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        help="Processes that index; one to a processor if left out.",
+        show_default=False,
+    ),
+]
+
+NoProgressOption = Annotated[bool, typer.Option("--no-progress", help="Draw no progress bar.")]
+
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what was asked for.")]
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; errors too, on stderr.")]
+
+_KEEP_LINES = "\b"
+"""Typer's sign that the lines of a paragraph are not to be filled."""
+
+
+def paragraph(title: str, *lines: str) -> str:
+    """Return a paragraph of a --help page, each line on a line of its own."""
+    return "\n".join([_KEEP_LINES, f"{title}:", *(f"  {line}" for line in lines)])
+
+
+def examples(*commands: str) -> str:
+    """Return the paragraph of examples that ends the --help page of a command."""
+    return paragraph("Examples", *(f"seekable {command}" for command in commands))

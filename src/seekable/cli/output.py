@@ -1,0 +1,90 @@
+"""What goes to stdout: JSON documents, records, and facts for people to read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+SCHEMA = 1
+"""The version of all JSON that is printed; a field that goes, or changes its meaning, makes a new one."""
+
+_STEP = 1000
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def document(fields: Mapping[str, Any]) -> bytes:
+    r"""Return a JSON document on a line of its own: keys sorted, the schema's version among them.
+
+    Example:
+        >>> document({"records": 3, "files": 1})
+        b'{"files":1,"records":3,"schema":1}\n'
+    """
+    return msgspec.json.encode({"schema": SCHEMA, **fields}, order="sorted") + b"\n"
+
+
+def write_document(fields: Mapping[str, Any]) -> None:
+    """Print a JSON document."""
+    write(document(fields))
+
+
+def write_line(text: str) -> None:
+    """Print a line; names that are no UTF-8 come out as the bytes they are."""
+    write(text.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def write_facts(facts: Mapping[str, str]) -> None:
+    """Print names and values, in two columns."""
+    if sys.stdout.isatty():
+        _write_facts_on_terminal(facts)
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        write_line(f"{name:{width}}  {value}")
+
+
+def write(data: bytes) -> None:
+    """Print bytes as they are."""
+    sys.stdout.buffer.write(data)
+
+
+def json_safe(path: str) -> str:
+    r"""Return a path as JSON can hold it: bytes that are no UTF-8 become ``\xNN``."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def in_words(count: int, noun: str) -> str:
+    """Return a number of things.
+
+    Example:
+        >>> in_words(1, "file"), in_words(12345, "record")
+        ('1 file', '12,345 records')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def bytes_in_words(count: int) -> str:
+    """Return a number of bytes as a person reads it.
+
+    Example:
+        >>> bytes_in_words(999), bytes_in_words(1_234_567)
+        ('999 bytes', '1.2 MB')
+    """
+    size, unit = float(count), 0
+    while size >= _STEP and unit + 1 < len(_UNITS):
+        size, unit = size / _STEP, unit + 1
+    return f"{size:.1f} {_UNITS[unit]}" if unit else in_words(count, "byte")
+
+
+def _write_facts_on_terminal(facts: Mapping[str, str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for name, value in facts.items():
+        # Text, because a glob's brackets would be taken for markup.
+        table.add_row(Text(name, style="cyan"), Text(json_safe(value)))
+    Console(highlight=False).print(table)

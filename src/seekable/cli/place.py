@@ -1,0 +1,19 @@
+"""Where the index of a dataset lies, and how large it is."""
+
+from __future__ import annotations
+
+import os
+
+from seekable.dataset.source import FileSource
+
+
+def index_folder(dataset: FileSource) -> str:
+    """Return the folder of the index; there is one, because a PATH has one root."""
+    (folder,) = {part.folder for part in dataset.files._parts}  # noqa: SLF001 - a set of files has no other way to tell
+    return folder
+
+
+def folder_bytes(folder: str) -> int:
+    """Return how many bytes the files in a folder have."""
+    with os.scandir(folder) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.is_file())

@@ -1,0 +1,37 @@
+"""What a command shows of the index builds that it starts."""
+
+from __future__ import annotations
+
+import sys
+from typing import final
+
+from seekable.index.progress import Progress
+from seekable.index.terminal import TerminalProgress, terminal_progress
+
+
+@final
+class BuildWatch:
+    """Follows index builds: counts the files and, unless it is to be quiet, shows how far they are.
+
+    On a terminal a bar appears when a build takes longer than a second; elsewhere only notices are printed,
+    such as where an index goes when the data's folder cannot be written.
+    """
+
+    def __init__(self, *, bar: bool, notices: bool) -> None:
+        self.files_indexed = 0
+        """How many files were new or changed."""
+        self._bar = terminal_progress() if bar and notices else None
+        self._notices = notices
+
+    def __call__(self, progress: Progress) -> None:
+        """Take note of how far a build is."""
+        self.files_indexed = progress.files_done
+        if self._bar is not None:
+            self._bar(progress)
+        elif self._notices and progress.notice:
+            print(f"seekable: {progress.notice}", file=sys.stderr)
+
+    def close(self) -> None:
+        """Wipe the bar away, also when the build did not end well."""
+        if isinstance(self._bar, TerminalProgress):
+            self._bar.close()

@@ -1,0 +1,70 @@
+"""Printing records: their bytes as they are in the file, or JSON that says where each lies too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from seekable.cli.opening import Opening
+from seekable.cli.output import json_safe, write, write_document
+from seekable.dataset.source import FileSource
+from seekable.index.location import Location
+
+_AT_ONCE = 64
+"""Records that are read together."""
+
+
+def write_records(opening: Opening, lines: FileSource, rows: Iterable[int], *, as_json: bool) -> None:
+    """Print records, each on a line of its own.
+
+    Args:
+        opening: the data.
+        lines: the same data, opened to give the bytes of each record.
+        rows: the records, in the order in which they are printed.
+        as_json: print a document for each record instead of its bytes.
+    """
+    records = opening.open() if as_json else lines
+    for some in _batches(rows):
+        if as_json:
+            _write_json(lines, records, some)
+        else:
+            write(b"".join(line + b"\n" for line in lines[some]))
+
+
+def _write_json(lines: FileSource, records: FileSource, rows: list[int]) -> None:
+    is_json = records.decoder.name == "json"
+    for row, where, line, record in zip(rows, lines.locate(rows), lines[rows], records[rows], strict=True):
+        write_document({"row": row, "location": _location(where), **_content(line, record, is_json=is_json)})
+
+
+def _content(line: bytes, record: Any, *, is_json: bool) -> dict[str, Any]:
+    """Return what is in a record, with no digit of it changed.
+
+    JSON that Python's own module reads but the standard does not know (NaN, lone surrogates) cannot be part
+    of a document: it is given as text.
+    """
+    if not is_json:
+        return {"record": record}
+    try:
+        msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return {"text": line.decode()}
+    return {"record": msgspec.Raw(line)}
+
+
+def _location(where: Location) -> dict[str, Any]:
+    return {
+        "path": json_safe(where.path),
+        "row": where.row,
+        "offset": where.offset,
+        "length": where.length,
+    }
+
+
+def _batches(rows: Iterable[int]) -> Iterator[list[int]]:
+    iterator = iter(rows)
+    while batch := list(islice(iterator, _AT_ONCE)):
+        yield batch

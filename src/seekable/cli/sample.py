@@ -1,0 +1,55 @@
+"""``seekable sample``: random records, the same ones each time."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seekable.cli.options import (
+    FormatOption,
+    IndexDirOption,
+    JobsOption,
+    JsonOption,
+    NoProgressOption,
+    PathArgument,
+    QuietOption,
+    examples,
+)
+
+EPILOG = examples(
+    "sample corpus.jsonl",
+    "sample -n 1000 --seed 7 'corpus/*.jsonl' > sample.jsonl",
+    "sample --json corpus/ | jq .location.path",
+)
+
+
+def sample(  # noqa: PLR0913 - an argument for each of its options
+    path: PathArgument,
+    *,
+    count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many records.")] = 20,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Which sample: 0 to 2**64 - 1.")] = 0,
+    format_name: FormatOption = None,
+    index_dir: IndexDirOption = None,
+    jobs: JobsOption = None,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print random records, no record twice, as they are in the file.
+
+    They are the first N of open(PATH).shuffle(seed=SEED): always the same ones, and those of a smaller
+    sample come first in a larger one. Each is followed by a newline. With --json, each is a document that
+    also says where the record lies.
+    """
+    from seekable.cli.opening import Opening
+    from seekable.cli.records import write_records
+    from seekable.dataset.sequence import from_sequence
+
+    opening = Opening(
+        path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+    )
+    lines = opening.open(decode="bytes")
+    # A shuffle depends on seed and length alone, so that of the row numbers is that of the records.
+    rows = from_sequence(range(len(lines))).shuffle(seed=seed)[:count]
+    write_records(opening, lines, rows, as_json=as_json)

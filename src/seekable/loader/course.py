@@ -1,0 +1,111 @@
+"""Where a loader is: the one thing of it that changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import CorruptState
+from seekable.loader.produce import Made, produce
+from seekable.loader.steps import Cursor, Steps
+from seekable.state.document import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seekable.dataset.base import Dataset
+
+__all__ = ["Course"]
+
+
+class Course:
+    """The way of one loader through a dataset's epochs, and how far it has come."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        steps: Steps,
+        *,
+        collate: Callable[[list[Any]], Any] | None,
+        prefetch: int,
+    ) -> None:
+        """Stand before the first batch."""
+        self.dataset = dataset
+        self.steps = steps
+        self.prefetch = prefetch
+        self._collate = collate
+        self.cursor = Cursor()
+        """What was delivered."""
+        self.anchor = Cursor()
+        """From where on steps lead to batches by counting."""
+        self.begins_here = True
+        """Whether the next iterator goes on at the cursor, and not with the run after it."""
+        self.counts = {"batches": 0, "records": 0, "skipped": 0}
+        self.waited_seconds = 0.0
+        steps.check_short(self.cursor)
+
+    def begin(self) -> None:
+        """Go on at the cursor if that was asked for, else with the next run."""
+        if not self.begins_here:
+            self.move(self.steps.next_run(self.cursor))
+
+    def batches(self) -> Iterator[Made]:
+        """Make the batches from the cursor to the end of its run."""
+        return produce(self.dataset, self.steps, self.cursor, self._collate)
+
+    def deliver(self, made: Made, *, waited_seconds: float) -> None:
+        """Count a batch as delivered."""
+        self.cursor = made.after
+        self.begins_here = False
+        self.counts["batches"] += 1
+        self.counts["records"] += made.records
+        self.waited_seconds += waited_seconds
+
+    def end(self) -> None:
+        """Go to the next run, because the end of this one was seen."""
+        self.cursor = self.steps.next_run(self.cursor)
+        self.begins_here = True
+
+    def skip(self, count: int) -> None:
+        """Leave out batches, at most to the end of the run."""
+        after = self.steps.after(self.cursor, count)
+        self.counts["skipped"] += after.step - self.cursor.step
+        self.cursor = after
+
+    def move(self, cursor: Cursor) -> None:
+        """Begin elsewhere than where the batches so far lead to."""
+        self.cursor = self.anchor = cursor
+        self.begins_here = True
+
+    def state(self) -> RunState:
+        """Return the state at the cursor."""
+        cursor = self.cursor
+        return RunState(
+            fingerprint=self.dataset.fingerprint_at(cursor.position),
+            step=cursor.step,
+            epoch=cursor.epoch,
+            position=cursor.position,
+            began=None if self.steps.limit is None else cursor.began,
+        )
+
+    def restore(self, state: RunState) -> None:
+        """Go to where a state of this pipeline was taken.
+
+        Raises:
+            CorruptState: its position lies before its epoch.
+        """
+        if state.position < self.steps.start_of(state.epoch):
+            message = f"a state lies in its epoch (got position {state.position}, epoch {state.epoch})"
+            raise CorruptState(message)
+        cursor = Cursor(state.step, state.epoch, state.position, state.began or 0)
+        self.steps.check_short(cursor)
+        self.move(cursor)
+        if self._is_regular(cursor):
+            self.anchor = Cursor()
+
+    def _is_regular(self, cursor: Cursor) -> bool:
+        """Tell whether the present batches lead from the very start to a cursor."""
+        steps, start = self.steps, Cursor()
+        if not cursor.step or steps.count == 0:
+            return (cursor.epoch, cursor.position) == (0, 0)
+        reached = (steps.ahead(start, cursor.step), steps.after(steps.ahead(start, cursor.step - 1), 1))
+        return (cursor.epoch, cursor.position) in [(at.epoch, at.position) for at in reached]

@@ -1,0 +1,152 @@
+"""Data in a folder that the user cannot write; as root, these tests act as somebody else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.index.corpus import check, fill, open_data, write
+
+# Everything is imported, and used once, before the rights are given up: the interpreter's own files may be
+# readable for root alone.
+AS_NOBODY = """
+import json, logging, os, sys, tempfile
+from pathlib import Path
+from tests.index.corpus import check, fill, open_data, index_files, write, age
+with tempfile.TemporaryDirectory() as folder:
+    fill(Path(folder))
+    check(open_data(Path(folder)))
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+data, told = Path(sys.argv[1]), []
+logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+"""
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder that others may read, which pytest's own are not."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    (folder / "cache").mkdir()
+    (folder / "cache").chmod(0o777)
+    fill(folder / "data")
+    yield folder
+    (folder / "data").chmod(0o755)
+    if (folder / "data" / ".seekable").exists():
+        (folder / "data" / ".seekable").chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def as_nobody(
+    script: str, folder: Path, *, cache: Path | None = None, index_mode: int = 0o555
+) -> subprocess.CompletedProcess[str]:
+    (folder / "data").chmod(0o555)
+    if (folder / "data" / ".seekable").exists():
+        (folder / "data" / ".seekable").chmod(index_mode)
+    return subprocess.run(
+        [sys.executable, "-c", AS_NOBODY + textwrap.dedent(script), str(folder / "data")],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "XDG_CACHE_HOME": str(cache or folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+
+def test_the_index_goes_to_the_cache_folder_and_that_is_said_once(shared: Path) -> None:
+    script = """
+        check(open_data(data, progress=told.append))
+        notices = [step.notice for step in told if step.notice]
+        told.clear()
+        check(open_data(data, progress=told.append))
+        print(json.dumps([notices, len(told)]))
+    """
+    done = as_nobody(script, shared)
+    cached = shared / "cache" / "seekable" / str(shared / "data").lstrip("/") / ".seekable"
+    notice = f"{str(shared / 'data')!r} cannot be written: its index goes to {str(cached)!r}"
+    assert json.loads(done.stdout) == [[notice], 0]
+    assert done.stderr.count(notice) == 1
+    assert (cached / "catalog.json").exists()
+    assert not (shared / "data" / ".seekable").exists()
+
+
+def test_a_complete_index_of_somebody_else_is_used(shared: Path) -> None:
+    open_data(shared / "data")
+    script = """
+        check(open_data(data, progress=told.append))
+        check(open_data(data / "part-1.jsonl", progress=told.append))
+        print(len(told))
+    """
+    assert as_nobody(script, shared).stdout == "0\n"
+    assert not list((shared / "cache").iterdir())
+
+
+def test_an_incomplete_index_of_somebody_else_is_left_alone(shared: Path) -> None:
+    open_data(shared / "data")
+    write(shared / "data" / "part-9.jsonl", b"1\n")
+    script = """
+        check(open_data(data, progress=told.append))
+        print(told[-1].files)
+    """
+    assert as_nobody(script, shared).stdout == "4\n"
+
+
+def test_what_was_indexed_right_after_it_was_written_is_compared_first(shared: Path) -> None:
+    path = shared / "data" / "part-1.jsonl"
+    path.write_bytes(b"1\n2\n")
+    status = path.stat()
+    open_data(shared / "data")
+    script = """
+        check(open_data(data, progress=told.append))
+        print(len(told))
+    """
+    assert as_nobody(script, shared).stdout == "0\n"
+    path.write_bytes(b"123\n")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    script = """
+        check(open_data(data, progress=told.append))
+        files = open_data(data)
+        check(files)
+        print(told[-1].files, files.records.tolist())
+    """
+    assert as_nobody(script, shared).stdout == "3 [5, 1, 7]\n"
+
+
+def test_where_nothing_can_be_written_the_way_out_is_told(shared: Path) -> None:
+    script = """
+        try:
+            open_data(data)
+        except PermissionError as error:
+            print(error.__notes__)
+    """
+    assert (
+        "index_dir= or SEEKABLE_INDEX_DIR" in as_nobody(script, shared, cache=shared / "data" / "no").stdout
+    )
+
+
+def test_an_index_that_several_users_may_write_is_added_to_by_each(shared: Path) -> None:
+    index = shared / "data" / ".seekable"
+    index.mkdir()
+    index.chmod(0o777)
+    open_data(shared / "data")
+    write(shared / "data" / "part-9.jsonl", b"1\n")
+    script = """
+        check(open_data(data, progress=told.append))
+        print(told[-1].files)
+    """
+    assert as_nobody(script, shared, index_mode=0o777).stdout == "1\n"
+    write(shared / "data" / "part-9.jsonl", b"1\n2\n")
+    check(open_data(shared / "data"))
+    assert (index / "lock").stat().st_mode & 0o777 == 0o666
