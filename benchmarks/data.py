@@ -106,8 +106,8 @@ def _write(path: str, lines: Iterable[bytes]) -> None:
 def _long_lines(count: int) -> Iterator[bytes]:
     """Yield records of 3 to 9 paragraphs of running text.
 
-    There is nothing in it that JSON escapes: what is compared is how records are reached, and the more time their
-    decoding takes, which all have to do, the less the rest shows.
+    There is nothing in it that JSON escapes: what is compared is how records are reached, and the more
+    time their decoding takes, which all have to do, the less the rest shows.
     """
     random = np.random.default_rng(0)
     paragraphs = _paragraphs(random, count=5000, words=53)

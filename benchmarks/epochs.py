@@ -7,11 +7,11 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-import seekable as sk
 from benchmarks import floors, peers
 from benchmarks.measure import Contestant, Row, Target, missing, race, relative
 from benchmarks.records import BATCH, spans_of
+
+import seekable as sk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

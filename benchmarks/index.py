@@ -7,9 +7,10 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
-import seekable as sk
 from benchmarks import floors, peers
 from benchmarks.measure import Contestant, Race, Row, Target, missing, one_core, race, relative
+
+import seekable as sk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,9 +61,7 @@ def _race(path: str, others: dict[str, Contestant], *, rounds: int) -> Race:
         return race({"ours": ours, **others}, rounds=rounds)
 
 
-def _job(
-    path: str, run: Callable[[], object], *, prepare: Callable[[], object] | None = None
-) -> Contestant:
+def _job(path: str, run: Callable[[], object], *, prepare: Callable[[], object] | None = None) -> Contestant:
     return Contestant(run, count=os.path.getsize(path), prepare=prepare)
 
 

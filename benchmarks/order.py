@@ -6,10 +6,10 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-import seekable as sk
 from benchmarks import floors
 from benchmarks.measure import Contestant, Row, Target, absolute, race
+
+import seekable as sk
 from seekable.order.permutation import permute, permute_one
 
 if TYPE_CHECKING:

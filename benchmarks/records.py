@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-import seekable as sk
 from benchmarks import floors, peers
 from benchmarks.measure import Contestant, Race, Row, Target, missing, race, relative
+
+import seekable as sk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
     from benchmarks.data import Data
     from benchmarks.floors import Span
 

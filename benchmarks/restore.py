@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import seekable as sk
 from benchmarks import floors
 from benchmarks.epochs import text
 from benchmarks.measure import Contestant, Row, Target, absolute, race
 from benchmarks.records import BATCH
+
+import seekable as sk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from benchmarks import data, epochs, index, order, records, restore, table
+from benchmarks import data, epochs, index, order, records, restore, table  # noqa: E402 - a script is given its own folder, not the root
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ TOPICS = {
     "restore": restore.rows,
 }
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
-_BEGIN, _END = "<!-- table: make bench ARGS=--markdown -->\n", "<!-- end of table -->\n"
+BEGIN, END = "<!-- table: make bench ARGS=--markdown -->\n", "<!-- end of table -->\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -63,14 +63,14 @@ def status(rows: Sequence[Row]) -> int:
 def write_page(path: str, rows: Sequence[Row]) -> None:
     """Put the table in the place of the one that a page has."""
     with open(path, encoding="utf-8") as file:
-        before, _, rest = file.read().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
+        before, _, rest = file.read().partition(BEGIN)
+    _, _, after = rest.partition(END)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{before}{_BEGIN}\n{table.as_markdown(rows)}\n\n{_END}{after}")
+        file.write(f"{before}{BEGIN}\n{table.as_markdown(rows)}\n\n{END}{after}")
 
 
 def _measure(topics: Sequence[str], files: data.Data) -> list[Row]:
-    measured = []
+    measured: list[Row] = []
     for topic in topics:
         print(f"measuring {topic}", file=sys.stderr)
         measured.extend(TOPICS[topic](files))
@@ -82,7 +82,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="+", choices=list(TOPICS), help="measure these topics only")
     parser.add_argument("--quick", action="store_true", help="less data and fewer rounds: under a minute")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--markdown", action="store_true", help="also write the table into docs/benchmarks.md")
+    parser.add_argument(
+        "--markdown", action="store_true", help="also write the table into docs/benchmarks.md"
+    )
     return parser
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from seekable.index.progress import Progress
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PARTS = ("data", "index", "interrupted", "uninterrupted")
-"""The folders in the output folder; each demo makes them anew."""
+MARK = "# made by the demo of seekable, which makes it anew each time\n*\n"
+"""The .gitignore by which an output folder is known."""
 
 MOST_RECORDS = 200_000
 MOST_BYTES = 300_000_000
@@ -67,13 +67,24 @@ def announce(title: str) -> None:
     print(f"\n== {title}", flush=True)
 
 
-def make_output(folder: str) -> None:
-    """Make the output folder, which git ignores, and remove what an earlier demo has left in it."""
+def make_output(folder: str, parts: tuple[str, ...]) -> list[str]:
+    """Make the output folder without what an earlier demo left in it, and return the paths of its parts."""
+    mark = os.path.join(folder, ".gitignore")
     os.makedirs(folder, exist_ok=True)
-    for part in PARTS:
-        shutil.rmtree(os.path.join(folder, part), ignore_errors=True)
-    with open(os.path.join(folder, ".gitignore"), "w", encoding="utf-8") as file:
-        file.write("*\n")
+    if os.listdir(folder) and not (os.path.isfile(mark) and read_text(mark) == MARK):
+        sys.exit(f"the output folder must be empty or of an earlier demo, and {folder!r} holds other things")
+    with open(mark, "w", encoding="utf-8") as file:
+        file.write(MARK)
+    paths = [os.path.join(folder, part) for part in parts]
+    for path in paths:
+        shutil.rmtree(path, ignore_errors=True)
+    return paths
+
+
+def read_text(path: str) -> str:
+    """Return the text of a file."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def sources_of(data: str) -> list[str]:
@@ -102,7 +113,7 @@ def index(sources: list[str], index_dir: str) -> Plan:
     if epoch < FEWEST_RECORDS:
         sys.exit(f"mixed 70:30 these make {epoch} records, and the demo needs {FEWEST_RECORDS}: give it more")
     epoch = min(epoch, MOST_RECORDS, max(FEWEST_RECORDS, MOST_BYTES * records // size))
-    batch_size = max(1, min(64, epoch // 1000))
+    batch_size = max(1, min(64, epoch // 500))
     save_every = max(2, min(100, epoch // batch_size // 20))
     return Plan(sources, index_dir, batch_size, save_every, epoch)
 
@@ -166,15 +177,17 @@ def main() -> int:
     parser.add_argument("data", nargs="?", help="a file, folder or glob of JSONL or text")
     parser.add_argument("--output", default="demo-output", help="where all is written (%(default)s)")
     args = parser.parse_args()
-    make_output(args.output)
-    own, index_dir, interrupted, uninterrupted = (os.path.join(args.output, part) for part in PARTS)
-
-    if args.data is None:
+    index_dir, interrupted, uninterrupted = make_output(
+        args.output, ("index", "interrupted", "uninterrupted")
+    )
+    data = args.data
+    if data is None:
         announce("write Python's standard library as data: passages as JSONL, lines of code as text")
-        subprocess.run(program("standard_library.py", own), check=True)
+        (data,) = make_output(args.output, ("data",))
+        subprocess.run(program("standard_library.py", data), check=True)
     announce("index: find where each record lies")
     try:
-        plan = index(sources_of(args.data or own), index_dir)
+        plan = index(sources_of(data), index_dir)
     except sk.SeekableError as error:
         sys.exit(str(error))
     announce("open, shuffle each source, mix 70:30, map to bytes, train; kill -9 in mid-epoch")

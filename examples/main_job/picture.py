@@ -1,6 +1,8 @@
 """Draw the loss curves of an interrupted and an uninterrupted run, in the terminal and as an SVG file.
 
-python picture.py INTERRUPTED UNINTERRUPTED SVG
+    python picture.py INTERRUPTED UNINTERRUPTED SVG
+
+The folders are those of the two runs; both are drawn to one scale.
 """
 
 from __future__ import annotations

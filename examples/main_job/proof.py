@@ -121,8 +121,8 @@ def story(logs: list[Log]) -> list[str]:
     for earlier, later in pairwise(logs):
         beyond = earlier.ends_at - later.begins_at
         lines += [
-            f"The newest state was taken before batch {later.begins_at:,}. What the killed process had learnt since,",
-            f"from {beyond:,} batches, died with it; the next process made those again: they count once.",
+            f"The newest state was that before batch {later.begins_at:,}. What the killed process had learnt",
+            f"since, from {beyond:,} batches, died with it; the next one made those again. They count once.",
         ]
     return lines
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-
 from examples.main_job.picture import drawn, svg
 from examples.main_job.proof import Batch, Log, Proof, joined, prove, read_log, read_logs
 from examples.main_job.standard_library import passages
@@ -158,7 +157,17 @@ def test_the_demo_kills_resumes_and_proves(finished: Path) -> None:
 def test_the_demo_writes_nothing_but_its_output(finished: Path) -> None:
     assert sorted(os.listdir(finished / "my data")) == ["a.jsonl", "b.jsonl", "c.txt"]
     assert sorted(os.listdir(finished)) == ["my data", "out", "said"]
-    assert (finished / "out" / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    assert (finished / "out" / ".gitignore").read_text(encoding="utf-8").endswith("\n*\n")
+
+
+def test_a_folder_that_is_not_a_demos_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x.txt").write_text("line\n" * 500, encoding="utf-8")
+    done = run_program("demo.py", "data", "--output", ".", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "holds other things" in done.stderr
+    assert os.listdir(tmp_path) == ["data"]
+    assert os.listdir(tmp_path / "data") == ["x.txt"]
 
 
 def test_the_logged_records_are_those_that_lie_there(finished: Path) -> None:

@@ -98,7 +98,7 @@ def test_functions_are_known_by_their_qualified_names() -> None:
 
 
 def test_what_is_no_decoder_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match="decode must be one of 'json', 'text', 'bytes'.*got 'yaml'"):
+    with pytest.raises(InvalidArgument, match=r"decode must be one of 'json', 'text', 'bytes'.*got 'yaml'"):
         decoder_named("yaml")
     with pytest.raises(WrongType, match="got 3"):
         decoder_named(3)  # type: ignore[arg-type]

@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.index.corpus import LONG_AGO_NS, age, check, fill, index_files, open_data, write
 
 from seekable.errors import DataNotFound, IndexStale
 from seekable.index import build
-from seekable.index.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from seekable.index.progress import Progress
 
 
 @pytest.fixture

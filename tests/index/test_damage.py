@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.index.corpus import check, fill, index_files, open_data, write
 
-from seekable.index.progress import Progress
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.index.progress import Progress
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "removed": Path.unlink,

@@ -10,12 +10,15 @@ import sys
 import textwrap
 import time
 from concurrent.futures import CancelledError
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from seekable.errors import InvalidArgument, WorkerDied
 from seekable.index.executor import WorkerProcesses, usable_cpus
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_requests_are_answered_by_other_processes() -> None:
@@ -29,7 +32,7 @@ def test_an_error_of_a_function_is_that_of_its_future() -> None:
     with WorkerProcesses(1) as workers:
         with pytest.raises(ZeroDivisionError):
             workers.submit(operator.truediv, 1, 0).result()
-        with pytest.raises(ValueError, match="math domain error|nonnegative"):
+        with pytest.raises(ValueError, match=r"math domain error|nonnegative"):
             workers.submit(math.sqrt, -1).result()
         assert workers.submit(operator.add, 1, 2).result() == 3
 
@@ -54,9 +57,10 @@ def test_a_worker_that_dies_is_told_of() -> None:
 
 
 def test_after_an_error_nothing_is_waited_for() -> None:
-    with pytest.raises(KeyboardInterrupt), WorkerProcesses(1) as workers:
-        futures = [workers.submit(time.sleep, 3600) for _ in range(3)]
-        raise KeyboardInterrupt
+    workers = WorkerProcesses(1)
+    futures = [workers.submit(time.sleep, 3600) for _ in range(3)]
+    error = KeyboardInterrupt()
+    workers.__exit__(type(error), error, None)
     for future in futures:
         with pytest.raises((CancelledError, WorkerDied)):
             future.result()

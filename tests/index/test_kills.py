@@ -7,11 +7,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.index.corpus import check, fill, open_data, read, write
 
 from seekable.index.catalog import read_table
+
+if TYPE_CHECKING:
+    from seekable.index.progress import Progress
 
 HERE = Path(__file__).parents[2]
 
@@ -92,15 +96,17 @@ def test_an_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
     table = read_table(str(tmp_path / ".seekable"))
     assert table
     assert 0 < table.files < 30
-    told = []
+    told: list[Progress] = []
     check(open_data(tmp_path, progress=told.append))
     assert told[-1].files == 30 - table.files
 
 
-@pytest.mark.parametrize("together", [True, False], ids=["same-files", "own-files"])
-def test_builders_at_once_agree(tmp_path: Path, together: bool) -> None:
+@pytest.mark.parametrize(
+    "names", [["."] * 8, [f"part-{number}.jsonl" for number in range(8)]], ids=["same-files", "own-files"]
+)
+def test_builders_at_once_agree(tmp_path: Path, names: list[str]) -> None:
     fill(tmp_path, files=8)
-    asked = [tmp_path if together else tmp_path / f"part-{number}.jsonl" for number in range(8)]
+    asked = [tmp_path / name for name in names]
     builders = [start(BUILD, path) for path in asked]
     counts = []
     for builder in builders:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -96,7 +97,7 @@ def test_anyone_may_read_the_index_with_json_and_numpy(tmp_path: Path) -> None:
         segment = np.memmap(folder / file["segment"], "<u8", "r")
         offsets = segment[file["start"] : file["start"] + file["records"] + 1].tolist()
         data = (tmp_path / file["name"]).read_bytes()
-        cut = [data[start:end].rstrip() for start, end in zip(offsets[:-1], offsets[1:], strict=True)]
+        cut = [data[start:end].rstrip() for start, end in itertools.pairwise(offsets)]
         assert cut == lines(data, keep_blank=False)
         assert offsets[-1] == file["size"] == len(data)
 
@@ -239,7 +240,7 @@ def test_a_missing_file_is_told_before_anything_is_scanned(tmp_path: Path) -> No
 
 def test_jobs_must_be_positive(tmp_path: Path) -> None:
     fill(tmp_path)
-    with pytest.raises(InvalidArgument, match="jobs must be at least 1, or None.*got 0"):
+    with pytest.raises(InvalidArgument, match=r"jobs must be at least 1, or None.*got 0"):
         open_data(tmp_path, jobs=0)
 
 

@@ -9,11 +9,14 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.index.corpus import check, fill, open_data, write
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # Everything is imported, and used once, before the rights are given up: the interpreter's own files may be
 # readable for root alone.

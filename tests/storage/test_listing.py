@@ -81,7 +81,12 @@ def test_the_root_of_a_glob_is_its_fixed_part(data: Path) -> None:
 
 
 def test_a_list_keeps_its_order_and_joins_runs_of_one_root(data: Path) -> None:
-    asked = [data / "a10.jsonl", str(data / "a9.jsonl"), data / "b/c.jsonl", data / "a?.jsonl"]
+    asked: list[str | os.PathLike[str]] = [
+        data / "a10.jsonl",
+        str(data / "a9.jsonl"),
+        data / "b/c.jsonl",
+        data / "a?.jsonl",
+    ]
     assert find(asked) == (
         Found(str(data), ("a10.jsonl", "a9.jsonl")),
         Found(str(data / "b"), ("c.jsonl",)),
@@ -138,7 +143,7 @@ def test_what_is_not_there_is_told_with_what_is_near(data: Path, asked: str, mes
 
 def test_a_broken_link_is_told_with_its_target(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").symlink_to("gone.jsonl")
-    with pytest.raises(DataNotFound, match="is a link to 'gone.jsonl'"):
+    with pytest.raises(DataNotFound, match=r"is a link to 'gone\.jsonl'"):
         find(tmp_path / "a.jsonl")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -144,29 +143,25 @@ class _FilesPlan(Plan):
     def read(self) -> list[Any]:
         """Read file by file in offset order, and give the records back in the order asked."""
         order = np.argsort(self.rows)
-        files = self.files[order]
-        bounds = [0, *(np.flatnonzero(files[1:] != files[:-1]) + 1).tolist(), files.size]
-        places, starts, ends = order.tolist(), self.starts[order].tolist(), self.ends[order].tolist()
-        numbers = files.tolist()
-        out: list[Any] = [None] * len(places)
+        files, starts, ends = self.files[order], self.starts[order], self.ends[order]
         fileset, decoders = self.reader.files, self.reader.decoders
-        for first, last in itertools.pairwise(bounds):
-            if first == last:
-                continue
-            file = numbers[first]
-            mapped = fileset.mapped(file)
-            mapped.check()
-            view, decoder = mapped.view, decoders[file]
-            decode = decoder.fast
-            for i in range(first, last):
-                record = view[starts[i] : ends[i]]
-                try:
-                    out[places[i]] = decode(record)
-                except Exception as error:  # noqa: BLE001 - as above
-                    row = int(self.rows[places[i]] - fileset.starts[file])
-                    out[places[i]] = _recovered(
-                        decoder, record, error, path=mapped.path, row=row, offset=starts[i]
-                    )
+        out: list[Any] = [None] * order.size
+        current = -1
+        for place, file, start, end in zip(
+            order.tolist(), files.tolist(), starts.tolist(), ends.tolist(), strict=True
+        ):
+            if file != current:
+                current, mapped = file, fileset.mapped(file)
+                mapped.check()
+                view, decode = mapped.view, decoders[file].fast
+            record = view[start:end]
+            try:
+                out[place] = decode(record)
+            except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
+                row = int(self.rows[place] - fileset.starts[file])
+                out[place] = _recovered(
+                    decoders[file], record, error, path=mapped.path, row=row, offset=start
+                )
         return out
 
     def locate(self) -> list[Any]:

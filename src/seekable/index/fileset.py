@@ -202,8 +202,8 @@ def _open(parts: tuple[Part, ...]) -> _Columns:
     segments = []
     for part, part_rows in zip(opened, rows, strict=True):
         numbers = np.zeros(len(part.table.segments), np.int64)
-        for number, segment in part.offsets.items():
-            numbers[number] = offsets.setdefault(segment, len(offsets))
+        for number, some in part.offsets.items():
+            numbers[number] = offsets.setdefault(some, len(offsets))
         segments.append(numbers[part.table.column("segment", part_rows)])
 
     def column(name: str) -> NDArray[np.int64]:

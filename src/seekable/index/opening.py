@@ -94,7 +94,7 @@ def open_files(
             break
         if builds == _MOST_BUILDS:
             raise IndexStale(
-                f"{tasks[0].job.path!r} and perhaps other files were changed each time they had been indexed, "
+                f"{tasks[0].job.path!r} and perhaps others were changed each time they had been indexed, "
                 f"{builds} times in a row; open them when nothing writes to them"
             )
         notices = [index.notice for index in indexes if index.notice and index.survey.to_scan.any()]

@@ -1,0 +1,131 @@
+"""Running the command line as its users do: in a process of its own, in a pipe or in a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.index.corpus import age
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+SEEKABLE = str(Path(sys.executable).with_name("seekable"))
+
+
+def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in pipes."""
+    return subprocess.run(
+        [SEEKABLE, *map(str, arguments)], cwd=cwd, env=environment(), capture_output=True, check=False
+    )
+
+
+def output(*arguments: str | Path, cwd: Path | None = None) -> bytes:
+    """Return what a command prints that ends well and says nothing beside its data."""
+    done = run(*arguments, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout
+
+
+def documents(*arguments: str | Path, cwd: Path | None = None) -> list[Any]:
+    """Return the JSON documents that a command prints."""
+    return [json.loads(line) for line in output(*arguments, "--json", cwd=cwd).splitlines()]
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment, without what would change how commands behave."""
+    unwanted = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "SEEKABLE_INDEX_DIR"}
+    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+    return {**kept, "TERM": "xterm", **(more or {})}
+
+
+@dataclass(frozen=True, slots=True)
+class InTerminal:
+    """A process whose stdout and stderr are a terminal."""
+
+    process: subprocess.Popen[bytes]
+    screen: int
+    """What reads from the terminal what the process writes."""
+
+    def read_until(self, wanted: bytes) -> bytes:
+        """Return what is written up to something that must come."""
+        seen = b""
+        while wanted not in seen:
+            some = self._read()
+            assert some, seen
+            seen += some
+        return seen
+
+    def finish(self) -> tuple[int, bytes]:
+        """Return the exit code, and all that is yet to be read."""
+        seen = b""
+        while some := self._read():
+            seen += some
+        return self.process.wait(), seen
+
+    def interrupt(self) -> None:
+        """Send what Ctrl-C sends."""
+        self.process.send_signal(signal.SIGINT)
+
+    def _read(self) -> bytes:
+        with contextlib.suppress(OSError):  # EIO, when nobody has the other end open any more.
+            return os.read(self.screen, 65536)
+        return b""
+
+
+@contextlib.contextmanager
+def in_terminal(
+    command: list[str], *, columns: int = 100, more: Mapping[str, str] | None = None
+) -> Iterator[InTerminal]:
+    """Run a process in a terminal."""
+    screen, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env=environment(more),
+            start_new_session=True,
+        )
+    finally:
+        os.close(terminal)
+    try:
+        yield InTerminal(process, screen)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(screen)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A folder of shards, and the lines in them."""
+
+    folder: Path
+    lines: list[bytes]
+
+
+def write_corpus(folder: Path, *, files: int = 3, rows: int = 40) -> Corpus:
+    """Write some shards of JSON lines that look old."""
+    folder.mkdir()
+    lines = []
+    for shard in range(files):
+        some = [f'{{"id": {shard * rows + row}, "text": "{"é" * row}"}}'.encode() for row in range(rows)]
+        path = folder / f"shard-{shard}.jsonl"
+        path.write_bytes(b"".join(line + b"\n" for line in some))
+        age(path)
+        lines += some
+    return Corpus(folder, lines)

@@ -1,0 +1,84 @@
+"""How commands fail: the exit code, one message on stderr, nothing on stdout."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.command import Corpus, documents, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FAILURES: list[tuple[str, list[str], int, str]] = [
+    ("a folder that is not there", ["head", "no/such"], 4, "DataNotFound"),
+    ("a row too far", ["get", "corpus", "0", "120"], 4, "OutOfRange"),
+    ("a row too far from the end", ["get", "corpus", "-121"], 4, "OutOfRange"),
+    ("two formats", ["info", "both"], 1, "UnsupportedFormat"),
+    ("a compressed file", ["index", "packed.jsonl"], 1, "UnsupportedFormat"),
+    ("a format that nobody knows", ["head", "corpus", "--format", "xml"], 2, "InvalidArgument"),
+    ("no process at all", ["index", "corpus", "--jobs", "0"], 2, "InvalidArgument"),
+    ("a seed below 0", ["sample", "corpus", "--seed", "-1"], 2, "InvalidArgument"),
+    ("a count below 0", ["head", "corpus", "-n", "-1"], 2, "UsageError"),
+    ("a row that is no number", ["get", "corpus", "five"], 2, "UsageError"),
+    ("an option that nobody knows", ["get", "corpus", "--raw", "5"], 2, "UsageError"),
+    ("no row", ["get", "corpus"], 2, "UsageError"),
+    ("no path", ["index"], 2, "UsageError"),
+    ("no such command", ["indx", "corpus"], 2, "UsageError"),
+]
+CASES = pytest.mark.parametrize(
+    ("arguments", "code", "kind"), [case[1:] for case in FAILURES], ids=[case[0] for case in FAILURES]
+)
+
+
+@pytest.fixture
+def folder(corpus: Corpus) -> Path:
+    """Where the paths of the failures are."""
+    folder = corpus.folder.parent
+    (folder / "both").mkdir()
+    (folder / "both" / "a.jsonl").touch()
+    (folder / "both" / "a.txt").touch()
+    (folder / "packed.jsonl").write_bytes(b"\x1f\x8b\x08" + bytes(100))
+    return folder
+
+
+@CASES
+def test_a_failure_has_its_code_and_a_message(
+    folder: Path, arguments: list[str], code: int, kind: str
+) -> None:
+    done = run(*arguments, cwd=folder)
+    assert (done.returncode, done.stdout) == (code, b"")
+    start = b"Usage: seekable" if kind == "UsageError" else b"seekable: "
+    assert done.stderr.startswith(start)
+    assert b"Traceback" not in done.stderr
+
+
+@CASES
+def test_a_failure_is_told_as_json_too(folder: Path, arguments: list[str], code: int, kind: str) -> None:
+    done = run(*arguments, "--json", cwd=folder)
+    assert (done.returncode, done.stdout) == (code, b"")
+    told = json.loads(done.stderr)
+    assert told["schema"] == 1
+    assert (told["error"]["exit_code"], told["error"]["type"]) == (code, kind)
+    assert told["error"]["message"]
+
+
+def test_nothing_is_printed_when_one_of_the_rows_is_not_there(corpus: Corpus) -> None:
+    rows = [str(row) for row in range(100)]
+    done = run("get", corpus.folder, *rows, "120")
+    assert (done.returncode, done.stdout) == (4, b"")
+
+
+def test_a_file_named_like_an_option_follows_two_dashes(corpus: Corpus) -> None:
+    (corpus.folder / "--json").write_bytes(b"one\n")
+    done = run("get", "--format", "text", "--", "--json", "9", cwd=corpus.folder)
+    assert (done.returncode, done.stderr[:10]) == (4, b"seekable: ")
+
+
+def test_data_that_changed_meanwhile_is_no_failure_but_indexed_again(corpus: Corpus) -> None:
+    assert documents("info", corpus.folder)[0]["records"] == 120
+    with open(corpus.folder / "shard-2.jsonl", "ab") as file:
+        file.write(b"{}\n")
+    (info,) = documents("info", corpus.folder)
+    assert (info["records"], info["index"]["files_indexed"]) == (121, 1)

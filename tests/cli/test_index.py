@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.command import Corpus, documents, output, run, write_corpus
+
+from seekable.cli.progress import BuildWatch
+from seekable.index.progress import Progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_each_path_is_a_dataset_of_its_own(corpus: Corpus) -> None:
+    folder = corpus.folder.parent
+    write_corpus(folder / "other", files=1, rows=3)
+    (told,) = documents("index", "corpus/*.jsonl", "other", cwd=folder)
+    first, second = told["datasets"]
+    assert (first["path"], first["files"], first["records"]) == ("corpus/*.jsonl", 3, 120)
+    assert first["bytes"] == sum(path.stat().st_size for path in corpus.folder.glob("*.jsonl"))
+    assert first["index_folder"] == str(corpus.folder / ".seekable")
+    assert first["seconds"] > 0
+    assert (second["path"], second["files"], second["records"]) == ("other", 1, 3)
+
+
+def test_only_what_is_new_is_indexed(corpus: Corpus) -> None:
+    indexed = []
+    for _ in range(2):
+        (told,) = documents("index", corpus.folder)
+        indexed.append(told["datasets"][0]["files_indexed"])
+    assert indexed == [3, 0]
+
+
+def test_people_are_told_in_a_line(corpus: Corpus) -> None:
+    printed = output("index", "corpus", cwd=corpus.folder.parent).decode()
+    assert printed.startswith("corpus: 120 records in 3 files, ")
+    assert printed.endswith(f"; index in {corpus.folder / '.seekable'}\n")
+    assert printed.count("\n") == 1
+
+
+def test_quiet_says_nothing(corpus: Corpus) -> None:
+    assert output("index", corpus.folder, "-q") == b""
+    assert (corpus.folder / ".seekable" / "catalog.json").exists()
+
+
+def test_index_dir_keeps_the_data_folder_clean(corpus: Corpus, tmp_path: Path) -> None:
+    (told,) = documents("index", corpus.folder, "--index-dir", tmp_path / "indexes")
+    assert told["datasets"][0]["index_folder"].startswith(str(tmp_path / "indexes"))
+    assert not (corpus.folder / ".seekable").exists()
+    (again,) = documents("info", corpus.folder, "--index-dir", tmp_path / "indexes")
+    assert again["index"]["was_up_to_date"]
+
+
+def test_jobs_and_no_progress_change_nothing_that_is_printed(corpus: Corpus) -> None:
+    (told,) = documents("index", corpus.folder, "--jobs", "2", "--no-progress")
+    assert told["datasets"][0]["records"] == 120
+
+
+def test_names_that_are_no_utf8_are_printed_as_their_bytes(tmp_path: Path) -> None:
+    name = os.path.join(os.fsencode(tmp_path), b"a\xff.jsonl")
+    try:
+        with open(name, "wb") as file:
+            file.write(b"{}\n")
+    except OSError:
+        pytest.skip("a file system that has only names of UTF-8")
+    assert output("index", os.fsdecode(name)).startswith(name + b": 1 record in 1 file, 3 bytes; ")
+    (told,) = documents("index", os.fsdecode(name))
+    assert told["datasets"][0]["path"].endswith("a\\xff.jsonl")
+
+
+NOTICE = Progress(0, 1, 0, 1, 0, notice="goes elsewhere")
+
+
+@pytest.mark.parametrize(("notices", "told"), [(True, "seekable: goes elsewhere\n"), (False, "")])
+def test_a_notice_is_told_once_unless_quiet(
+    capsys: pytest.CaptureFixture[str], *, notices: bool, told: str
+) -> None:
+    watch = BuildWatch(bar=True, notices=notices)
+    watch(NOTICE)
+    watch(Progress(1, 1, 1, 1, 1))
+    assert capsys.readouterr() == ("", told)
+    assert watch.files_indexed == 1
+
+
+AS_NOBODY = """
+import os, sys
+from seekable.cli.main import main
+sys.argv = ["seekable", "head", "-n", "1", sys.argv[1]]
+try:
+    main()  # once before, because the interpreter's own files may be readable for root alone
+except SystemExit:
+    os.chmod(sys.argv[-1], 0o555)
+    __import__("shutil").rmtree(os.path.join(sys.argv[-1], ".seekable"))
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    main()
+"""
+
+
+def test_an_index_that_goes_elsewhere_is_told_on_stderr(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("shared")
+    for above in (folder, *folder.parents[:2]):
+        above.chmod(0o755)
+    corpus = write_corpus(folder / "data", files=1, rows=2)
+    cache = folder / "cache"
+    cache.mkdir()
+    cache.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, corpus.folder],
+        env={**os.environ, "XDG_CACHE_HOME": str(cache)},
+        capture_output=True,
+        check=False,
+    )
+    corpus.folder.chmod(0o755)
+    assert (done.returncode, done.stdout) == (0, 2 * (corpus.lines[0] + b"\n"))
+    assert done.stderr.startswith(f"seekable: '{corpus.folder}' cannot be written: ".encode())
+    assert list(cache.rglob("catalog.json"))
+
+
+def test_the_same_command_again_costs_no_scan_after_an_error(corpus: Corpus) -> None:
+    assert run("index", corpus.folder, "no/such").returncode == 4
+    assert documents("info", corpus.folder)[0]["index"]["was_up_to_date"]

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from tests.cli.command import Corpus, documents, output
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_info_tells_what_a_dataset_is(corpus: Corpus) -> None:
+    (told,) = documents("info", "corpus", cwd=corpus.folder.parent)
+    lengths = np.array([len(line) + 1 for line in corpus.lines])
+    index = sum(path.stat().st_size for path in (corpus.folder / ".seekable").iterdir())
+    p50, p95, p99 = np.percentile(lengths, [50, 95, 99], method="inverted_cdf")
+    assert told == {
+        "schema": 1,
+        "path": "corpus",
+        "format": "jsonl",
+        "files": 3,
+        "records": 120,
+        "bytes": lengths.sum(),
+        "record_bytes": {
+            "mean": lengths.mean(),
+            "min": lengths.min(),
+            "p50": p50,
+            "p95": p95,
+            "p99": p99,
+            "max": lengths.max(),
+        },
+        "index": {
+            "folder": str(corpus.folder / ".seekable"),
+            "bytes": index,
+            "files_indexed": 3,
+            "was_up_to_date": False,
+        },
+    }
+    (again,) = documents("info", "corpus", cwd=corpus.folder.parent)
+    assert (again["index"]["files_indexed"], again["index"]["was_up_to_date"]) == (0, True)
+
+
+def test_info_for_people_is_a_line_for_each_fact(corpus: Corpus) -> None:
+    facts = [line.split(None, 1) for line in output("info", corpus.folder).decode().splitlines()]
+    assert [name for name, _ in facts] == ["path", "format", "files", "records", "bytes", "record", "index"]
+    assert facts[3][1] == "120"
+    assert facts[6][1].endswith(", 3 files indexed now")
+    again = output("info", corpus.folder).decode().splitlines()
+    assert again[6].endswith(", up to date")
+
+
+def test_an_empty_dataset_has_no_lengths(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    (told,) = documents("info", tmp_path)
+    assert (told["records"], told["record_bytes"]) == (0, None)
+    assert b"no record" in output("info", tmp_path)

@@ -1,0 +1,101 @@
+"""What a loader delivers, from a flat list cut by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import seekable as sk
+
+if TYPE_CHECKING:
+    from seekable.loader.steps import End
+
+__all__ = ["Flat", "batches_of", "shuffled"]
+
+ENDLESS = 400
+"""Records of an endless dataset that the model looks at, at the most."""
+
+
+def shuffled(n: int, *, seed: int = 3) -> sk.Dataset:
+    return sk.from_sequence(range(n)).shuffle(seed=seed)
+
+
+@dataclass
+class Flat:
+    """The model: all epochs of a run are one list, and ``at`` says how much of it was delivered."""
+
+    dataset: sk.Dataset
+    batch: int
+    end: End
+    epochs: int
+    limit: int | None
+    epoch: int = 0
+    at: int = 0
+    step: int = 0
+    began: int = 0
+    here: bool = True
+
+    @property
+    def is_endless(self) -> bool:
+        return self.dataset.size is None
+
+    def run(self) -> list[Any]:
+        if self.is_endless:
+            return list(self.dataset.take(ENDLESS))
+        return [
+            record
+            for epoch in range(self.epoch, self.epoch + self.epochs)
+            for record in self.dataset.epoch(epoch)
+        ]
+
+    def left(self) -> list[list[Any]]:
+        run = self.run()
+        batches = [run[at : at + self.batch] for at in range(self.at, len(run), self.batch)]
+        if batches and len(batches[-1]) < self.batch:
+            if self.end == "drop" or self.is_endless:
+                batches.pop()
+            elif self.end == "pad":
+                while len(batches[-1]) < self.batch:
+                    batches[-1] += run[: self.batch - len(batches[-1])]
+        return batches if self.limit is None else batches[: max(0, self.began + self.limit - self.step)]
+
+    def take(self) -> list[Any] | None:
+        """Return the next batch; None at the end of the run, after which the next run lies ahead."""
+        left = self.left()
+        if not left:
+            self.next_run()
+            self.here = True
+            return None
+        self.forward(1)
+        self.here = False
+        return left[0]
+
+    def forward(self, batches: int) -> None:
+        batches = min(batches, len(self.left()))
+        self.at = self.at + batches * self.batch
+        if not self.is_endless:
+            self.at = min(self.at, len(self.run()))
+        self.step += batches
+
+    def next_run(self) -> None:
+        if not self.is_endless:
+            self.epoch, self.at = self.epoch + self.epochs, 0
+        self.began = self.step
+
+    def begin(self) -> None:
+        """What ``iter`` does: go on at the present place if that was asked for, else with the next run."""
+        if not self.here:
+            self.next_run()
+            self.here = True
+
+
+def batches_of(
+    dataset: sk.Dataset, batch: int, *, end: End = "short", epochs: int = 1, runs: int = 1
+) -> list[list[Any]]:
+    """Return the batches of some runs."""
+    model = Flat(dataset, batch, end, epochs, None)
+    out: list[list[Any]] = []
+    for _ in range(runs):
+        while (made := model.take()) is not None:
+            out.append(made)
+    return out

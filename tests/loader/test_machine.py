@@ -1,0 +1,178 @@
+"""A loader under any sequence of calls delivers what a flat list cut by hand delivers."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import seekable as sk
+from tests.loader.flat import ENDLESS, Flat, shuffled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.loader.steps import End
+
+BATCHES = st.integers(1, 12)
+ENDS: st.SearchStrategy[End] = st.sampled_from(["short", "drop", "pad"])
+PREFETCH = st.sampled_from([0, 0, 1, 2])
+LIMITS = st.sampled_from([None, None, 1, 3, 6])
+
+
+def endless(n: int) -> sk.Dataset:
+    return sk.mix([shuffled(n), shuffled(2 * n)], weights=[2, 1], seed=5, stop="never")
+
+
+class LoaderMachine(RuleBasedStateMachine):
+    """Runs a loader and its model side by side."""
+
+    @initialize(
+        n=st.integers(0, 40),
+        batch=BATCHES,
+        epochs=st.integers(1, 3),
+        end=ENDS,
+        limit=LIMITS,
+        prefetch=PREFETCH,
+        is_endless=st.sampled_from([False, False, True]),
+    )
+    def make(
+        self, n: int, batch: int, epochs: int, end: End, limit: int | None, prefetch: int, *, is_endless: bool
+    ) -> None:
+        self.dataset = endless(n + 1) if is_endless else shuffled(n)
+        self.model = Flat(self.dataset, batch, end, epochs, limit)
+        self.run: Iterator[Any] | None = None
+        self.ended = False
+        self.saved: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self.loader = self.new_loader(prefetch)
+
+    def new_loader(self, prefetch: int) -> sk.Loader:
+        model = self.model
+        return sk.Loader(
+            self.dataset,
+            batch_size=model.batch,
+            end=model.end,
+            epochs=None if model.is_endless else model.epochs,
+            steps=model.limit,
+            collate=list,
+            prefetch=prefetch,
+        )
+
+    def far(self) -> bool:
+        """Tell whether the model's piece of endless data is nearly used up."""
+        return self.model.is_endless and self.model.at > ENDLESS - 100
+
+    @rule()
+    def begin(self) -> None:
+        before = self.run
+        self.run = iter(self.loader)
+        self.model.begin()
+        if before is not None and not self.ended:
+            with contextlib.suppress(sk.StoppedIterator):
+                next(before)
+                raise AssertionError("the earlier iterator went on")
+        self.ended = False
+
+    @precondition(lambda self: self.run is not None and not self.ended and not self.far())
+    @rule(count=st.integers(1, 6))
+    def deliver(self, count: int) -> None:
+        assert self.run is not None
+        for _ in range(count):
+            wanted = self.model.take()
+            got = next(self.run, None)
+            assert got == wanted
+            if wanted is None:
+                self.ended = True
+                assert next(self.run, None) is None
+                return
+
+    @precondition(lambda self: not self.far())
+    @rule(count=st.integers(0, 5))
+    def skip(self, count: int) -> None:
+        if self.run is None:
+            self.model.begin()
+        self.model.forward(count)
+        self.loader.skip_batches(count)
+
+    @rule()
+    def break_off(self) -> None:
+        self.run, self.ended = None, False
+        self.loader.close()
+
+    @rule(epoch=st.integers(0, 5))
+    def set_epoch(self, epoch: int) -> None:
+        model = self.model
+        if model.is_endless:
+            epoch = 0
+        elif not model.here or epoch != model.epoch:
+            model.epoch, model.at, model.began, model.here = epoch, 0, model.step, True
+            self.run = None
+        self.loader.set_epoch(epoch)
+
+    @rule()
+    def save(self) -> None:
+        model = self.model
+        place = {"epoch": model.epoch, "at": model.at, "step": model.step, "began": model.began}
+        self.saved.append((json.loads(json.dumps(self.loader.state_dict())), place))
+
+    @precondition(lambda self: self.saved)
+    @rule(number=st.integers(0, 100))
+    def load(self, number: int) -> None:
+        """Load an earlier state into the loader as it stands, with an iterator or without."""
+        state, place = self.saved[number % len(self.saved)]
+        kept = json.dumps(state)
+        self.loader.load_state_dict(state)
+        assert json.dumps(state) == kept
+        assert self.loader.state_dict() == state
+        self.go_to(place)
+
+    @precondition(lambda self: self.saved)
+    @rule(
+        number=st.integers(0, 100),
+        batch=BATCHES,
+        end=ENDS,
+        more_epochs=st.integers(0, 2),
+        prefetch=PREFETCH,
+        begun=st.sampled_from([False, True]),
+    )
+    def load_into_a_new_loader(
+        self, number: int, batch: int, end: End, more_epochs: int, prefetch: int, *, begun: bool
+    ) -> None:
+        state, place = self.saved[number % len(self.saved)]
+        self.model.batch, self.model.end = batch, end
+        self.model.epochs += more_epochs
+        self.loader.close()
+        self.loader = self.new_loader(prefetch)
+        self.run = iter(self.loader) if begun else None
+        self.ended = False
+        self.loader.load_state_dict(state)
+        self.go_to(place)
+
+    @rule()
+    def load_nothing(self) -> None:
+        self.loader.load_state_dict({})
+
+    def go_to(self, place: dict[str, Any]) -> None:
+        for name, value in place.items():
+            setattr(self.model, name, value)
+        self.model.here = True
+
+    @invariant()
+    def stands_where_the_model_stands(self) -> None:
+        if hasattr(self, "loader"):
+            assert self.loader.step == self.model.step
+            assert self.loader.epoch == self.model.epoch
+            start = 0 if self.model.is_endless else self.model.epoch * len(self.dataset)
+            assert self.loader.state_dict()["position"] == start + self.model.at
+
+    def teardown(self) -> None:
+        if hasattr(self, "loader"):
+            self.loader.close()
+
+
+TestLoader = LoaderMachine.TestCase
+TestLoader.settings = settings(max_examples=120, stateful_step_count=25)
