@@ -12,7 +12,7 @@ from tests.index.corpus import age
 if TYPE_CHECKING:
     from pathlib import Path
 
-ENDLESS_BYTES = 200 << 30
+ENDLESS_BYTES = 40 << 30
 """More than can be scanned before the test interrupts it; a hole, so that it takes no room."""
 
 
@@ -49,7 +49,7 @@ def write_endless(folder: Path) -> None:
 
 def test_a_long_build_draws_a_bar_and_an_interrupt_keeps_what_is_done(corpus: Corpus) -> None:
     write_endless(corpus.folder)
-    with in_terminal([SEEKABLE, "index", str(corpus.folder)]) as terminal:
+    with in_terminal([SEEKABLE, "index", "--jobs", "1", str(corpus.folder)]) as terminal:
         terminal.read_until(b"indexing")
         terminal.interrupt()
         code, seen = terminal.finish()

@@ -32,7 +32,7 @@ class LoaderMachine(RuleBasedStateMachine):
     """Runs a loader and its model side by side."""
 
     @initialize(
-        n=st.integers(0, 40),
+        n=st.one_of(st.integers(0, 5), st.integers(0, 40)),
         batch=BATCHES,
         epochs=st.integers(1, 3),
         end=ENDS,
@@ -175,4 +175,4 @@ class LoaderMachine(RuleBasedStateMachine):
 
 
 TestLoader = LoaderMachine.TestCase
-TestLoader.settings = settings(max_examples=120, stateful_step_count=25)
+TestLoader.settings = settings(max_examples=300, stateful_step_count=30)

@@ -6,7 +6,7 @@ import sys
 from typing import final
 
 from seekable.index.progress import Progress
-from seekable.index.terminal import TerminalProgress, terminal_progress
+from seekable.index.terminal import terminal_progress
 
 
 @final
@@ -33,5 +33,5 @@ class BuildWatch:
 
     def close(self) -> None:
         """Wipe the bar away, also when the build did not end well."""
-        if isinstance(self._bar, TerminalProgress):
+        if self._bar is not None:
             self._bar.close()

@@ -131,7 +131,7 @@ class Dataset(Node, Fluent):
             epoch: the epoch of this dataset; of an endless one, the epoch of the source.
 
         Returns:
-            Absolute positions: those of epoch ``e`` lie from ``e * n`` on.
+            The absolute positions; those of epoch ``e`` lie from ``e * n`` on.
         """
         row = checked_count("row", row, least=0)
         epoch = checked_count("epoch", epoch, least=0)

@@ -194,7 +194,8 @@ class Mix(Dataset, OrderNode):
         parts = listed([name + child for name, child in zip(names, children, strict=True)])
         weights = [f"[{listed([str(weight) for weight in weights])}]" for _, weights in self.schedule]
         given = weights[0] if len(weights) == 1 else f"<schedule of {len(weights)}>"
-        return f"mix([{parts}], weights={given}, seed={self.seed}, stop={self.stop!r})"
+        parts = f"{{{parts}}}" if self.names else f"[{parts}]"
+        return f"mix({parts}, weights={given}, seed={self.seed}, stop={self.stop!r})"
 
     @classmethod
     def router(cls, nodes: Sequence[Mix]) -> Router:

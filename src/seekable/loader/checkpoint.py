@@ -57,7 +57,7 @@ def save_state(folder: str | os.PathLike[str], loader: Loader, *, keep: int = 3)
         write_atomically(description, canonical_json(loader.dataset.describe(state["position"])))
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
     write_atomically(path, canonical_json(state))
-    _remove_old(folder, state["step"], keep=keep)
+    _remove_old(folder, state["step"], ranks=loader.world_size, keep=keep)
     return path
 
 
@@ -127,13 +127,14 @@ def _description_name(fingerprint: str) -> str:
     return f"pipeline-{fingerprint.rpartition(':')[2]}.json"
 
 
-def _remove_old(folder: str, step: int, *, keep: int) -> None:
-    """Remove what this save has made old or untrue, and descriptions that no state belongs to any more."""
+def _remove_old(folder: str, step: int, *, ranks: int, keep: int) -> None:
+    """Remove what this save has made old, and what it has made untrue: other ways to here, or beyond."""
     found = _generations(folder)
     complete = [generation for generation in found if generation.complete and generation.step <= step]
     oldest = complete[-keep].step if len(complete) > keep else 0
     for generation in found:
-        if generation.step > step or generation.step < oldest:
+        untrue = generation.step > step or (generation.step == step and generation.ranks != ranks)
+        if untrue or generation.step < oldest:
             for name in generation.names:
                 _remove(os.path.join(folder, name))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import StateMismatch
+from seekable.state.canonical import canonical_json
 from seekable.state.difference import difference
 
 if TYPE_CHECKING:
@@ -28,9 +30,11 @@ def check_pipeline(dataset: Dataset, state: RunState, *, saved: dict[str, Any] |
     present = dataset.fingerprint_at(state.position)
     if state.fingerprint == present:
         return
-    changes = difference(saved, dataset.describe(state.position)) if saved else ""
+    # The saved description has been JSON: compare like with like.
+    now = json.loads(canonical_json(dataset.describe(state.position)))
+    changes = difference(saved, now) if saved else ""
     message = (
-        f"the state is of another pipeline: its fingerprint is {state.fingerprint}, this one's is {present}. "
-        f"{changes or 'With sk.save_state and sk.load_state the message says what changed.'}"
+        f"the state is of another pipeline: its fingerprint is {state.fingerprint}, this one's is {present}\n"
+        f"{changes or 'with sk.save_state and sk.load_state this message says what changed'}"
     )
     raise StateMismatch(message)
