@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.splitter import lines
+from tests.formats.splitter import lines
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.decoding import Decoder, decoder_named, line_span

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.splitter import BOM, split
+from tests.formats.splitter import BOM, split
 
 from seekable.formats import lines as lines_module
 from seekable.formats.lines import find_newlines, scan_lines

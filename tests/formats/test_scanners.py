@@ -5,7 +5,7 @@ import json
 import pickle
 
 import pytest
-from tests.splitter import BOM
+from tests.formats.splitter import BOM
 
 from seekable.errors import UnsupportedFormat
 from seekable.formats.jsonl import JsonlScanner

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from tests.splitter import lines, split
+from tests.formats.splitter import lines, split
 
 from seekable.formats.registry import FORMATS, SUFFIXES
 from seekable.index.opening import open_files

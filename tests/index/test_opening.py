@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.formats.splitter import lines
 from tests.index.corpus import age, check, fill, index_files, open_data, read, write
-from tests.splitter import lines
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import FORMATS

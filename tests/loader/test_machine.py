@@ -77,18 +77,24 @@ class LoaderMachine(RuleBasedStateMachine):
                 raise AssertionError("the earlier iterator went on")
         self.ended = False
 
-    @precondition(lambda self: self.run is not None and not self.ended and not self.far())
+    @precondition(lambda self: not self.far())
     @rule(count=st.integers(1, 6))
     def deliver(self, count: int) -> None:
+        if self.run is None or self.ended:
+            self.begin()
         assert self.run is not None
         for _ in range(count):
             wanted = self.model.take()
-            got = next(self.run, None)
-            assert got == wanted
+            assert next(self.run, None) == wanted
             if wanted is None:
                 self.ended = True
                 assert next(self.run, None) is None
                 return
+
+    @precondition(lambda self: self.model.limit or not self.model.is_endless)
+    @rule()
+    def deliver_the_run(self) -> None:
+        self.deliver(ENDLESS)
 
     @precondition(lambda self: not self.far())
     @rule(count=st.integers(0, 5))
@@ -175,4 +181,4 @@ class LoaderMachine(RuleBasedStateMachine):
 
 
 TestLoader = LoaderMachine.TestCase
-TestLoader.settings = settings(max_examples=300, stateful_step_count=30)
+TestLoader.settings = settings(max_examples=250, stateful_step_count=30)

@@ -38,8 +38,8 @@ class MappedFile:
         self.path = path
         self.size = size
         self.mtime_ns = mtime_ns
-        self.used = True
-        """Whether it was asked for since the cache last looked for one to drop."""
+        self.used = False
+        """Whether it was asked for again since the cache last looked for one to drop."""
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
