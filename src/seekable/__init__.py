@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         StateMismatch,
         StoppedIterator,
         UnsupportedFormat,
+        WorkerDied,
         WrongType,
     )
     from seekable.index.location import Location
@@ -63,6 +64,7 @@ __all__ = [
     "StateMismatch",
     "StoppedIterator",
     "UnsupportedFormat",
+    "WorkerDied",
     "WrongType",
     "__version__",
     "concat",

@@ -9,7 +9,7 @@ from seekable.dataset.source import FileSource
 
 def index_folder(dataset: FileSource) -> str:
     """Return the folder of the index; there is one, because a PATH has one root."""
-    (folder,) = {part.folder for part in dataset.files._parts}  # noqa: SLF001 - a set of files has no other way to tell
+    (folder,) = dataset.files.folders
     return folder
 
 

@@ -68,15 +68,20 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     """
     found = find_files(source, suffixes=SUFFIXES)
     kind = _format_of_all(found) if format is None else format_named(format)
-    files = open_files(
-        found,
-        kind.scanner,
-        index_dir=index_dir,
-        jobs=jobs,
-        executor=executor,
-        progress=progress or terminal_progress(),
-    )
     decoder = decoder_named(kind.decode if decode is None else decode)
+    bar = terminal_progress() if progress is None else None
+    try:
+        files = open_files(
+            found,
+            kind.scanner,
+            index_dir=index_dir,
+            jobs=jobs,
+            executor=executor,
+            progress=progress or bar,
+        )
+    finally:
+        if bar is not None:
+            bar.close()
     return FileSource(files, decoder, format=kind.name, asked=_shown(source), version=version)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -157,9 +157,12 @@ def _scan_in(executor: Executor, tasks: Sequence[Task], scanner: Scanner, ledger
             batch = [tasks[number] for number in numbers]
             request = ScanBatch(tuple(task.job for task in batch), scanner)
             batches[executor.submit(scan_batch, request)] = batch
-        for future in as_completed(batches):
-            for task, scan in zip(batches.pop(future), future.result(), strict=True):
-                ledger.add(task, scan)
+        while batches:
+            # Not longer than a moment, so that a large file's scan shows that it is alive.
+            for future in wait(batches, timeout=_PROGRESS_SECONDS, return_when=FIRST_COMPLETED).done:
+                for task, scan in zip(batches.pop(future), future.result(), strict=True):
+                    ledger.add(task, scan)
+            ledger.tell()
     finally:
         for future in batches:
             future.cancel()

@@ -97,6 +97,11 @@ class FileSet:
         return FileSet, (tuple(lasting(part) for part in self._opened.parts),)
 
     @property
+    def folders(self) -> tuple[str, ...]:
+        """The index folders, each once."""
+        return tuple(dict.fromkeys(part.folder for part in self._parts))
+
+    @property
     def sizes(self) -> NDArray[np.int64]:
         """How many bytes each file has."""
         return self._columns().sizes

@@ -6,7 +6,8 @@
     size, mtime_ns, indexed_ns, records, head_tail, content, offsets,
         format, segment, start                                                    10 x F numbers
     digests of the segments, then how many offsets each holds                      2 x S numbers
-    the strings: F file names, M formats, each with a NUL byte behind it                 B bytes
+    the strings: F file names, M formats, each with a NUL byte behind it, filled up
+        with NUL bytes to a multiple of 8                                                B bytes
 
 Files are sorted by the natural order of their names, then by format; names are the bytes that the
 file system has. ``format`` and ``segment`` are numbers of formats and segments; ``start`` is where in
@@ -133,6 +134,7 @@ def encode_table(entries: Iterable[Entry]) -> bytes:
     segments = {segment: number for number, segment in enumerate(_unique(entry.segment for entry in ordered))}
     strings = [*(os.fsencode(entry.name) for entry in ordered), *(name.encode() for name in formats)]
     blob = b"".join(string + b"\0" for string in strings)
+    blob += bytes(-len(blob) % _WORD.itemsize)
     words = [
         np.array([_MAGIC, _VERSION, len(ordered), len(segments), len(formats), len(blob)], _WORD),
         *(np.array([getattr(entry, name) for entry in ordered], _type_of(name)) for name in _COLUMNS),
