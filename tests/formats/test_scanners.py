@@ -94,6 +94,12 @@ def test_one_document_over_many_lines_is_no_jsonl(head: bytes, message: str) -> 
     TextScanner().check_head(head[:END_BYTES], "/f")
 
 
+def test_an_array_on_one_line_is_a_record_of_jsonl_but_not_a_json_file_of_records() -> None:
+    JsonlScanner().check_head(b"[1, 2]\n", "/f.jsonl")
+    with pytest.raises(UnsupportedFormat, match=r"one JSON array.*jq -c '\.\[\]' /f"):
+        JsonlScanner().check_head(b' [{"a": 1}, {"a": 2}]\n', "/f.JSON")
+
+
 @pytest.mark.parametrize("scanner", BOTH, ids=lambda scanner: scanner.name)
 def test_scanners_are_small_values(scanner: JsonlScanner | TextScanner) -> None:
     assert pickle.loads(pickle.dumps(scanner)) == scanner

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Flat", "batches_of", "shuffled"]
 
-ENDLESS = 400
-"""Records of an endless dataset that the model looks at, at the most."""
+AHEAD = 20
+"""Batches of an endless dataset that the model looks ahead."""
 
 
 def shuffled(n: int, *, seed: int = 3) -> sk.Dataset:
@@ -41,7 +41,7 @@ class Flat:
 
     def run(self) -> list[Any]:
         if self.is_endless:
-            return list(self.dataset.take(ENDLESS))
+            return list(self.dataset.take(self.at + AHEAD * self.batch))
         return [
             record
             for epoch in range(self.epoch, self.epoch + self.epochs)

@@ -28,11 +28,13 @@ class JsonlScanner:
     def check_head(self, head: bytes, path: str) -> None:
         """Refuse what is no text, and a document that is spread over lines."""
         check_is_text(head, path)
-        if _is_one_document(head.removeprefix(BYTE_ORDER_MARK)):
-            is_array = head.removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"[")
+        text = head.removeprefix(BYTE_ORDER_MARK)
+        is_array = text.lstrip().startswith(b"[")
+        # A line of JSON lines may well be an array, but a file called .json that begins so is one.
+        if _is_one_document(text) or (is_array and path.lower().endswith(".json")):
             kind, program = ("array", "'.[]'") if is_array else ("document", ".")
             raise UnsupportedFormat(
-                f"{path!r} is one JSON {kind} spread over lines, not one object a line; "
+                f"{path!r} is one JSON {kind}, not one object a line; "
                 f"convert it once: jq -c {program} {shlex.quote(path)} > NEW.jsonl"
             )
 

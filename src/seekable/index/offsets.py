@@ -18,28 +18,59 @@ _READ_BYTES = 64 << 10
 """A segment up to this size is read instead of mapped: a map costs a descriptor, and there may be a
 segment to each of hundreds of sources."""
 
+_FEWEST_JOINED = 2
+
 
 class Offsets:
-    """The numbers of one segment: an array for many at once, a memoryview for one."""
+    """Some numbers: an array for many at once, a memoryview for one."""
 
-    __slots__ = ("__weakref__", "array", "view")
+    __slots__ = ("__weakref__", "array", "in_memory", "view")
 
-    def __init__(self, path: str, *, size: int) -> None:
-        """Open a segment that has this many bytes.
-
-        Raises:
-            FileNotFoundError: it is not there, or is shorter or longer.
-        """
-        with open(path, "rb") as file:
-            if os.fstat(file.fileno()).st_size != size:
-                raise FileNotFoundError(f"{path!r} does not have {size} bytes")
-            data = (
-                file.read()
-                if size <= _READ_BYTES
-                else mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
-            )
+    def __init__(self, data: bytes | mmap.mmap) -> None:
+        """Take their bytes."""
         self.view = memoryview(data).cast("Q")
         self.array: NDArray[np.uint64] = np.frombuffer(data, np.uint64)
+        self.in_memory = isinstance(data, bytes)
+
+
+def join_small(
+    offsets: tuple[Offsets, ...],
+) -> tuple[tuple[Offsets, ...], NDArray[np.int64], NDArray[np.int64]]:
+    """Put those that are in memory one behind the other.
+
+    Returns:
+        Fewer offsets, and of each of the given ones which of those holds it, and behind how many numbers.
+
+    Example:
+        >>> one, two = (Offsets(np.array(numbers, np.uint64).tobytes()) for numbers in ([0, 7], [0, 3, 9]))
+        >>> (joined,), number, before = join_small((one, two))
+        >>> joined.array.tolist(), number.tolist(), before.tolist()
+        ([0, 7, 0, 3, 9], [0, 0], [0, 2])
+    """
+    small = [i for i, some in enumerate(offsets) if some.in_memory]
+    large = [i for i, some in enumerate(offsets) if not some.in_memory]
+    number, before = np.arange(len(offsets)), np.zeros(len(offsets), np.int64)
+    if len(small) < _FEWEST_JOINED:
+        return offsets, number, before
+    number[small], number[large] = 0, np.arange(1, len(large) + 1)
+    lengths = np.array([len(offsets[i].array) for i in small])
+    before[small] = np.cumsum(lengths) - lengths
+    joined = Offsets(b"".join([offsets[i].view for i in small]))
+    return (joined, *(offsets[i] for i in large)), number, before
+
+
+def _read(path: str, *, size: int) -> Offsets:
+    """Open a segment that has this many bytes.
+
+    Raises:
+        FileNotFoundError: it is not there, or is shorter or longer.
+    """
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size != size:
+            raise FileNotFoundError(f"{path!r} does not have {size} bytes")
+        if size <= _READ_BYTES:
+            return Offsets(file.read())
+        return Offsets(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
 
 
 _open: weakref.WeakValueDictionary[str, Offsets] = weakref.WeakValueDictionary()
@@ -54,4 +85,4 @@ def open_offsets(folder: str, segment: Segment) -> Offsets:
     path = os.path.join(folder, segment.file_name)
     if offsets := _open.get(path):
         return offsets
-    return _open.setdefault(path, Offsets(path, size=segment.bytes))
+    return _open.setdefault(path, _read(path, size=segment.bytes))

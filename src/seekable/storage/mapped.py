@@ -27,7 +27,17 @@ class MappedFile:
     any slice of its view.
     """
 
-    __slots__ = ("_change_ns", "_descriptor", "_inode", "mtime_ns", "path", "size", "used", "view")
+    __slots__ = (
+        "__weakref__",
+        "_change_ns",
+        "_descriptor",
+        "_inode",
+        "mtime_ns",
+        "path",
+        "size",
+        "used",
+        "view",
+    )
 
     def __init__(self, path: str, *, size: int, mtime_ns: int) -> None:
         """Open and map a file that has this size and modification time.
