@@ -41,12 +41,11 @@ def rows(data: Data) -> Iterator[Row]:
 
 def _measured(name: str, ds: sk.Dataset, places: dict[str, float], data: Data) -> Iterator[Row]:
     """Measure restarts at some places, given in epochs."""
-    contestants = {}
-    for place, epochs in places.items():
-        state = _state(ds, epochs)
-        # As in a script that is started again: the pipeline is there, the loader is new.
-        contestants[place] = Contestant(lambda state=state: _restart(ds, state))  # type: ignore[misc]
+    trials = {place: _Restart(ds, _state(ds, epochs)) for place, epochs in places.items()}
+    contestants = {place: Contestant(trial.run, prepare=trial.end) for place, trial in trials.items()}
     times = race(contestants, rounds=data.sizes.trials)
+    for trial in trials.values():
+        trial.end()
     medians = {place: times.median(place) * 1e3 for place in places}
     slowest = max(medians, key=medians.__getitem__)
     yield absolute(
@@ -75,7 +74,20 @@ def _state(ds: sk.Dataset, epochs: float) -> dict[str, Any]:
         return state
 
 
-def _restart(ds: sk.Dataset, state: dict[str, Any]) -> None:
-    with sk.Loader(ds, batch_size=BATCH, collate=list) as loader:
-        loader.load_state_dict(state)
-        next(iter(loader))
+class _Restart:
+    """As in a script that is started again: the pipeline is there, the loader is new."""
+
+    def __init__(self, ds: sk.Dataset, state: dict[str, Any]) -> None:
+        self._ds = ds
+        self._state = state
+        self._loader = sk.Loader(ds)
+
+    def run(self) -> None:
+        """Come from the state to its first batch."""
+        self._loader = sk.Loader(self._ds, batch_size=BATCH, collate=list)
+        self._loader.load_state_dict(self._state)
+        next(iter(self._loader))
+
+    def end(self) -> None:
+        """Wait for the thread that goes on prefetching."""
+        self._loader.close()

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import operator
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from seekable.errors import InvalidArgument, WrongType
+import numpy as np
 
-__all__ = ["checked_count", "checked_seed"]
+from seekable.errors import InvalidArgument, OutOfRange, WrongType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["checked_count", "checked_rows", "checked_seed"]
 
 
 def checked_count(name: str, value: object, *, least: int) -> int:
@@ -38,3 +45,40 @@ def checked_seed(value: object) -> int:
         message = f"seed must be below 2**64 (got {seed})"
         raise InvalidArgument(message)
     return seed
+
+
+def checked_rows(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArray[np.int64]:
+    """Return row numbers as an array, negative ones counted from the end.
+
+    Args:
+        rows: a flat list, tuple or array of integers.
+        size: how many rows there are; None without end.
+
+    Raises:
+        WrongType: they are not a flat list of integers.
+        OutOfRange: there is no such row.
+
+    Example:
+        >>> checked_rows([0, -1], 5).tolist()
+        [0, 4]
+    """
+    numbers = np.asarray(rows)
+    if not numbers.size:
+        return np.empty(0, dtype=np.int64)
+    if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
+        message = f"rows must be a flat list of integers (got {numbers.dtype} of shape {numbers.shape})"
+        raise WrongType(message)
+    # Compared before they are made signed: unsigned numbers from 2**63 on would turn negative.
+    low, high = int(numbers.min()), int(numbers.max())
+    if low < (0 if size is None else -size):
+        raise OutOfRange(out_of_range(low, size))
+    if high >= (1 << 63 if size is None else size):
+        raise OutOfRange(out_of_range(high, size))
+    numbers = numbers.astype(np.int64)
+    return np.where(numbers < 0, numbers + (size or 0), numbers) if low < 0 else numbers
+
+
+def out_of_range(row: int, size: int | None) -> str:
+    """Return the message for a row that is not there."""
+    rule = "an endless dataset has rows from 0 on" if size is None else f"there are {size:,} records"
+    return f"row {row} is out of range: {rule}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from seekable.dataset.arguments import checked_count
+from seekable.dataset.arguments import checked_count, checked_rows, out_of_range
 from seekable.dataset.contract import Node, Within
 from seekable.dataset.fluent import Fluent
 from seekable.dataset.forest import Forest
@@ -89,12 +89,12 @@ class Dataset(Node, Fluent):
         if isinstance(rows, slice):
             return self._sliced(rows)
         if isinstance(rows, list | tuple | np.ndarray):
-            return self.fetch(self._rows(rows))
+            return self.fetch(checked_rows(rows, self.size))
         return self.record(self._row(rows))
 
     def __getitems__(self, rows: Sequence[int]) -> list[Any]:
         """Return the records of some rows of epoch 0: the name that PyTorch's loaders call."""
-        return self.fetch(self._rows(rows))
+        return self.fetch(checked_rows(rows, self.size))
 
     _getitems = __getitems__
 
@@ -117,7 +117,7 @@ class Dataset(Node, Fluent):
             OutOfRange: a row that the dataset does not have.
         """
         if isinstance(rows, list | tuple | np.ndarray):
-            return self.plan(self._rows(rows)).locate()
+            return self.plan(checked_rows(rows, self.size)).locate()
         return self.plan(np.array([self._row(rows)], dtype=np.int64)).locate()[0]
 
     def find(self, path: str | os.PathLike[str], row: int, *, epoch: int = 0) -> list[int]:
@@ -203,24 +203,7 @@ class Dataset(Node, Fluent):
             return number
         if size is not None and -size <= number < 0:
             return number + size
-        raise OutOfRange(_out_of_range(number, size))
-
-    def _rows(self, rows: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
-        numbers = np.asarray(rows)
-        if not numbers.size:
-            return np.empty(0, dtype=np.int64)
-        if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
-            message = f"rows must be a flat list of integers (got {numbers.dtype} of shape {numbers.shape})"
-            raise WrongType(message)
-        numbers = numbers.astype(np.int64)
-        low, high = int(numbers.min()), int(numbers.max())
-        if self.size is None:
-            if low < 0:
-                raise OutOfRange(_out_of_range(low, None))
-            return numbers
-        if low < -self.size or high >= self.size:
-            raise OutOfRange(_out_of_range(low if low < -self.size else high, self.size))
-        return np.where(numbers < 0, numbers + self.size, numbers) if low < 0 else numbers
+        raise OutOfRange(out_of_range(number, size))
 
 
 def known_size(dataset: Node, wanted_by: str) -> int:
@@ -233,8 +216,3 @@ def known_size(dataset: Node, wanted_by: str) -> int:
         message = f"{wanted_by} needs a length, and this dataset is endless: cut it with take(k) first"
         raise EndlessDataset(message)
     return dataset.size
-
-
-def _out_of_range(row: int, size: int | None) -> str:
-    rule = "an endless dataset has rows from 0 on" if size is None else f"there are {size:,} records"
-    return f"row {row} is out of range: {rule}"

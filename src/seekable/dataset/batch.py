@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.dataset.base import Dataset
-from seekable.dataset.contract import Inner, Plan, Reader, RecordNode
+from seekable.dataset.contract import Plan, Reader, RecordNode
 from seekable.dataset.forest import Forest
+from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import column
 
 if TYPE_CHECKING:
@@ -27,18 +28,13 @@ __all__ = ["Batch"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch(Dataset, RecordNode, Inner):
+class Batch(Dataset, OverOne, RecordNode):
     """Row ``r`` is the list of the child's rows from ``k*r`` to ``k*r + k - 1``; the last may be short."""
 
     child: Dataset
     length: int
 
     kind: ClassVar[str] = "batch"
-
-    @property
-    def children(self) -> tuple[Dataset, ...]:
-        """The dataset that is batched."""
-        return (self.child,)
 
     @property
     def size(self) -> int | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import column
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _SLOT = np.zeros(1, dtype=np.int64)
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Epoch(Dataset, OrderNode):
+class Epoch(Dataset, OverOne, OrderNode):
     """Every epoch of the view is the one epoch ``number`` of the child."""
 
     child: Dataset
@@ -38,11 +39,6 @@ class Epoch(Dataset, OrderNode):
     def __post_init__(self) -> None:
         """Refuse what has no epochs."""
         known_size(self.child, "epoch()")
-
-    @property
-    def children(self) -> tuple[Dataset, ...]:
-        """The dataset that is viewed."""
-        return (self.child,)
 
     @property
     def size(self) -> int:

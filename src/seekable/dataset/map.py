@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.dataset.base import Dataset
-from seekable.dataset.contract import Inner, Plan, Reader, RecordNode, part_of
+from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
 from seekable.dataset.forest import Forest
 from seekable.dataset.randomness import ItemRandomness
+from seekable.dataset.shapes import Aligned, OverOne
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
-
-    from seekable.dataset.contract import Within
 
     Int64s = NDArray[np.int64]
 
@@ -29,7 +28,7 @@ __all__ = ["Map"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Map(Dataset, RecordNode, Inner):
+class Map(Dataset, OverOne, Aligned, RecordNode):
     """``fn(record)``, or ``fn(record, rng)`` where a seed is given, at each position."""
 
     child: Dataset
@@ -42,11 +41,6 @@ class Map(Dataset, RecordNode, Inner):
     def __post_init__(self) -> None:
         """Refuse a function that has no name."""
         describe_function(self.fn, self.version)
-
-    @property
-    def children(self) -> tuple[Dataset, ...]:
-        """The dataset that is mapped."""
-        return (self.child,)
 
     @property
     def size(self) -> int | None:
@@ -83,14 +77,6 @@ class Map(Dataset, RecordNode, Inner):
         except Exception as error:
             _add_place(error, self, position)
             raise
-
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the same range."""
-        return start, stop
-
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
-        """Return the same positions."""
-        return positions
 
     @property
     def randomness(self) -> ItemRandomness:

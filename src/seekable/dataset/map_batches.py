@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.dataset.base import Dataset
-from seekable.dataset.contract import Inner, Plan, Reader, RecordNode, part_of
+from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
 from seekable.dataset.forest import Forest
+from seekable.dataset.shapes import Aligned, OverOne
 from seekable.errors import InvalidArgument, WrongType
 from seekable.state.functions import describe_function
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.contract import Within
-
     Int64s = NDArray[np.int64]
 
 __all__ = ["MapBatches"]
@@ -27,7 +26,7 @@ __all__ = ["MapBatches"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MapBatches(Dataset, RecordNode, Inner):
+class MapBatches(Dataset, OverOne, Aligned, RecordNode):
     """``fn(records)``, called with up to ``at_once`` records, returns as many."""
 
     child: Dataset
@@ -40,11 +39,6 @@ class MapBatches(Dataset, RecordNode, Inner):
     def __post_init__(self) -> None:
         """Refuse a function that has no name."""
         describe_function(self.fn, self.version)
-
-    @property
-    def children(self) -> tuple[Dataset, ...]:
-        """The dataset that is mapped."""
-        return (self.child,)
 
     @property
     def size(self) -> int | None:
@@ -90,14 +84,6 @@ class MapBatches(Dataset, RecordNode, Inner):
             )
             raise InvalidArgument(message)
         return list(made)
-
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the same range."""
-        return start, stop
-
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
-        """Return the same positions."""
-        return positions
 
 
 class _MapBatchesReader(Reader):

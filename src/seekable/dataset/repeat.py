@@ -9,13 +9,12 @@ import numpy as np
 
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.shapes import Aligned, OverOne
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from seekable.dataset.contract import Within
 
     Int64s = NDArray[np.int64]
 
@@ -26,7 +25,7 @@ _SLOT = np.zeros(1, dtype=np.int64)
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Repeat(Dataset, OrderNode):
+class Repeat(Dataset, OverOne, Aligned, OrderNode):
     """Positions are the child's; only epochs are ``times`` as long."""
 
     child: Dataset
@@ -37,11 +36,6 @@ class Repeat(Dataset, OrderNode):
     def __post_init__(self) -> None:
         """Refuse what has no end anyway."""
         known_size(self.child, "repeat()")
-
-    @property
-    def children(self) -> tuple[Dataset, ...]:
-        """The dataset that is repeated."""
-        return (self.child,)
 
     @property
     def size(self) -> int:
@@ -69,14 +63,6 @@ class Repeat(Dataset, OrderNode):
     def route_one(self, position: int) -> tuple[int, int]:
         """Pass one position on."""
         return 0, position
-
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the same range."""
-        return start, stop
-
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
-        """Return the same positions."""
-        return positions
 
 
 class _PassOn(Router):

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 import xxhash
 
+from seekable.dataset.arguments import checked_rows
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.shapes import OverOne
 from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
-from seekable.errors import OutOfRange, WrongType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,38 +25,14 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Select", "checked_rows"]
+__all__ = ["Select"]
 
 _SLOT = np.zeros(1, dtype=np.int64)
 
 
-def checked_rows(rows: Sequence[int] | NDArray[Any], size: int) -> Int64s:
-    """Return row numbers as an array, negative ones counted from the end.
-
-    Raises:
-        WrongType: they are not a flat list of integers.
-        OutOfRange: one is outside ``-size <= row < size``.
-    """
-    numbers = np.asarray(rows)
-    if not numbers.size:
-        return np.empty(0, dtype=np.int64)
-    if numbers.ndim != 1 or not np.issubdtype(numbers.dtype, np.integer):
-        message = f"rows must be a flat list of integers (got {numbers.dtype} of shape {numbers.shape})"
-        raise WrongType(message)
-    if numbers.dtype == np.uint64 and int(numbers.max()) >= 1 << 63:
-        message = f"row {int(numbers.max())} is out of range: there are {size:,} records"
-        raise OutOfRange(message)
-    numbers = numbers.astype(np.int64)
-    outside = numbers[(numbers < -size) | (numbers >= size)]
-    if outside.size:
-        message = f"row {outside[0]} is out of range: there are {size:,} records"
-        raise OutOfRange(message)
-    return np.where(numbers < 0, numbers + size, numbers)
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Select(Dataset, OrderNode):
+class Select(Dataset, OverOne, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``rows[r]`` of the child's epoch ``e``."""
 
     child: Dataset
@@ -68,11 +45,6 @@ class Select(Dataset, OrderNode):
         rows = checked_rows(self.rows, known_size(self.child, "select()"))
         rows.flags.writeable = False
         object.__setattr__(self, "rows", rows)
-
-    @property
-    def children(self) -> tuple[Dataset, ...]:
-        """The dataset that is chosen from."""
-        return (self.child,)
 
     @property
     def size(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import column
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute
@@ -30,7 +31,7 @@ _SLOT = np.zeros(1, dtype=np.int64)
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Shuffle(Dataset, OrderNode):
+class Shuffle(Dataset, OverOne, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``permute(r, n, key(seed, e))`` of the child's epoch ``e``."""
 
     child: Dataset
@@ -41,11 +42,6 @@ class Shuffle(Dataset, OrderNode):
     def __post_init__(self) -> None:
         """Refuse what cannot be permuted."""
         known_size(self.child, "shuffle()")
-
-    @property
-    def children(self) -> tuple[Dataset, ...]:
-        """The dataset that is shuffled."""
-        return (self.child,)
 
     @property
     def size(self) -> int:

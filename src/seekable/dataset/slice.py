@@ -9,6 +9,7 @@ import numpy as np
 
 from seekable.dataset.base import Dataset
 from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import column
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _SLOT = np.zeros(1, dtype=np.int64)
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Slice(Dataset, OrderNode):
+class Slice(Dataset, OverOne, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``start + step * r`` of the child's epoch ``e``.
 
     Of an endless child, position ``p`` is position ``start + step * p``, and ``count`` only says where
@@ -40,11 +41,6 @@ class Slice(Dataset, OrderNode):
     count: int | None
 
     kind: ClassVar[str] = "slice"
-
-    @property
-    def children(self) -> tuple[Dataset, ...]:
-        """The dataset that is sliced."""
-        return (self.child,)
 
     @property
     def size(self) -> int | None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
+from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import EachRouter
 from seekable.errors import InvalidArgument
 from seekable.order.keys import derive, derive_each, kind_key
@@ -68,7 +69,7 @@ def _share(name: str, share: float) -> Fraction:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Split(Dataset, OrderNode):
+class Split(Dataset, OverOne, OrderNode):
     """The rows, ascending, whose slots ``s`` in their blocks are ``start <= s < stop``."""
 
     child: Dataset
@@ -88,11 +89,6 @@ class Split(Dataset, OrderNode):
                 "put it before shuffle, mix and map(rng=True)"
             )
             raise InvalidArgument(message)
-
-    @property
-    def children(self) -> tuple[Dataset, ...]:
-        """The dataset that is split."""
-        return (self.child,)
 
     @cached_property
     def size(self) -> int:

@@ -11,16 +11,15 @@ import numpy as np
 
 from seekable.dataset.base import Dataset
 from seekable.dataset.concat import checked_parts
-from seekable.dataset.contract import Inner, Plan, Reader, RecordNode
+from seekable.dataset.contract import Plan, Reader, RecordNode
 from seekable.dataset.forest import Forest, Parts
+from seekable.dataset.shapes import Aligned
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
-
-    from seekable.dataset.contract import Within
 
     Int64s = NDArray[np.int64]
 
@@ -48,7 +47,7 @@ def zip(datasets: Iterable[Dataset]) -> Dataset:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Zip(Dataset, RecordNode, Inner):
+class Zip(Dataset, Aligned, RecordNode):
     """Position ``p`` is the tuple of position ``p`` of each part."""
 
     parts: tuple[Dataset, ...]
@@ -94,14 +93,6 @@ class Zip(Dataset, RecordNode, Inner):
     def record(self, position: int) -> Any:
         """Read one record of each part."""
         return tuple(part.record(position) for part in self.parts)
-
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the same range."""
-        return start, stop
-
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
-        """Return the same positions."""
-        return positions
 
 
 class _ZipReader(Reader):

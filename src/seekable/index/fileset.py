@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seekable.index.digest import digest_text
+from seekable.index.offsets import join_small
 from seekable.index.part import OpenPart, Part, lasting, open_part, row_numbers
 from seekable.storage.mapped import MappedFile, open_mapped
 
@@ -64,8 +66,6 @@ class _Columns:
     offsets: tuple[Offsets, ...]
     segment: NDArray[np.int64]
     first: NDArray[np.int64]
-    segment_view: memoryview
-    first_view: memoryview
 
 
 class FileSet:
@@ -83,7 +83,8 @@ class FileSet:
         """Make it of parts; `open_files` and `combine` are what callers want."""
         self._parts = parts
         self._opened: _Columns | None = None
-        self._keys: dict[int, tuple[str, int, int]] = {}
+        self._maps: dict[int, weakref.ref[MappedFile]] = {}
+        self._places: dict[int, tuple[memoryview, int]] = {}
 
     def __len__(self) -> int:
         return sum(len(part.rows) for part in self._parts)
@@ -151,18 +152,24 @@ class FileSet:
         Raises:
             IndexStale: it is not the file that was indexed.
         """
-        key = self._keys.get(file)
-        if key is None:
-            key = self.path(file), int(self.sizes[file]), int(self.mtimes_ns[file])
-            self._keys[file] = key
-        return open_mapped(*key)
+        known = self._maps.get(file)
+        if known and (mapped := known()):
+            mapped.used = True
+            return mapped
+        mapped = open_mapped(self.path(file), int(self.sizes[file]), int(self.mtimes_ns[file]))
+        # Weakly, so that the cache of maps can still drop it.
+        self._maps[file] = weakref.ref(mapped)
+        return mapped
 
     def range(self, file: int, row: int) -> tuple[int, int]:
         """Return where in its file a record starts, and where the next one does."""
-        columns = self._columns()
-        view = columns.offsets[columns.segment_view[file]].view
-        at = columns.first_view[file] + row
-        return view[at], view[at + 1]
+        place = self._places.get(file)
+        if place is None:
+            columns = self._columns()
+            place = columns.offsets[int(columns.segment[file])].view, int(columns.first[file])
+            self._places[file] = place
+        view, first = place
+        return view[first + row], view[first + row + 1]
 
     def ranges(
         self, files: NDArray[np.int64], rows: NDArray[np.int64]
@@ -214,7 +221,9 @@ def _open(parts: tuple[Part, ...]) -> _Columns:
     def column(name: str) -> NDArray[np.int64]:
         return _joined([part.table.column(name, some) for part, some in zip(opened, rows, strict=True)])
 
-    records, segment, first = column("records"), _joined(segments), column("start")
+    records, segment = column("records"), _joined(segments)
+    # Sources that were opened one by one have a small segment each: as one array they are read at once.
+    together, held_by, before = join_small(tuple(offsets))
     return _Columns(
         parts=opened,
         part=np.repeat(np.arange(len(rows)), np.array([len(some) for some in rows], np.int64)),
@@ -223,11 +232,9 @@ def _open(parts: tuple[Part, ...]) -> _Columns:
         mtimes_ns=column("mtime_ns"),
         records=records,
         starts=_joined([np.zeros(1, np.int64), np.cumsum(records)]),
-        offsets=tuple(offsets),
-        segment=segment,
-        first=first,
-        segment_view=segment.data,
-        first_view=first.data,
+        offsets=together,
+        segment=held_by[segment],
+        first=column("start") + before[segment],
     )
 
 

@@ -107,7 +107,11 @@ def _read_generation(folder: str, generation: Generation) -> RunState:
                 f"came to it by different ways; remove the files of this step to resume from the one before"
             )
             raise CorruptState(message)
-    return RunState.parse(states[first])
+    try:
+        return RunState.parse(states[first])
+    except CorruptState as error:
+        message = f"{os.path.join(folder, first)}: {error}"
+        raise CorruptState(message) from error
 
 
 def _read_json(path: str) -> dict[str, Any]:

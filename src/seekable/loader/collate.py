@@ -71,10 +71,14 @@ def _stacked(records: list[Any]) -> Any:
 def _unchanged(made: Any, records: list[Any]) -> bool:
     """Tell whether numbers stayed what they are.
 
-    Integers beyond 64 bits become objects, those beyond 2**53 beside a float lose digits, and booleans beside
-    numbers become numbers.
+    Integers beyond 64 bits become objects, those beyond 63 become floats, those beyond 2**53 beside a float
+    lose digits, and booleans beside numbers become numbers.
     """
     if made.dtype == object or len({isinstance(record, bool | np.bool_) for record in records}) > 1:
         return False
+    if made.dtype.kind != "f":
+        return True
+    if all(isinstance(record, int | np.integer) for record in records):
+        return False
     changed = (isinstance(record, int) and int(made[i]) != record for i, record in enumerate(records))
-    return made.dtype.kind != "f" or not any(changed)
+    return not any(changed)

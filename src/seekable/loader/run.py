@@ -66,5 +66,10 @@ class Run:
             # A generator that has raised would only say that it is at its end.
             self._over = error
             raise
+        except BaseException:
+            # An interrupt ends a generator too, and not the run: the same batch comes next.
+            if not isinstance(self._source, Prefetched):
+                self.restart()
+            raise
         self._course.deliver(made, waited_seconds=time.perf_counter() - began)
         return made.batch

@@ -1,0 +1,41 @@
+"""What several kinds of node have in common: one child, or positions that are their children's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seekable.dataset.contract import Inner
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable.dataset.base import Dataset
+    from seekable.dataset.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Aligned", "OverOne"]
+
+
+class OverOne(Inner):
+    """A node over one child."""
+
+    child: Dataset
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The one child."""
+        return (self.child,)
+
+
+class Aligned(Inner):
+    """A node whose position ``p`` is made of position ``p`` of each child."""
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the same range."""
+        return start, stop
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return the same positions."""
+        return positions

@@ -1,0 +1,262 @@
+"""States in folders: whole or not at all, the newest complete one, and what changed when it is another's."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import seekable as sk
+from tests.loader.flat import batches_of, shuffled
+
+
+def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:
+    given = {"batch_size": 4, "collate": list, "prefetch": 0, **arguments}
+    return sk.Loader(shuffled(37) if dataset is None else dataset, **given)
+
+
+def ranks_of(world_size: int, step: int = 0) -> list[sk.Loader]:
+    loaders = [
+        loader_of(batch_size=None, global_batch_size=4, rank=rank, world_size=world_size, end="pad")
+        for rank in range(world_size)
+    ]
+    for loader in loaders:
+        loader.skip_batches(step)
+    return loaders
+
+
+def states_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("state-*"))
+
+
+def saved_after(folder: Path, *steps: int, **arguments: Any) -> sk.Loader:
+    """Save a state at each of some steps of one loader."""
+    loader = loader_of(**arguments)
+    for _ in loader:
+        if loader.step in steps:
+            sk.save_state(folder, loader)
+        if loader.step == max(steps):
+            break
+    return loader
+
+
+def test_a_saved_state_is_found_again(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "run"
+    loader = loader_of()
+    run = iter(loader)
+    for _ in range(3):
+        next(run)
+    path = sk.save_state(folder, loader)
+    assert json.loads(Path(path).read_bytes()) == loader.state_dict()
+    again = loader_of()
+    assert sk.load_state(folder, again) is True
+    assert list(again) == list(run) == batches_of(shuffled(37), 4)[3:]
+
+
+def test_a_folder_without_a_state_changes_nothing(tmp_path: Path) -> None:
+    loader = loader_of()
+    assert sk.load_state(tmp_path / "nowhere", loader) is False
+    assert sk.load_state(tmp_path, loader) is False
+    (tmp_path / "state-1.json").write_text("{}")
+    (tmp_path / "notes.txt").write_text("mine")
+    assert sk.load_state(tmp_path, loader) is False
+    assert list(loader) == batches_of(shuffled(37), 4)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_the_newest_state_counts_and_old_ones_go(tmp_path: Path) -> None:
+    saved_after(tmp_path, 1, 2, 3, 4, 5)
+    assert [int(name[6:18]) for name in states_in(tmp_path)] == [3, 4, 5]
+    again = loader_of()
+    sk.load_state(tmp_path, again)
+    assert again.step == 5
+
+
+def test_as_many_states_stay_as_are_to_be_kept(tmp_path: Path) -> None:
+    loader = loader_of()
+    for _ in loader:
+        sk.save_state(tmp_path, loader, keep=1)
+        assert len(states_in(tmp_path)) == 1
+    with pytest.raises(sk.InvalidArgument, match=r"keep must be at least 1 \(got 0\)"):
+        sk.save_state(tmp_path, loader, keep=0)
+
+
+def test_states_of_later_steps_go_when_a_run_is_taken_up_from_an_earlier_one(tmp_path: Path) -> None:
+    saved_after(tmp_path, 2, 4, 6)
+    os.remove(tmp_path / "state-000000000006-00000-of-00001.json")
+    loader = loader_of()
+    sk.load_state(tmp_path, loader)
+    assert loader.step == 4
+    loader = loader_of()
+    loader.skip_batches(3)
+    sk.save_state(tmp_path, loader)
+    assert [int(name[6:18]) for name in states_in(tmp_path)] == [2, 3]
+
+
+def test_saving_a_step_again_replaces_it(tmp_path: Path) -> None:
+    loader = saved_after(tmp_path, 2)
+    sk.save_state(tmp_path, loader)
+    assert len(states_in(tmp_path)) == 1
+
+
+def test_a_generation_without_all_ranks_does_not_count(tmp_path: Path) -> None:
+    for loader in ranks_of(2, step=3):
+        sk.save_state(tmp_path, loader)
+    sk.save_state(tmp_path, ranks_of(2, step=5)[0])
+    again = ranks_of(2)
+    for loader in again:
+        assert sk.load_state(tmp_path, loader)
+        assert loader.step == 3
+    sk.save_state(tmp_path, ranks_of(2, step=5)[1])
+    assert sk.load_state(tmp_path, again[0])
+    assert again[0].step == 5
+
+
+def test_one_rank_alone_is_no_state(tmp_path: Path) -> None:
+    sk.save_state(tmp_path, ranks_of(4, step=3)[2])
+    assert sk.load_state(tmp_path, loader_of()) is False
+
+
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_states_of_four_ranks_load_on_fewer(tmp_path: Path, world_size: int) -> None:
+    for loader in ranks_of(4, step=3):
+        sk.save_state(tmp_path, loader)
+    for loader in ranks_of(world_size):
+        assert sk.load_state(tmp_path, loader)
+        assert (loader.step, loader.state_dict()["position"]) == (3, 12)
+
+
+def test_ranks_that_differ_are_found(tmp_path: Path) -> None:
+    one, other = ranks_of(2)
+    one.skip_batches(3)
+    other.set_epoch(1)
+    other.skip_batches(3)
+    sk.save_state(tmp_path, one)
+    sk.save_state(tmp_path, other)
+    with pytest.raises(sk.CorruptState, match=r"step 3 .* differ"):
+        sk.load_state(tmp_path, ranks_of(2)[0])
+
+
+@pytest.mark.parametrize("world_sizes", [(2, 1), (1, 2)])
+def test_a_state_of_another_number_of_ranks_at_the_same_step_goes(
+    tmp_path: Path, world_sizes: tuple[int, int]
+) -> None:
+    """A run is begun anew in the same folder, on another number of ranks and with a larger batch."""
+    old, new = world_sizes
+    for loader in ranks_of(old, step=3):
+        sk.save_state(tmp_path, loader)
+    for rank in range(new):
+        loader = loader_of(batch_size=None, global_batch_size=8, rank=rank, world_size=new, end="pad")
+        loader.skip_batches(3)
+        sk.save_state(tmp_path, loader)
+    again = loader_of()
+    assert sk.load_state(tmp_path, again)
+    assert again.state_dict()["position"] == 24
+
+
+@pytest.mark.parametrize("content", [b"", b'{"seekable": 1, "finger', b"[1, 2]", b"\xff\xfe", b"{}"])
+def test_a_torn_file_is_an_error_that_names_it(tmp_path: Path, content: bytes) -> None:
+    saved_after(tmp_path, 2, 4)
+    name = states_in(tmp_path)[-1]
+    (tmp_path / name).write_bytes(content)
+    loader = loader_of()
+    with pytest.raises(sk.CorruptState) as raised:
+        sk.load_state(tmp_path, loader)
+    assert name in str(raised.value)
+    assert loader.step == 0
+    # The way out that the message names.
+    (tmp_path / name).unlink()
+    assert sk.load_state(tmp_path, loader)
+    assert loader.step == 2
+
+
+def test_nothing_is_left_of_a_save_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last step of a save is a rename; a machine that dies before it leaves the states as they were."""
+    loader = saved_after(tmp_path, 2)
+    before = states_in(tmp_path)
+    loader.skip_batches(1)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for step in ("replace", "fsync"):
+        with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
+            patched.setattr(os, step, refuse)
+            sk.save_state(tmp_path, loader)
+        assert states_in(tmp_path) == before
+    again = loader_of()
+    assert sk.load_state(tmp_path, again)
+    assert again.step == 2
+
+
+def test_the_description_is_written_once(tmp_path: Path) -> None:
+    loader = saved_after(tmp_path, 1)
+    (description,) = tmp_path.glob("pipeline-*.json")
+    assert description.name == f"pipeline-{loader.dataset.fingerprint.removeprefix('xxh3:')}.json"
+    assert json.loads(description.read_bytes()) == json.loads(json.dumps(loader.dataset.describe(None)))
+    written = description.stat()
+    sk.save_state(tmp_path, loader)
+    assert description.stat().st_mtime_ns == written.st_mtime_ns
+    assert description.stat().st_ino == written.st_ino
+
+
+def mixed(weights: list[float], *, seed: int = 1) -> sk.Dataset:
+    return sk.mix({"web": shuffled(37), "code": shuffled(50)}, weights=weights, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "parts"),
+    [
+        (shuffled(37), shuffled(37, seed=9), ["shuffle", "seed", "was 3", "is 9"]),
+        (shuffled(37), shuffled(38), ["sequence", "length", "was 37", "is 38"]),
+        (shuffled(37), shuffled(37).take(5), ["was shuffle", "is slice"]),
+        (mixed([1, 1]), mixed([2, 1]), ["mix", "weights", "was [1, 1]", "is [2, 1]"]),
+        (shuffled(37).map(abs), shuffled(37).map(str), ["map", "fn", "builtins.abs", "builtins.str"]),
+        (
+            shuffled(37).map(abs, version=1),
+            shuffled(37).map(abs, version=2),
+            ["map", "'version': 1", "'version': 2"],
+        ),
+        (sk.concat([shuffled(3)]), sk.concat([shuffled(3)] * 2), ["concat", "had 1", "has 2"]),
+    ],
+    ids=["seed", "length", "kind", "weights", "function", "version", "sources"],
+)
+def test_a_mismatch_says_what_changed(
+    tmp_path: Path, old: sk.Dataset, new: sk.Dataset, parts: list[str]
+) -> None:
+    saved_after(tmp_path, 1, dataset=old)
+    loader = loader_of(new)
+    with pytest.raises(sk.StateMismatch) as raised:
+        sk.load_state(tmp_path, loader)
+    for part in parts:
+        assert part in str(raised.value)
+    assert loader.step == 0
+
+
+def test_a_mismatch_names_the_file_that_changed(tmp_path: Path) -> None:
+    """A line more or less is found by the index; what the state finds is that it is another file than before."""
+    data, folder = tmp_path / "data", tmp_path / "run"
+    data.mkdir()
+    for name in "ab":
+        (data / f"{name}.jsonl").write_text("".join(f'{{"id": {i}}}\n' for i in range(9)))
+    saved_after(folder, 1, dataset=sk.open(str(data)))
+    again = loader_of(sk.open(str(data)))
+    assert sk.load_state(folder, again)
+    with (data / "b.jsonl").open("a") as file:
+        file.write('{"id": 9}\n')
+    with pytest.raises(sk.StateMismatch) as raised:
+        sk.load_state(folder, loader_of(sk.open(str(data))))
+    assert "'b.jsonl'" in str(raised.value)
+    assert "records was 9, is 10" in str(raised.value)
+    assert "'a.jsonl'" not in str(raised.value)
+    (data / "c.jsonl").write_text('{"id": 1}\n')
+    with pytest.raises(sk.StateMismatch, match=r"file 'c\.jsonl' is new"):
+        sk.load_state(folder, loader_of(sk.open(str(data))))
+
+
+def test_only_exact_resuming_is_known(tmp_path: Path) -> None:
+    with pytest.raises(sk.InvalidArgument, match=r"resume must be 'exact' \(got 'rows'\)"):
+        sk.load_state(tmp_path, loader_of(), resume="rows")  # type: ignore[arg-type]

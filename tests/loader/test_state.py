@@ -1,0 +1,247 @@
+"""What a state is, when it is taken, and what it may meet when it is loaded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import seekable as sk
+from tests.loader.flat import batches_of, shuffled
+
+
+def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:
+    given = {"batch_size": 4, "collate": list, "prefetch": 0, **arguments}
+    return sk.Loader(shuffled(37) if dataset is None else dataset, **given)
+
+
+def after(batches: int, **arguments: Any) -> dict[str, Any]:
+    loader = loader_of(**arguments)
+    run = iter(loader)
+    for _ in range(batches):
+        next(run)
+    return loader.state_dict()
+
+
+def test_a_state_is_small_and_plain() -> None:
+    state = after(5)
+    assert state == {
+        "seekable": 1,
+        "fingerprint": shuffled(37).fingerprint,
+        "step": 5,
+        "epoch": 0,
+        "position": 20,
+    }
+    assert json.loads(json.dumps(state)) == state
+
+
+def test_a_state_of_a_very_long_run_has_less_than_200_bytes() -> None:
+    dataset = shuffled(10**12)
+    loader = loader_of(dataset, steps=10**9, epochs=10**5, batch_size=4096)
+    loader.set_epoch(10**5)
+    loader.skip_batches(10**9 - 1)
+    assert len(json.dumps(loader.state_dict())) < 200
+
+
+def test_only_delivered_batches_count() -> None:
+    loader = loader_of(prefetch=5)
+    run = iter(loader)
+    assert loader.state_dict()["step"] == 0
+    next(run)
+    assert loader.state_dict()["position"] == 4
+    loader.close()
+
+
+def test_each_state_is_a_new_one() -> None:
+    loader = loader_of()
+    loader.state_dict()["step"] = 99
+    assert loader.state_dict()["step"] == 0
+
+
+def test_loading_does_not_change_the_state_and_may_be_repeated() -> None:
+    """Another library changes its argument, so that it loads only once."""
+    state = after(3)
+    kept = json.dumps(state)
+    for _ in range(3):
+        loader = loader_of()
+        loader.load_state_dict(state)
+        loader.load_state_dict(state)
+        assert list(loader) == batches_of(shuffled(37), 4)[3:]
+        assert json.dumps(state) == kept
+
+
+def test_an_empty_state_changes_nothing() -> None:
+    loader = loader_of()
+    run = iter(loader)
+    next(run)
+    before = loader.state_dict()
+    loader.load_state_dict({})
+    assert loader.state_dict() == before
+    assert next(run) == batches_of(shuffled(37), 4)[1]
+
+
+def test_a_state_loads_before_and_after_iter_and_into_a_live_iterator() -> None:
+    state, rest = after(3), batches_of(shuffled(37), 4)[3:]
+    before = loader_of()
+    before.load_state_dict(state)
+    assert list(iter(before)) == rest
+    behind = loader_of(prefetch=2)
+    run = iter(behind)
+    behind.load_state_dict(state)
+    assert list(run) == rest
+    live = loader_of(prefetch=2)
+    run = iter(live)
+    for _ in range(7):
+        next(run)
+    live.load_state_dict(state)
+    assert list(run) == rest
+
+
+@pytest.mark.parametrize("batches", [9, 10])
+def test_a_state_at_the_end_ends_at_once_until_the_end_was_seen(batches: int) -> None:
+    """Ten batches are a run: after the tenth, the end was not seen yet."""
+    loader = loader_of()
+    loader.load_state_dict(after(batches))
+    assert len(list(loader)) == 10 - batches
+    assert loader.epoch == 1
+    seen = loader_of()
+    list(seen)
+    following = loader_of()
+    following.load_state_dict(seen.state_dict())
+    assert list(following) == batches_of(shuffled(37), 4, runs=2)[10:]
+
+
+def test_a_second_resume_is_as_exact_as_the_first() -> None:
+    everything = batches_of(shuffled(37), 4, runs=3)
+    got: list[Any] = []
+    state: dict[str, Any] = {}
+    while len(got) < 28:
+        loader = loader_of(prefetch=1)
+        loader.load_state_dict(json.loads(json.dumps(state)))
+        for batch in loader:
+            got.append(batch)
+            if len(got) % 3 == 0:
+                break
+        state = loader.state_dict()
+    assert got == everything[: len(got)]
+
+
+def test_end_and_epochs_hold_as_given_on_resume() -> None:
+    state = after(3)
+    flat = [*shuffled(37), *shuffled(37).epoch(1)]
+    drop = loader_of(end="drop")
+    drop.load_state_dict(state)
+    assert list(drop) == batches_of(shuffled(37), 4)[3:9]
+    longer = loader_of(epochs=2)
+    longer.load_state_dict(state)
+    assert list(longer) == [flat[at : at + 4] for at in range(12, 74, 4)]
+    pad = loader_of(end="pad")
+    pad.load_state_dict(state)
+    assert list(pad)[-1] == [flat[36], *flat[:3]]
+
+
+@pytest.mark.parametrize("batch", [1, 3, 5, 24, 25, 100])
+def test_the_batch_size_may_change_on_resume(batch: int) -> None:
+    loader = loader_of(batch_size=batch)
+    loader.load_state_dict(after(3))
+    flat = list(shuffled(37))
+    assert list(loader) == [flat[at : at + batch] for at in range(12, 37, batch)]
+    assert list(loader) == batches_of(shuffled(37), batch, runs=2)[-len(loader) :]
+
+
+def test_prefetch_and_collate_may_change_on_resume() -> None:
+    loader = loader_of(prefetch=3, collate=tuple)
+    loader.load_state_dict(after(3))
+    assert list(loader) == [tuple(batch) for batch in batches_of(shuffled(37), 4)[3:]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        shuffled(37, seed=4),
+        shuffled(38),
+        shuffled(37).take(36),
+        shuffled(37).map(abs),
+        sk.from_sequence(range(37)),
+        sk.from_sequence(list(range(37))).shuffle(seed=3),
+        sk.from_sequence(range(37), version=2).shuffle(seed=3),
+    ],
+    ids=["seed", "length", "take", "map", "no shuffle", "type", "version"],
+)
+def test_a_state_of_another_pipeline_is_refused(other: sk.Dataset) -> None:
+    """Another library loads a state of file A into file B, and of two sources into three."""
+    loader = loader_of(other)
+    before = loader.state_dict()
+    with pytest.raises(sk.StateMismatch, match="another pipeline"):
+        loader.load_state_dict(after(3))
+    assert loader.state_dict() == before
+
+
+def test_a_failed_load_leaves_a_live_iterator_where_it_is() -> None:
+    loader = loader_of(prefetch=2)
+    run = iter(loader)
+    next(run)
+    with pytest.raises(sk.StateMismatch):
+        loader.load_state_dict({**after(3), "fingerprint": "xxh3:0"})
+    assert list(run) == batches_of(shuffled(37), 4)[1:]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seekable": 2}, r"'seekable': 1 \(got 2\)"),
+        ({"seekable": None}, r"\(got None\)"),
+        ({"fingerprint": 3}, r"'fingerprint' must be a string \(got 3\)"),
+        ({"step": -1}, r"'step' must be an integer of at least 0 \(got -1\)"),
+        ({"epoch": True}, r"'epoch' must be an integer of at least 0 \(got True\)"),
+        ({"position": 1.5}, r"'position' must be an integer of at least 0 \(got 1.5\)"),
+        ({"position": None}, r"'position' .*\(got None\)"),
+        ({"began": "1"}, r"'began' .*\(got '1'\)"),
+        ({"epoch": 5}, r"in its epoch.*position 12, epoch 5"),
+    ],
+)
+def test_what_is_no_state_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(sk.CorruptState, match=message):
+        loader_of().load_state_dict({**after(3), **change})
+
+
+def test_only_exact_resuming_is_known() -> None:
+    with pytest.raises(sk.InvalidArgument, match=r"resume must be 'exact' \(got 'rows'\)"):
+        loader_of().load_state_dict(after(3), resume="rows")  # type: ignore[arg-type]
+
+
+def test_a_schedule_may_change_later_than_the_state() -> None:
+    def scheduled(start: int, weights: list[int]) -> sk.Dataset:
+        return sk.mix([shuffled(10), shuffled(99)], weights=[(0, [1, 2]), (start, weights)], seed=1)
+
+    state = after(12, dataset=scheduled(50, [2, 1]))
+    loader = loader_of(scheduled(60, [5, 1]))
+    loader.load_state_dict(state)
+    run = iter(loader)
+    assert [next(run) for _ in range(3)] == [
+        scheduled(60, [5, 1])[list(range(at, at + 4))] for at in (48, 52, 56)
+    ]
+    with pytest.raises(sk.StateMismatch):
+        loader_of(scheduled(60, [5, 1])).load_state_dict(after(13, dataset=scheduled(50, [2, 1])))
+
+
+def test_set_epoch_of_the_restored_epoch_changes_nothing() -> None:
+    """Another library silently ignores set_epoch after a restore; many training loops call it each epoch."""
+    everything = batches_of(shuffled(37), 4, runs=3)
+    loader = loader_of()
+    loader.load_state_dict(after(3))
+    got = []
+    for epoch in range(3):
+        loader.set_epoch(epoch)
+        got += list(loader)
+    assert got == everything[3:]
+    loader.set_epoch(1)
+    assert list(loader) == everything[10:20]
+    assert loader.epoch == 2
+
+
+def test_seeds_that_agree_in_their_last_32_bits_are_not_the_same() -> None:
+    assert list(shuffled(37, seed=1)) != list(shuffled(37, seed=2**32 + 1))
+    with pytest.raises(sk.StateMismatch):
+        loader_of(shuffled(37, seed=2**32 + 1)).load_state_dict(after(3, dataset=shuffled(37, seed=1)))
