@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
+from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from tests.loader.flat import batches_of, shuffled
+
+if TYPE_CHECKING:
+    from seekable.loader.steps import End
 
 ENDS = ("short", "drop", "pad")
 
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("epochs", [1, 2, 3])
-def test_all_small_runs(end: sk.loader.steps.End, epochs: int) -> None:
+def test_all_small_runs(end: End, epochs: int) -> None:
     for n, batch in itertools.product(range(12), range(1, 14)):
         dataset = shuffled(n)
         loader = sk.Loader(dataset, batch_size=batch, end=end, epochs=epochs, collate=list, prefetch=0)

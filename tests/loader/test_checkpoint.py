@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from tests.loader.flat import batches_of, shuffled
 
 
 def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:
@@ -183,9 +183,10 @@ def test_nothing_is_left_of_a_save_that_fails(tmp_path: Path, monkeypatch: pytes
         raise OSError(28, "No space left on device")
 
     for step in ("replace", "fsync"):
-        with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
+        with monkeypatch.context() as patched:
             patched.setattr(os, step, refuse)
-            sk.save_state(tmp_path, loader)
+            with pytest.raises(OSError, match="No space"):
+                sk.save_state(tmp_path, loader)
         assert states_in(tmp_path) == before
     again = loader_of()
     assert sk.load_state(tmp_path, again)
@@ -237,7 +238,7 @@ def test_a_mismatch_says_what_changed(
 
 
 def test_a_mismatch_names_the_file_that_changed(tmp_path: Path) -> None:
-    """A line more or less is found by the index; what the state finds is that it is another file than before."""
+    """The index sees that a file changed; the state, that it is not the one it was taken of."""
     data, folder = tmp_path / "data", tmp_path / "run"
     data.mkdir()
     for name in "ab":

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from tests.loader.flat import batches_of, shuffled
 
 BAD = 17
 

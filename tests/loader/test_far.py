@@ -8,12 +8,15 @@ import seekable as sk
 from seekable.testing import assert_resumes_exactly
 
 
-def far() -> sk.Dataset:
-    """Make more than 10**12 positions of two sources, which need no memory."""
+def mixed() -> sk.Dataset:
     web = sk.from_sequence(range(1_000_003), version="web").shuffle(seed=1)
     code = sk.from_sequence(range(999_983), version="code").shuffle(seed=2)
-    mixed = sk.mix({"web": web, "code": code}, weights={"web": 0.7, "code": 0.3}, seed=3)
-    return mixed.repeat(10**6)
+    return sk.mix({"web": web, "code": code}, weights={"web": 0.7, "code": 0.3}, seed=3)
+
+
+def far() -> sk.Dataset:
+    """Make more than 10**12 positions of two sources, which need no memory."""
+    return mixed().repeat(10**6)
 
 
 def loader_of(**arguments: Any) -> sk.Loader:
@@ -55,13 +58,12 @@ def test_it_resumes_exactly_at_the_end_of_its_epoch() -> None:
     assert_resumes_exactly(near_the_end, runs=1, new_process=False)
 
 
-def test_its_records_are_found_again() -> None:
-    start = 10**12
-    part = far().skip(start).take(10**6)
-    for row in (0, 7, 999_999):
-        location = far().locate(start + row)
-        assert part.locate(row) == location
-        assert row in part.find(location.path, location.row)
+def test_records_of_a_far_epoch_are_found_again() -> None:
+    dataset = mixed()
+    epoch = 10**9
+    for row in (0, 7, len(dataset) - 1):
+        location = dataset.epoch(epoch).locate(row)
+        assert epoch * len(dataset) + row in dataset.find(location.path, location.row, epoch=epoch)
 
 
 def test_nothing_is_read_but_what_is_delivered() -> None:

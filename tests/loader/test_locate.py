@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from tests.loader.flat import batches_of, shuffled
+
+if TYPE_CHECKING:
+    from seekable.loader.steps import End
 
 
 def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:
@@ -22,7 +25,7 @@ def rows(loader: sk.Loader, step: int) -> list[int]:
 @pytest.mark.parametrize("end", ["short", "drop", "pad"])
 @pytest.mark.parametrize("epochs", [1, 2])
 @pytest.mark.parametrize("batch", [1, 4, 36, 37, 38, 100])
-def test_every_step_of_three_runs_is_located(end: sk.loader.steps.End, epochs: int, batch: int) -> None:
+def test_every_step_of_three_runs_is_located(end: End, epochs: int, batch: int) -> None:
     wanted = batches_of(shuffled(37), batch, end=end, epochs=epochs, runs=3)
     loader = loader_of(batch_size=batch, end=end, epochs=epochs)
     assert [rows(loader, step) for step in range(len(wanted))] == wanted

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.loader.flat import Flat, shuffled
 
 import seekable as sk
-from tests.loader.flat import Flat, shuffled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

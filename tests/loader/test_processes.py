@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from tests.loader.flat import batches_of, shuffled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,7 +103,7 @@ def test_a_fork_while_the_thread_is_at_work_does_not_hang_the_child() -> None:
 
 
 def test_a_fork_while_the_threads_lock_is_held_does_not_hang_the_child() -> None:
-    """The thread may hold the lock of what is made ahead at the moment of a fork; nobody frees it in the child."""
+    """The thread may hold its lock at the moment of a fork, and nobody frees it in the child."""
     loader = sk.Loader(shuffled(37), batch_size=4, collate=list, prefetch=2)
     run = iter(loader)
     next(run)
@@ -158,4 +158,4 @@ def test_a_run_that_is_killed_again_and_again_loses_and_repeats_nothing(tmp_path
 
 def epochs_of(epoch: int) -> list[list[int]]:
     everything = batches_of(shuffled(300, seed=11), 7, runs=epoch + 1)
-    return everything[-(-(-300 // 7)) :]
+    return everything[epoch * len(everything) // (epoch + 1) :]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from tests.loader.flat import batches_of, shuffled
+
+if TYPE_CHECKING:
+    from seekable.loader.steps import End
 
 ENDS = ["short", "drop", "pad"]
 
@@ -37,9 +40,7 @@ def by_place(parts: list[list[Any]], start: int) -> list[Any]:
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("world_size", [1, 2, 3, 4, 6, 12])
 @pytest.mark.parametrize("n", [12, 13, 24, 35, 100, 1000])
-def test_global_batches_do_not_depend_on_the_number_of_ranks(
-    n: int, world_size: int, end: sk.loader.steps.End
-) -> None:
+def test_global_batches_do_not_depend_on_the_number_of_ranks(n: int, world_size: int, end: End) -> None:
     dataset = shuffled(n)
     if refused(dataset, 12, world_size, end):
         with pytest.raises(sk.InvalidArgument, match="end='drop' or end='pad'"):

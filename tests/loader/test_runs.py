@@ -6,9 +6,9 @@ import itertools
 from typing import Any
 
 import pytest
+from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from tests.loader.flat import batches_of, shuffled
 
 
 def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:
@@ -170,9 +170,7 @@ def test_records_of_none_are_no_end(prefetch: int) -> None:
     ],
     ids=str,
 )
-def test_bad_arguments_are_named(
-    arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
+def test_bad_arguments_are_named(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as raised:
         loader_of(**arguments)
     assert isinstance(raised.value, sk.SeekableError)

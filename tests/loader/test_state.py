@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from tests.loader.flat import batches_of, shuffled
 
 
 def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:

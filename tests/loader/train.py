@@ -1,4 +1,4 @@
-"""A training run that only logs what it is given: `train.py LOG FOLDER`, again and again until it says "done"."""
+"""A training run that only logs what it is given: `train.py LOG FOLDER`, until it says "done"."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections import deque
@@ -59,6 +60,7 @@ class _Buffer(Generic[Item]):
         self._changed = threading.Condition()
         self._ended: BaseException | None = None
         self.stopped = False
+        self.process = os.getpid()
 
     def put(self, item: Item) -> None:
         """Add an item, once there is room or nobody wants it."""
@@ -106,6 +108,8 @@ def _fill(source: Iterator[Item], buffer: _Buffer[Item]) -> None:
 
 
 def _stop(buffer: _Buffer[Item], thread: threading.Thread) -> None:
+    if os.getpid() != buffer.process:
+        return  # the thread is not in a forked child, and may have held the buffer's lock when it was forked
     buffer.stop()
     if thread is not threading.current_thread() and thread.is_alive():
         thread.join(timeout=_PATIENCE_SECONDS)

@@ -247,8 +247,11 @@ class Mixture:
         slots = np.tile(np.arange(BLOCK), len(blocks))
         inside = slots < np.repeat(sizes, BLOCK)
         owner = np.repeat(np.arange(len(blocks)), BLOCK)[inside]
-        # One size for all is cheaper to permute, and the usual case.
-        mixed = permute(slots[inside], BLOCK if inside.all() else sizes[owner], keys[owner])
+        if inside.all():
+            # The usual case, and cheaper: one size for all, and one key for each block.
+            mixed = permute(np.arange(BLOCK), BLOCK, keys[:, None]).reshape(-1)
+        else:
+            mixed = permute(slots[inside], sizes[owner], keys[owner])
         labels, numbers = self._draw(segment[owner], first[owner] + mixed)
         numbers = _in_order(owner * len(self._an_epoch) + labels, numbers)
         out = np.full((2, len(slots)), -1, dtype=np.int64)

@@ -13,6 +13,7 @@ every one of the ``n!`` orders equally likely.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-
-    Halves = tuple["Number", "Number"]
-    Number = np.uint64 | NDArray[np.uint64]
 
 __all__ = ["permute", "permute_one", "unpermute", "unpermute_one"]
 
@@ -51,19 +49,19 @@ def permute(
     """Return where the keyed permutation of ``range(n)`` sends each ``x``.
 
     Args:
-        x: numbers from 0 to ``n - 1``, one dimension.
-        n: how many elements are permuted, up to 2**62: one for all, or one for each ``x``.
-        key: a 64-bit key: one for all, or one for each ``x``.
+        x: numbers from 0 to ``n - 1``.
+        n: how many elements are permuted, up to 2**62.
+        key: a 64-bit key.
 
     Returns:
-        As many numbers, each from 0 to ``n - 1``.
+        Numbers from 0 to ``n - 1``, in the shape that ``x``, ``n`` and ``key`` broadcast to.
 
     Example:
         >>> import numpy as np
         >>> bool((np.sort(permute(np.arange(1000), 1000, 42)) == np.arange(1000)).all())
         True
     """
-    return _walk(x, n, key, crypt=_encrypt, tiny=_tiny_forward)
+    return _walk(x, n, key, _FORWARD)
 
 
 def unpermute(
@@ -76,7 +74,7 @@ def unpermute(
         >>> unpermute(permute(np.array([3, 1, 2]), 1000, 42), 1000, 42).tolist()
         [3, 1, 2]
     """
-    return _walk(y, n, key, crypt=_decrypt, tiny=_tiny_inverse)
+    return _walk(y, n, key, _INVERSE)
 
 
 def permute_one(x: int, n: int, key: int) -> int:
@@ -136,73 +134,59 @@ def _schedule(n: int, key: int) -> tuple[int, int, tuple[int, ...]]:
     return a, -(-n // a), keys
 
 
+@dataclass(frozen=True, slots=True)
+class _Direction:
+    """One way through the permutation."""
+
+    network: Callable[..., NDArray[np.uint64]]
+    tiny: Callable[..., NDArray[np.uint64]]
+
+
 def _walk(
-    x: NDArray[np.int64],
-    n: int | NDArray[np.int64],
-    key: int | NDArray[np.uint64],
-    *,
-    crypt: Callable[..., NDArray[np.uint64]],
-    tiny: Callable[..., NDArray[np.uint64]],
+    x: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64], way: _Direction
 ) -> NDArray[np.int64]:
-    """Send every ``x`` through ``crypt`` until it lands below ``n``; the tiny ones through ``tiny``."""
-    values = np.asarray(x).astype(np.uint64)
+    """Send every ``x`` through the network until it lands below ``n``; the tiny ones through a table."""
+    sizes = np.atleast_1d(n).astype(np.uint64)
+    keys = key if isinstance(key, np.ndarray) else np.array([key], dtype=np.uint64)
+    shape = np.broadcast_shapes(np.shape(x), sizes.shape, keys.shape)
+    values = np.broadcast_to(x, shape).astype(np.uint64)
     if not values.size:
         return values.astype(np.int64)
-    keys = key if isinstance(key, np.ndarray) else np.array([key], dtype=np.uint64)
-    if isinstance(n, np.ndarray) and n.size == 1:
-        n = int(n[0])
-    if isinstance(n, np.ndarray):
-        sizes = n.astype(np.uint64)
-        small = np.flatnonzero(sizes <= U64(_TINY))
-        if small.size:
-            return _walk_around(values, sizes, keys, small, crypt=crypt, tiny=tiny).astype(np.int64)
-    else:
-        sizes = np.array([n], dtype=np.uint64)
-        if n <= _TINY:
-            return tiny(values, sizes, keys).astype(np.int64)
-    return _walk_large(values, sizes, keys, crypt=crypt).astype(np.int64)
-
-
-def _walk_around(
-    values: NDArray[np.uint64],
-    sizes: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    small: NDArray[np.intp],
-    *,
-    crypt: Callable[..., NDArray[np.uint64]],
-    tiny: Callable[..., NDArray[np.uint64]],
-) -> NDArray[np.uint64]:
-    """Walk where both tiny and larger sizes occur."""
+    if not (sizes <= U64(_TINY)).any():
+        return _walk_large(values, sizes, keys, way).astype(np.int64)
+    values, sizes, keys = (np.broadcast_to(column, shape).ravel() for column in (values, sizes, keys))
+    small = sizes <= U64(_TINY)
     out = np.empty_like(values)
-    out[small] = tiny(values[small], sizes[small], _pick(keys, small))
-    large = np.flatnonzero(sizes > U64(_TINY))
-    if large.size:
-        out[large] = _walk_large(values[large], sizes[large], _pick(keys, large), crypt=crypt)
-    return out
+    out[small] = way.tiny(values[small], sizes[small], keys[small])
+    large = ~small
+    if large.any():
+        out[large] = _walk_large(values[large], sizes[large], keys[large], way)
+    return out.reshape(shape).astype(np.int64)
 
 
 def _walk_large(
-    values: NDArray[np.uint64],
-    sizes: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    *,
-    crypt: Callable[..., NDArray[np.uint64]],
+    values: NDArray[np.uint64], sizes: NDArray[np.uint64], keys: NDArray[np.uint64], way: _Direction
 ) -> NDArray[np.uint64]:
     a, b = _radices(sizes)
     round_keys = [mix_each(keys + step) for step in _STEPS[:_ROUNDS]]
-    out = crypt(values, a, b, round_keys)
+    out = way.network(values, a, b, round_keys)
     outside = np.flatnonzero(out >= sizes)
-    while outside.size:
-        out[outside] = crypt(
-            out[outside], _pick(a, outside), _pick(b, outside), [_pick(k, outside) for k in round_keys]
-        )
-        outside = outside[out[outside] >= _pick(sizes, outside)]
+    if outside.size:
+        flat, shape = out.reshape(-1), out.shape
+        a, b, sizes, *round_keys = (_each(column, shape, outside) for column in (a, b, sizes, *round_keys))
+        while outside.size:
+            walked = flat[outside] = way.network(flat[outside], a, b, round_keys)
+            still = walked >= sizes
+            outside = outside[still]
+            a, b, sizes, *round_keys = (
+                column if column.size == 1 else column[still] for column in (a, b, sizes, *round_keys)
+            )
     return out
 
 
-def _pick(values: NDArray[np.uint64], where: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """Take from an array that has one value for all, or one for each."""
-    return values if values.size == 1 else values[where]
+def _each(values: NDArray[np.uint64], shape: tuple[int, ...], where: NDArray[np.intp]) -> NDArray[np.uint64]:
+    """Take some of the values of an array that broadcasts to a shape; one that stands for all is left."""
+    return values.reshape(-1) if values.size == 1 else np.broadcast_to(values, shape).reshape(-1)[where]
 
 
 def _radices(n: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -273,7 +257,6 @@ def _tiny_order(n: int, key: int) -> tuple[int, ...]:
 
 def _tiny_orders(n: NDArray[np.uint64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return ``_tiny_order`` of each n and key, a row of sixteen each."""
-    n, key = np.broadcast_arrays(n, key)
     rows = np.arange(n.size)
     orders = np.tile(np.arange(_TINY, dtype=np.uint64), (n.size, 1))
     for i in range(_TINY - 1, 0, -1):
@@ -288,9 +271,7 @@ def _tiny_orders(n: NDArray[np.uint64], key: NDArray[np.uint64]) -> NDArray[np.u
 def _tiny_forward(
     x: NDArray[np.uint64], n: NDArray[np.uint64], key: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    orders = _tiny_orders(n, key)
-    rows = np.arange(x.size) if orders.shape[0] > 1 else np.zeros(x.size, dtype=np.intp)
-    permuted: NDArray[np.uint64] = orders[rows, x.astype(np.intp)]
+    permuted: NDArray[np.uint64] = _tiny_orders(n, key)[np.arange(x.size), x.astype(np.intp)]
     return permuted
 
 
@@ -299,3 +280,7 @@ def _tiny_inverse(
 ) -> NDArray[np.uint64]:
     found: NDArray[np.uint64] = (_tiny_orders(n, key) == y[:, None]).argmax(axis=1).astype(np.uint64)
     return found
+
+
+_FORWARD = _Direction(_encrypt, _tiny_forward)
+_INVERSE = _Direction(_decrypt, _tiny_inverse)

@@ -56,7 +56,7 @@ def _files(old: list[dict[str, Any]], new: list[dict[str, Any]], *, here: str) -
     was, now = {f["name"]: f for f in old}, {f["name"]: f for f in new}
     lines = [f"{here}: file {name!r} is gone" for name in was if name not in now]
     lines += [f"{here}: file {name!r} is new" for name in now if name not in was]
-    for name in was.keys() & now.keys():
+    for name in (name for name in now if name in was):
         changed = [key for key in sorted(now[name]) if was[name].get(key) != now[name][key]]
         if changed:
             what = ", ".join(f"{key} was {was[name].get(key)!r}, is {now[name][key]!r}" for key in changed)

@@ -1,0 +1,294 @@
+"""Pipelines drawn at random, each with a model of what it is: a list of records for every epoch.
+
+The models know nothing of positions, plans or routes. Of seekable they use the arithmetic of orders alone, which has
+tests of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import seekable as sk
+from seekable.dataset.randomness import ItemRandomness
+from seekable.order.keys import derive, kind_key
+from seekable.order.mixture import epoch_length
+from seekable.order.permutation import permute_one
+from seekable.order.weights import whole_weights
+from tests.order import models
+
+MOST = 150
+"""Records of a node that another one is put on; longer ones are cut to it first."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """A record and where it came from: a (source, row), or a list or tuple of what its parts came from."""
+
+    record: Any
+    place: Any
+
+
+Epochs = Callable[[int], list[Item]]
+
+
+@dataclass(frozen=True, repr=False)
+class Graph:
+    """A dataset and its model."""
+
+    dataset: sk.Dataset
+    epochs: Epochs
+    steady: bool
+
+    def __repr__(self) -> str:
+        return repr(self.dataset)
+
+    def epoch(self, number: int) -> list[Item]:
+        return self.epochs(number)
+
+    @property
+    def size(self) -> int:
+        return len(self.epochs(0))
+
+
+def graph(dataset: sk.Dataset, epochs: Epochs, *, steady: bool) -> Graph:
+    return Graph(dataset, cache(epochs), steady)
+
+
+def doubled(record: Any) -> Any:
+    return (record, record)
+
+
+def drawn(record: Any, rng: np.random.Generator) -> Any:
+    return [record, int(rng.integers(1000))]
+
+
+def wrapped(records: list[Any]) -> list[Any]:
+    return [{"wrapped": record} for record in records]
+
+
+def source(name: int, n: int) -> Graph:
+    dataset = sk.from_sequence([f"{name}-{row}" for row in range(n)], version=name)
+    items = [Item(f"{name}-{row}", (name, row)) for row in range(n)]
+    return graph(dataset, lambda _: items, steady=True)
+
+
+def shuffle(below: Graph, seed: int) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        items, key = below.epoch(number), derive(kind_key("shuffle"), seed, number)
+        return [items[permute_one(row, len(items), key)] for row in range(len(items))]
+
+    return graph(below.dataset.shuffle(seed=seed), epochs, steady=False)
+
+
+def cut(below: Graph, dataset: sk.Dataset, rows: slice) -> Graph:
+    return graph(dataset, lambda number: below.epoch(number)[rows], steady=below.steady)
+
+
+def select(below: Graph, rows: list[int]) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        items = below.epoch(number)
+        return [items[row] for row in rows]
+
+    return graph(below.dataset.select(rows), epochs, steady=below.steady)
+
+
+def repeat(below: Graph, times: int) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        return [item for i in range(times) for item in below.epoch(number * times + i)]
+
+    return graph(below.dataset.repeat(times), epochs, steady=below.steady)
+
+
+def view(below: Graph, number: int) -> Graph:
+    return graph(below.dataset.epoch(number), lambda _: below.epoch(number), steady=True)
+
+
+def concat(parts: list[Graph]) -> Graph:
+    return graph(
+        sk.concat([part.dataset for part in parts]),
+        lambda number: [item for part in parts for item in part.epoch(number)],
+        steady=all(part.steady for part in parts),
+    )
+
+
+def zipped(parts: list[Graph]) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        columns = zip(*(part.epoch(number) for part in parts), strict=True)
+        return [
+            Item(tuple(item.record for item in row), tuple(item.place for item in row)) for row in columns
+        ]
+
+    return graph(
+        sk.zip([part.dataset for part in parts]), epochs, steady=all(part.steady for part in parts)
+    )
+
+
+def batch(below: Graph, length: int) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        items = below.epoch(number)
+        lists = [items[at : at + length] for at in range(0, len(items), length)]
+        return [Item([item.record for item in part], [item.place for item in part]) for part in lists]
+
+    return graph(below.dataset.batch(length), epochs, steady=below.steady)
+
+
+def mapped(below: Graph) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        return [Item(doubled(item.record), item.place) for item in below.epoch(number)]
+
+    return graph(below.dataset.map(doubled), epochs, steady=below.steady)
+
+
+def mapped_batches(below: Graph, size: int) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        return [Item({"wrapped": item.record}, item.place) for item in below.epoch(number)]
+
+    return graph(below.dataset.map_batches(wrapped, size=size), epochs, steady=below.steady)
+
+
+def mapped_at_random(below: Graph, seed: int) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        items, randomness = below.epoch(number), ItemRandomness(seed)
+        return [
+            Item(drawn(item.record, randomness.rng(number * len(items) + row)), item.place)
+            for row, item in enumerate(items)
+        ]
+
+    return graph(below.dataset.map(drawn, rng=True, seed=seed), epochs, steady=False)
+
+
+def mix(parts: list[Graph], weights: list[float], seed: int, stop: Any) -> Graph:
+    """Mix with an end, or without one and cut to epochs of 40."""
+    whole = whole_weights(weights)
+    sizes = [part.size for part in parts]
+    dataset = sk.mix([part.dataset for part in parts], weights=weights, seed=seed, stop=stop)
+    key = derive(kind_key("mix"), seed)
+    if stop == "never":
+        length, dataset = 40, dataset.take(40)
+    else:
+        length = epoch_length(whole, sizes, lanes=1, longest=stop == "all")
+
+    def routes(number: int) -> list[tuple[int, int]]:
+        if stop == "never":  # one mixture without epochs; whole blocks, so that none is cut short
+            rows = -(-(number + 1) * length // models.BLOCK) * models.BLOCK
+            return models.routed([(0, whole)], key=key, length=rows)[number * length : (number + 1) * length]
+        return models.routed([(0, whole)], key=key, length=length, epochs=number + 1)[number * length :]
+
+    def epochs(number: int) -> list[Item]:
+        out = []
+        for part, position in routes(number):
+            epoch, row = divmod(position, sizes[part])
+            out.append(parts[part].epoch(epoch)[row])
+        return out
+
+    return graph(dataset, epochs, steady=False)
+
+
+def split(below: Graph, shares: list[float], seed: int, part: int) -> Graph:
+    """Deal by shares of a tenth: slots of blocks of 1,000, permuted by one of 256 patterns."""
+    first, last = round(1000 * sum(shares[:part])), round(1000 * sum(shares[: part + 1]))
+    kind = kind_key("split")
+
+    def epochs(number: int) -> list[Item]:
+        kept = []
+        for row, item in enumerate(below.epoch(number)):
+            block, place = divmod(row, 1000)
+            pattern = derive(kind, seed, 256, block) % 256
+            if first <= permute_one(place, 1000, derive(kind, seed, pattern)) < last:
+                kept.append(item)
+        return kept
+
+    named = {str(i): share for i, share in enumerate(shares)}
+    return graph(below.dataset.split(named, seed=seed)[str(part)], epochs, steady=True)
+
+
+@st.composite
+def graphs(draw: st.DrawFn, depth: int = 5) -> Graph:
+    """Draw a pipeline of up to ``depth`` nodes above its sources."""
+    if depth == 0 or draw(st.integers(0, 9)) == 0:
+        sizes = st.one_of(st.integers(0, 3), st.integers(1, 90), st.just(1003))
+        return source(draw(st.integers(0, 10**6)), draw(sizes))
+    below = draw(graphs(depth=depth - 1))
+    if below.size > MOST:
+        below = cut(below, below.dataset.take(MOST), slice(MOST))
+    return draw(st.sampled_from(NODES))(draw, below, depth)
+
+
+def _cut(draw: st.DrawFn, below: Graph, _: int) -> Graph:
+    n = below.size
+    bound = st.none() | st.integers(-n - 2, n + 2)
+    rows = slice(draw(bound), draw(bound), draw(st.sampled_from([None, 1, 2, 3, -1, -2, n + 1])))
+    return cut(below, below.dataset[rows], rows)
+
+
+def _take(draw: st.DrawFn, below: Graph, _: int) -> Graph:
+    n = draw(st.integers(0, below.size + 2))
+    return cut(below, below.dataset.take(n), slice(n))
+
+
+def _skip(draw: st.DrawFn, below: Graph, _: int) -> Graph:
+    n = draw(st.integers(0, below.size + 2))
+    return cut(below, below.dataset.skip(n), slice(n, None))
+
+
+def _shard(draw: st.DrawFn, below: Graph, _: int) -> Graph:
+    of = draw(st.integers(1, 5))
+    i = draw(st.integers(0, of - 1))
+    return cut(below, below.dataset.shard(i, of=of), slice(i, None, of))
+
+
+def _select(draw: st.DrawFn, below: Graph, _: int) -> Graph:
+    n = below.size
+    return select(below, draw(st.lists(st.integers(-n, n - 1), max_size=25)) if n else [])
+
+
+def _concat(draw: st.DrawFn, below: Graph, depth: int) -> Graph:
+    parts = [below, draw(graphs(depth=min(2, depth - 1))), draw(graphs(depth=0))]
+    return concat(draw(st.permutations(parts)))
+
+
+def _zip(draw: st.DrawFn, below: Graph, _: int) -> Graph:
+    other = shuffle(below, draw(st.integers(0, 9)))
+    return zipped(draw(st.sampled_from([[below], [below, other], [other, below, below]])))
+
+
+def _mix(draw: st.DrawFn, below: Graph, depth: int) -> Graph:
+    parts = [below, draw(graphs(depth=min(2, depth - 1))), draw(graphs(depth=0))]
+    weights = [draw(st.sampled_from([0, 0.5, 1, 1, 3])) if part.size else 0 for part in parts]
+    # Lengths that are too unlike make "all" long.
+    stop = draw(st.sampled_from(["first", "all", "never"]))
+    if not any(weights) or (stop == "all" and max(part.size for part in parts) > MOST):
+        return below
+    return mix(parts, weights, draw(st.integers(0, 2**64 - 1)), stop)
+
+
+def _split(draw: st.DrawFn, below: Graph, _: int) -> Graph:
+    if not below.steady:
+        return below
+    return split(below, [0.7, 0.2, 0.1], draw(st.integers(0, 5)), draw(st.integers(0, 2)))
+
+
+NODES: list[Callable[[st.DrawFn, Graph, int], Graph]] = [
+    _concat,
+    _cut,
+    _mix,
+    _select,
+    _shard,
+    _skip,
+    _split,
+    _take,
+    _zip,
+    lambda draw, below, _: batch(below, draw(st.integers(1, 5))),
+    lambda draw, below, _: mapped_at_random(below, draw(st.integers(0, 9))),
+    lambda draw, below, _: mapped_batches(below, draw(st.integers(1, 7))),
+    lambda draw, below, _: repeat(below, draw(st.integers(1, 3))),
+    lambda draw, below, _: shuffle(below, draw(st.integers(0, 2**64 - 1))),
+    lambda draw, below, _: view(below, draw(st.integers(0, 3))),
+    lambda _, below, __: mapped(below),
+]
