@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 import os
 from dataclasses import fields, is_dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from seekable.dataset.arguments import checked_count, checked_rows, out_of_range
+from seekable.dataset.cached import cached
 from seekable.dataset.contract import Node, Within
 from seekable.dataset.fluent import Fluent
 from seekable.dataset.forest import Forest
@@ -142,7 +142,7 @@ class Dataset(Node, Fluent):
         found = self.find_within(place, row, Within(start, stop, epoch))
         return [int(position) for position in found]
 
-    @cached_property
+    @cached
     def fingerprint(self) -> str:
         """The digest of everything that decides the dataset's records and their order."""
         return fingerprint_of(self.describe(None))
@@ -173,11 +173,11 @@ class Dataset(Node, Fluent):
         assert is_dataclass(self)
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    @cached_property
+    @cached
     def _forest(self) -> Forest:
         return Forest([self])
 
-    @cached_property
+    @cached
     def _staged(self) -> dict[tuple[str, ...], str]:
         return {}
 

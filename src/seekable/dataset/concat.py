@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.cached import cached
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
@@ -92,7 +92,7 @@ class Concat(Dataset, OrderNode):
         """The records of all parts."""
         return self._starts[-1]
 
-    @cached_property
+    @cached
     def steady(self) -> bool:
         """Where every part is."""
         return all(part.steady for part in self.parts)
@@ -135,11 +135,11 @@ class Concat(Dataset, OrderNode):
         epochs, rows = np.divmod(positions, self._starts[slot + 1] - self._starts[slot])
         return epochs * self.size + self._starts[slot] + rows
 
-    @cached_property
+    @cached
     def _starts(self) -> tuple[int, ...]:
         return (0, *accumulate(known_size(part, "concat()") for part in self.parts))
 
-    @cached_property
+    @cached
     def _table(self) -> tuple[Int64s, Int64s]:
         starts = np.array(self._starts, dtype=np.int64)
         return starts[:-1], np.diff(starts)

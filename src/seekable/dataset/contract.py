@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from seekable.dataset.cached import cached
 from seekable.errors import InvalidArgument
 from seekable.state.canonical import fingerprint_of
 
@@ -210,7 +210,7 @@ class Inner(Node):
         below = [child.describe(stop) for child, stop in zip(self.children, spans, strict=True)]
         return {"kind": self.kind, **self.arguments(upto), "of": below}
 
-    @cached_property
+    @cached
     def scheduled(self) -> bool:
         """Whether the arguments depend on how far they are asked for, here or below."""
         return self.arguments(0) != self.arguments(None) or any(child.scheduled for child in self.children)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from seekable.dataset.base import Dataset
+from seekable.dataset.cached import cached
 from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
 from seekable.dataset.forest import Forest
 from seekable.dataset.randomness import ItemRandomness
@@ -88,7 +88,7 @@ class Map(Dataset, OverOne, Aligned, RecordNode):
         randomness: ItemRandomness = local.randomness
         return randomness
 
-    @cached_property
+    @cached
     def _local(self) -> threading.local:
         return threading.local()
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from seekable.dataset.arguments import checked_count, checked_seed
 from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.cached import cached
 from seekable.dataset.concat import checked_parts
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.show import listed
@@ -161,7 +161,7 @@ class Mix(Dataset, OrderNode):
         """The parts."""
         return self.parts
 
-    @cached_property
+    @cached
     def size(self) -> int | None:
         """The draws of an epoch; None where it never stops."""
         if self.stop == "never":
@@ -218,6 +218,6 @@ class Mix(Dataset, OrderNode):
         """Return when the positions of a part are drawn."""
         return self._mixture.unroute(slot, positions)
 
-    @cached_property
+    @cached
     def _mixture(self) -> Mixture:
         return Mixture(schedule=self.schedule, key=derive(_KIND, self.seed), length=self.size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
@@ -11,6 +10,7 @@ import xxhash
 
 from seekable.dataset.arguments import checked_rows
 from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.cached import cached
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.show import listed
@@ -101,7 +101,7 @@ class Select(Dataset, OverOne, OrderNode):
     def _below(self) -> int:
         return known_size(self.child, "select()")
 
-    @cached_property
+    @cached
     def _sorted(self) -> tuple[NDArray[np.intp], Int64s]:
         order = np.argsort(self.rows, kind="stable")
         return order, self.rows[order]

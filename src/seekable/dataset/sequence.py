@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 
 import numpy as np
 
 from seekable.dataset.base import Dataset
+from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader, part_of
 from seekable.errors import WrongType
 from seekable.index.location import Location
@@ -70,7 +70,7 @@ class SequenceSource(Dataset, Leaf):
 
     kind: ClassVar[str] = "sequence"
 
-    @cached_property
+    @cached
     def length(self) -> int:
         """The number of items, as of the first look."""
         return len(self.sequence)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from seekable.dataset.base import Dataset
+from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import line_span
@@ -43,7 +43,7 @@ class FileSource(Dataset, Leaf):
 
     kind: ClassVar[str] = "files"
 
-    @cached_property
+    @cached
     def length(self) -> int:
         """The records of all files."""
         return int(self.files.starts[-1])
@@ -94,12 +94,12 @@ class FileSource(Dataset, Leaf):
         numbers = self._numbers.get(path, ())
         return [int(self.files.starts[i]) + row for i in numbers if row < self.files.records[i]]
 
-    @cached_property
+    @cached
     def _starts(self) -> list[int]:
         starts: list[int] = self.files.starts.tolist()
         return starts
 
-    @cached_property
+    @cached
     def _numbers(self) -> dict[str, list[int]]:
         numbers: dict[str, list[int]] = {}
         for i in range(len(self.files)):

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.cached import cached
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import EachRouter
@@ -90,7 +91,7 @@ class Split(Dataset, OverOne, OrderNode):
             )
             raise InvalidArgument(message)
 
-    @cached_property
+    @cached
     def size(self) -> int:
         """The rows of whole blocks, and those that the last, short block has for this part."""
         blocks, rest = divmod(self._below, _BLOCK)
@@ -153,7 +154,7 @@ class Split(Dataset, OverOne, OrderNode):
     def _below(self) -> int:
         return known_size(self.child, "split()")
 
-    @cached_property
+    @cached
     def _table(self) -> _Table:
         return _table(self.seed, self.start, self.stop)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from seekable.dataset.base import Dataset
+from seekable.dataset.cached import cached
 from seekable.dataset.concat import checked_parts
 from seekable.dataset.contract import Plan, Reader, RecordNode
 from seekable.dataset.forest import Forest, Parts
@@ -72,7 +72,7 @@ class Zip(Dataset, Aligned, RecordNode):
         """As many records as each part has."""
         return self.parts[0].size
 
-    @cached_property
+    @cached
     def steady(self) -> bool:
         """Where every part is."""
         return all(part.steady for part in self.parts)
