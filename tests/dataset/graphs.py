@@ -1,7 +1,7 @@
 """Pipelines drawn at random, each with a model of what it is: a list of records for every epoch.
 
-The models know nothing of positions, plans or routes. Of seekable they use the arithmetic of orders alone, which has
-tests of its own.
+The models know nothing of positions, plans or routes. Of seekable they use the arithmetic of orders alone,
+which has tests of its own.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from hypothesis import strategies as st
+from tests.order import models
 
 import seekable as sk
 from seekable.dataset.randomness import ItemRandomness
@@ -20,7 +20,9 @@ from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import epoch_length
 from seekable.order.permutation import permute_one
 from seekable.order.weights import whole_weights
-from tests.order import models
+
+if TYPE_CHECKING:
+    import numpy as np
 
 MOST = 150
 """Records of a node that another one is put on; longer ones are cut to it first."""
@@ -124,9 +126,7 @@ def zipped(parts: list[Graph]) -> Graph:
             Item(tuple(item.record for item in row), tuple(item.place for item in row)) for row in columns
         ]
 
-    return graph(
-        sk.zip([part.dataset for part in parts]), epochs, steady=all(part.steady for part in parts)
-    )
+    return graph(sk.zip([part.dataset for part in parts]), epochs, steady=all(part.steady for part in parts))
 
 
 def batch(below: Graph, length: int) -> Graph:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.dataset.common import endless, numbers
 
 import seekable as sk
-from tests.dataset.common import endless, numbers
 
 
 def test_rows_count_from_both_ends() -> None:

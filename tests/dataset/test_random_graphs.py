@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
+from tests.dataset.graphs import Graph, graphs
 
 from seekable.index.location import Location
-from tests.dataset.graphs import Graph, graphs
 
 EPOCHS = 3
 

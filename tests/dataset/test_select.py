@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.dataset.common import endless, numbers
 
 import seekable as sk
-from tests.dataset.common import endless, numbers
 
 ROWS = st.lists(st.integers(-9, 8), max_size=30)
 

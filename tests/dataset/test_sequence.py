@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.dataset.common import flow
 
 import seekable as sk
-from tests.dataset.common import flow
 
 
 class Together:

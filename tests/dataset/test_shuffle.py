@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
-from tests.dataset.common import endless, flow, numbers
 
 SEEDS = st.integers(0, 2**64 - 1)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
-from tests.dataset.common import endless, flow, numbers
 
 BOUNDS = st.none() | st.integers(-25, 25)
 STEPS = st.none() | st.integers(-25, 25).filter(bool)
@@ -17,7 +17,9 @@ STEPS = st.none() | st.integers(-25, 25).filter(bool)
 
 @settings(max_examples=300)
 @given(st.integers(0, 20), BOUNDS, BOUNDS, STEPS)
-def test_a_slice_is_the_slice_of_a_list(n: int, start: int | None, stop: int | None, step: int | None) -> None:
+def test_a_slice_is_the_slice_of_a_list(
+    n: int, start: int | None, stop: int | None, step: int | None
+) -> None:
     ds = numbers(n).shuffle(seed=1)
     part = ds[start:stop:step]
     for epoch in range(3):

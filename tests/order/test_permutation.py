@@ -107,3 +107,13 @@ def test_nothing_is_permuted_to_nothing(n: int) -> None:
 def test_another_key_is_another_order() -> None:
     orders = {tuple(permute(np.arange(50), 50, key).tolist()) for key in range(200)}
     assert len(orders) == 200
+
+
+def test_numbers_sizes_and_keys_broadcast() -> None:
+    sizes = np.array([3, 16, 17, 1000, 65_537])
+    keys = np.array([1, 2, 3, 2**64 - 1, 5], dtype=np.uint64)
+    x = np.array([0, 1, 2])
+    each = [[permute_one(int(i), int(n), int(k)) for i in x] for n, k in zip(sizes, keys, strict=True)]
+    assert permute(x[None, :], sizes[:, None], keys[:, None]).tolist() == each
+    assert unpermute(np.array(each), sizes[:, None], keys[:, None]).tolist() == [x.tolist()] * 5
+    assert permute(x[:, None], 1000, keys[None, :]).shape == (3, 5)

@@ -84,7 +84,8 @@ class Dataset(Node, Fluent):
             IndexStale: the file changed since it was indexed.
         """
         # Plain integers first: single records are asked for one by one.
-        if type(rows) is int and self.size is not None and 0 <= rows < self.size:
+        size = self.size
+        if type(rows) is int and size is not None and 0 <= rows < size:
             return self.record(rows)
         if isinstance(rows, slice):
             return self._sliced(rows)

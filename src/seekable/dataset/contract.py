@@ -257,7 +257,7 @@ class Leaf(RecordNode):
 
     @property
     @abstractmethod
-    def length(self) -> int:
+    def size(self) -> int:
         """How many records there are."""
 
     @abstractmethod
@@ -268,11 +268,6 @@ class Leaf(RecordNode):
     def children(self) -> tuple[Node, ...]:
         """None: the records come from outside."""
         return ()
-
-    @property
-    def size(self) -> int:
-        """How many records there are."""
-        return self.length
 
     @property
     def steady(self) -> bool:
@@ -294,4 +289,4 @@ class Leaf(RecordNode):
 
     def find_within(self, path: str, row: int, within: Within) -> Int64s:
         """Return the rows, in each epoch that the range touches."""
-        return within.in_each_epoch(np.array(self.rows_of(path, row), dtype=np.int64), self.length)
+        return within.in_each_epoch(np.array(self.rows_of(path, row), dtype=np.int64), self.size)

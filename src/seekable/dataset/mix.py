@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
@@ -14,7 +15,7 @@ from seekable.dataset.concat import checked_parts
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, WrongType
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture, epoch_length
 from seekable.order.weights import whole_weights
@@ -117,6 +118,9 @@ def _plain(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ..
             message = f"weights must name the datasets {list(names or ())} (got {list(weights)})"
             raise InvalidArgument(message)
         given = [weights[name] for name in names]
+    elif isinstance(weights, AbstractSet) or not hasattr(weights, "__iter__"):
+        message = f"weights must be a dict, or a list in the order of the datasets (got {weights!r})"
+        raise WrongType(message)
     else:
         given = list(weights)
         if len(given) != len(parts):
@@ -124,7 +128,7 @@ def _plain(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ..
             raise InvalidArgument(message)
     try:
         whole = tuple(whole_weights(given))
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise InvalidArgument(str(error)) from None
     for i, (part, weight) in enumerate(zip(parts, whole, strict=True)):
         if weight and part.size == 0:

@@ -71,7 +71,7 @@ class SequenceSource(Dataset, Leaf):
     kind: ClassVar[str] = "sequence"
 
     @cached
-    def length(self) -> int:
+    def size(self) -> int:
         """The number of items, as of the first look."""
         return len(self.sequence)
 
@@ -89,11 +89,11 @@ class SequenceSource(Dataset, Leaf):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The type, the length and the version."""
         version = {} if self.version is None else {"version": self.version}
-        return {"type": self.type_name, "length": self.length, **version}
+        return {"type": self.type_name, "length": self.size, **version}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call."""
-        return f"from_sequence(<{self.type_name} of {self.length:,}>)"
+        return f"from_sequence(<{self.type_name} of {self.size:,}>)"
 
     @classmethod
     def reader(cls, nodes: Sequence[SequenceSource]) -> Reader:
@@ -102,11 +102,11 @@ class SequenceSource(Dataset, Leaf):
 
     def record(self, position: int) -> Any:
         """Return one item."""
-        return self.sequence[position % self.length]
+        return self.sequence[position % self.size]
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row itself, if the place is this sequence."""
-        return [row] if path == self.place and row < self.length else []
+        return [row] if path == self.place and row < self.size else []
 
     def items(self, rows: list[int]) -> list[Any]:
         """Return some items."""
@@ -117,7 +117,7 @@ class SequenceSource(Dataset, Leaf):
 class _SequenceReader(Reader):
     def __init__(self, nodes: Sequence[SequenceSource]) -> None:
         self._nodes = nodes
-        self._lengths = np.array([node.length for node in nodes], dtype=np.int64)
+        self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         return _SequencePlan(self._nodes, which, positions % self._lengths[which])

@@ -44,7 +44,7 @@ class FileSource(Dataset, Leaf):
     kind: ClassVar[str] = "files"
 
     @cached
-    def length(self) -> int:
+    def size(self) -> int:
         """The records of all files."""
         return int(self.files.starts[-1])
 
@@ -76,18 +76,16 @@ class FileSource(Dataset, Leaf):
 
     def record(self, position: int) -> Any:
         """Read one record."""
-        row = position % self.length
         starts = self._starts
+        row = position % starts[-1]
         file = bisect_right(starts, row) - 1
         row -= starts[file]
-        start, end = self.files.range(file, row)
-        mapped = self.files.mapped(file)
-        mapped.check()
-        view = mapped.view[start:end]
+        view = self.files.bytes_of(file, row)
         try:
             return self.decoder.fast(view)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
-            return _recovered(self.decoder, view, error, path=mapped.path, row=row, offset=start)
+            path, offset = self.files.path(file), self.files.range(file, row)[0]
+            return _recovered(self.decoder, view, error, path=path, row=row, offset=offset)
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that path."""
@@ -113,7 +111,7 @@ class _FilesReader(Reader):
     def __init__(self, nodes: Sequence[FileSource]) -> None:
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
         self.decoders = [node.decoder for node in nodes for _ in range(len(node.files))]
-        self._lengths = np.array([node.length for node in nodes], dtype=np.int64)
+        self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
 

@@ -8,11 +8,12 @@ their tables fit in a cache, and any row of a part is found in constant time.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat, final
 
 import numpy as np
 
@@ -21,13 +22,13 @@ from seekable.dataset.cached import cached
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import EachRouter
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, WrongType
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute
 from seekable.order.weights import apportion
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -47,6 +48,9 @@ _SLOT = np.zeros(1, dtype=np.int64)
 
 def split(child: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, Dataset]:
     """Deal a dataset's rows to named parts; see ``Dataset.split``."""
+    if not isinstance(shares, Mapping):
+        message = f"shares must be a dict of names and shares (got {shares!r})"
+        raise WrongType(message)
     if not shares:
         message = "shares must name at least one part (got none)"
         raise InvalidArgument(message)
@@ -62,7 +66,10 @@ def split(child: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, D
 
 
 def _share(name: str, share: float) -> Fraction:
-    if not 0 <= share <= 1:
+    if not isinstance(share, SupportsFloat):
+        message = f"a share must be a number (got {share!r} for {name!r})"
+        raise WrongType(message)
+    if not 0 <= float(share) <= 1:
         message = f"a share must be from 0 to 1 (got {share!r} for {name!r})"
         raise InvalidArgument(message)
     return Fraction(repr(float(share)))

@@ -68,6 +68,10 @@ class _Columns:
     first: NDArray[np.int64]
 
 
+_Spot = tuple[weakref.ref[MappedFile], memoryview, int]
+"""A file's map, the offsets of its segment, and where its own begin."""
+
+
 class FileSet:
     """Indexed files in the order of their records; never changed, safe from threads and after fork.
 
@@ -83,8 +87,7 @@ class FileSet:
         """Make it of parts; `open_files` and `combine` are what callers want."""
         self._parts = parts
         self._opened: _Columns | None = None
-        self._maps: dict[int, weakref.ref[MappedFile]] = {}
-        self._places: dict[int, tuple[memoryview, int]] = {}
+        self._spots: dict[int, _Spot] = {}
 
     def __len__(self) -> int:
         return sum(len(part.rows) for part in self._parts)
@@ -152,24 +155,30 @@ class FileSet:
         Raises:
             IndexStale: it is not the file that was indexed.
         """
-        known = self._maps.get(file)
-        if known and (mapped := known()):
-            mapped.used = True
-            return mapped
-        mapped = open_mapped(self.path(file), int(self.sizes[file]), int(self.mtimes_ns[file]))
-        # Weakly, so that the cache of maps can still drop it.
-        self._maps[file] = weakref.ref(mapped)
+        spot = self._spots.get(file)
+        mapped = spot[0]() if spot else None
+        if mapped is None:
+            return self._map(file)
+        mapped.used = True
         return mapped
+
+    def bytes_of(self, file: int, row: int) -> memoryview:
+        """Return the bytes of a record and what follows up to the next one, after a look at its file.
+
+        Raises:
+            IndexStale: it is not the file that was indexed.
+        """
+        mapped = self.mapped(file)
+        mapped.check()
+        _, offsets, at = self._spots[file]
+        at += row
+        return mapped.view[offsets[at] : offsets[at + 1]]
 
     def range(self, file: int, row: int) -> tuple[int, int]:
         """Return where in its file a record starts, and where the next one does."""
-        place = self._places.get(file)
-        if place is None:
-            columns = self._columns()
-            place = columns.offsets[int(columns.segment[file])].view, int(columns.first[file])
-            self._places[file] = place
-        view, first = place
-        return view[first + row], view[first + row + 1]
+        columns = self._columns()
+        offsets, at = columns.offsets[int(columns.segment[file])].view, int(columns.first[file]) + row
+        return offsets[at], offsets[at + 1]
 
     def ranges(
         self, files: NDArray[np.int64], rows: NDArray[np.int64]
@@ -194,6 +203,14 @@ class FileSet:
             IndexStale: its index is gone, or does not know the files any more as they were.
         """
         self._columns()
+
+    def _map(self, file: int) -> MappedFile:
+        columns = self._columns()
+        mapped = open_mapped(self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file]))
+        offsets = columns.offsets[int(columns.segment[file])].view
+        # Weakly, so that the cache of maps can still drop it.
+        self._spots[file] = weakref.ref(mapped), offsets, int(columns.first[file])
+        return mapped
 
     def _columns(self) -> _Columns:
         # No functools.cached_property: before Python 3.12 it takes a lock, which a fork can leave locked.

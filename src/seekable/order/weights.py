@@ -69,9 +69,9 @@ def apportion(shares: Sequence[Fraction], total: int) -> list[int]:
 
 def _fraction(weight: float) -> Fraction:
     try:
-        number = float(weight)
-    except OverflowError:  # an integer beyond what a float holds
-        number = math.inf
+        number = math.nan if isinstance(weight, str | bytes) else float(weight)
+    except (TypeError, ValueError, OverflowError):  # the last of an integer beyond what a float holds
+        number = math.nan
     if not math.isfinite(number) or number < 0:
         message = f"a weight must be a finite number of at least 0 (got {weight!r})"
         raise ValueError(message)

@@ -1,0 +1,139 @@
+"""Parts that share out all rows, and that no appended record moves a row across."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.dataset.common import endless, flow, numbers
+
+import seekable as sk
+
+TENTHS = st.lists(st.integers(1, 10), min_size=1, max_size=5).map(
+    lambda parts: [part / sum(parts) for part in parts]
+)
+
+
+def split_of(n: int, shares: list[float], seed: int = 0) -> list[sk.Dataset]:
+    named = {str(i): share for i, share in enumerate(shares)}
+    return list(numbers(n).split(named, seed=seed).values())
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 3500), TENTHS, st.integers(0, 2**64 - 1))
+def test_parts_share_out_all_rows_in_ascending_order(n: int, shares: list[float], seed: int) -> None:
+    parts = [list(part) for part in split_of(n, shares, seed)]
+    assert sorted(row for part in parts for row in part) == list(range(n))
+    for part in parts:
+        assert part == sorted(part)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 3000), st.integers(0, 1500), TENTHS)
+def test_appended_rows_never_move_an_old_one(n: int, more: int, shares: list[float]) -> None:
+    for before, after in zip(split_of(n, shares), split_of(n + more, shares), strict=True):
+        assert list(before) == [row for row in after if row < n]
+        assert list(after)[: len(before)] == list(before)
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 5), TENTHS)
+def test_whole_blocks_hold_each_share_to_the_row(blocks: int, shares: list[float]) -> None:
+    parts = split_of(1000 * blocks, shares)
+    for part, share in zip(parts, shares, strict=True):
+        assert abs(len(part) - 1000 * blocks * share) <= blocks
+    if blocks:
+        for part in parts:
+            inside = [sum(row // 1000 == block for row in part) for block in range(blocks)]
+            assert len(set(inside)) == 1
+
+
+def test_shares_are_dealt_by_largest_remainder() -> None:
+    assert [len(part) for part in split_of(1000, [1 / 3, 1 / 3, 1 / 3])] == [334, 333, 333]
+    assert [len(part) for part in split_of(1000, [0.9985, 0.0015])] == [999, 1]
+    assert [len(part) for part in split_of(1000, [1.0, 0.0])] == [1000, 0]
+
+
+def test_blocks_are_dealt_differently() -> None:
+    """A part that took the same rows of every block would follow any rhythm of the data."""
+    part = list(split_of(50_000, [0.1, 0.9])[0])
+    blocks = [tuple(row % 1000 for row in part if row // 1000 == block) for block in range(50)]
+    assert len(set(blocks)) > 40
+    # Each row of a block is taken in 50 * 0.1 blocks on average; 17 is beyond five standard deviations.
+    taken = [sum(row in block for block in blocks) for row in range(1000)]
+    assert max(taken) <= 17
+
+
+def test_seeds_deal_differently() -> None:
+    parts = {tuple(split_of(2000, [0.5, 0.5], seed)[0]) for seed in (0, 1, 2**32 + 1, 2**64 - 1)}
+    assert len(parts) == 4
+
+
+def test_neighbouring_blocks_and_rows_are_dealt_independently() -> None:
+    """Of 100,000 pairs of neighbours a quarter is all in one half, to five standard deviations."""
+    chosen = set(split_of(100_001, [0.5, 0.5])[0])
+    for distance in (1, 1000):
+        pairs = sum(row in chosen and row + distance in chosen for row in range(99_000))
+        assert abs(pairs - 99_000 / 4) < 5 * math.sqrt(99_000 * 3 / 16)
+
+
+def test_the_name_of_a_part_changes_nothing() -> None:
+    one, other = numbers(10).split({"a": 1.0}, seed=0)["a"], numbers(10).split({"b": 1.0}, seed=0)["b"]
+    assert one.fingerprint == other.fingerprint
+
+
+def test_parts_are_steady_and_have_epochs() -> None:
+    part = split_of(2500, [0.3, 0.7])[0]
+    assert part.steady
+    assert flow(part, 3 * len(part)) == list(part) * 3
+    assert sorted(part.shuffle(seed=1)) == list(part)
+
+
+def test_rows_of_other_parts_are_not_found() -> None:
+    one, other = split_of(2500, [0.3, 0.7])
+    for i, row in enumerate(one):
+        if i % 50 == 0:
+            assert one.find("<builtins.range>", row, epoch=1) == [len(one) + i]
+            assert other.find("<builtins.range>", row) == []
+
+
+@pytest.mark.parametrize(
+    ("shares", "error", "message"),
+    [
+        ({}, ValueError, r"shares must name at least one part \(got none\)"),
+        ({"a": 0.5}, ValueError, r"shares must sum to 1 \(got .*sum to 0.5\)"),
+        ({"a": 1.5, "b": -0.5}, ValueError, r"a share must be from 0 to 1 \(got 1.5 for 'a'\)"),
+        ({"a": math.nan, "b": 1}, ValueError, r"a share must be from 0 to 1 \(got nan for 'a'\)"),
+        ([0.5, 0.5], TypeError, "shares"),
+        ({"a": "x"}, TypeError, "share"),
+        ({"a": None}, TypeError, "share"),
+    ],
+    ids=str,
+)
+def test_bad_shares_are_named(shares: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message) as raised:
+        numbers(10).split(shares, seed=0)
+    assert isinstance(raised.value, sk.SeekableError)
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        numbers(10).shuffle(seed=1),
+        sk.mix([numbers(10)], weights=[1], seed=1),
+        numbers(10).map(lambda record, rng: (record, rng.random()), rng=True, seed=1),
+        sk.concat([numbers(10), numbers(10).shuffle(seed=1)]),
+    ],
+    ids=["shuffle", "mix", "map with rng", "one part of a concat"],
+)
+def test_rows_that_change_from_epoch_to_epoch_are_refused(dataset: sk.Dataset) -> None:
+    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+        dataset.split({"a": 1}, seed=0)
+
+
+def test_endless_data_is_refused() -> None:
+    with pytest.raises(sk.EndlessDataset, match=r"split\(\) needs a length"):
+        endless().split({"a": 1}, seed=0)
