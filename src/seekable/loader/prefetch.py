@@ -59,6 +59,8 @@ class _Buffer(Generic[Item]):
         self._items: deque[Item] = deque()
         self._changed = threading.Condition()
         self._ended: BaseException | None = None
+        self._waiting = False
+        self._hands_over = True
         self.stopped = False
         self.process = os.getpid()
 
@@ -68,6 +70,11 @@ class _Buffer(Generic[Item]):
             self._changed.wait_for(lambda: self.stopped or len(self._items) < self._depth)
             self._items.append(item)
             self._changed.notify_all()
+            if self._hands_over and self._waiting:
+                # Whoever waits for the first item, after a restart say, should not also wait until the
+                # interpreter takes this busy thread off: it goes on once the item is taken.
+                self._hands_over = False
+                self._changed.wait_for(lambda: self.stopped or not self._items)
 
     def end(self, reason: BaseException) -> None:
         """Say that no item follows, and why."""
@@ -86,7 +93,9 @@ class _Buffer(Generic[Item]):
     def take(self) -> Item:
         """Return the next item, or raise why there is none."""
         with self._changed:
+            self._waiting = True
             self._changed.wait_for(lambda: self._items or self._ended)
+            self._waiting = False
             if self._items:
                 item = self._items.popleft()
                 self._changed.notify_all()
