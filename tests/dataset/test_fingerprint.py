@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from tests.dataset.common import endless, numbers
+from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
 
@@ -157,3 +157,17 @@ def test_weights_that_come_later_do_not_count_below_other_nodes_either() -> None
 def test_without_a_schedule_it_is_the_same_everywhere() -> None:
     for dataset in (numbers(9).shuffle(seed=1), endless(), endless().take(30)):
         assert {dataset.fingerprint_at(position) for position in (0, 1, 10**9)} == {dataset.fingerprint}
+
+
+def test_weights_of_a_mixture_in_a_mixture_count_from_the_record_that_they_decide() -> None:
+    def nested(last: list[int]) -> sk.Dataset:
+        inner = sk.mix([numbers(9), numbers(9, "b")], weights=[(0, [1, 1]), (40, last)], seed=1)
+        return sk.mix({"inner": inner, "other": numbers(9)}, weights=[1, 1], seed=2, stop="never")
+
+    one, other = nested([1, 0]), nested([0, 1])
+    records = flow(one, 100)
+    assert records[:70] == flow(other, 70)
+    drawn = 0
+    for position in range(100):
+        assert (one.fingerprint_at(position) == other.fingerprint_at(position)) == (drawn <= 40), position
+        drawn += one.route_one(position)[0] == 0  # type: ignore[attr-defined]

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parents[2]
 
+BUILD_FOR_EVER = """
+import itertools, sys
+from pathlib import Path
+from seekable.index import build
+from tests.index.corpus import open_data
+from tests.index.test_kills import change
+build._COMMIT_SECONDS = -1.0  # Commit after each file.
+folder = Path(sys.argv[1])
+for generation in itertools.count(int(sys.argv[2])):
+    change(folder, generation=generation)
+    open_data(folder)
+    print(generation, flush=True)
+"""
+
 BUILD = """
 import sys
 from pathlib import Path
@@ -75,17 +89,16 @@ def test_a_build_killed_at_any_file_operation_leaves_an_index_that_is_whole(tmp_
 
 def test_a_build_killed_at_random_moments_leaves_an_index_that_is_whole(tmp_path: Path) -> None:
     moments = random.Random(0)
-    kills = 0
-    for generation in range(1, 15):
-        change(tmp_path, generation=generation)
-        with start(BUILD, tmp_path) as builder:
-            try:
-                builder.communicate(timeout=moments.uniform(0.1, 0.5))
-            except subprocess.TimeoutExpired:
-                builder.kill()
-                kills += 1
+    generation = 1
+    for _ in range(14):
+        with start(BUILD_FOR_EVER, tmp_path, generation) as builder:
+            assert builder.stdout
+            # After its first build, so that imports are done and the moment falls into a later one.
+            generation = int(builder.stdout.readline()) + 100
+            with pytest.raises(subprocess.TimeoutExpired):
+                builder.wait(timeout=moments.uniform(0.0, 0.1))
+            builder.kill()
         check(open_data(tmp_path))
-    assert kills > 0
 
 
 def test_an_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:

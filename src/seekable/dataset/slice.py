@@ -87,11 +87,17 @@ class Slice(Dataset, OverOne, OrderNode):
         return 0, epoch * self.epoch_to + self.start + self.step * row
 
     def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the whole epochs of the child, or the scaled range of an endless one."""
+        """Return the scaled range; over the ends of epochs, the whole epochs of the child."""
         if not self.epoch_from:
             return self.start + self.step * start, None if stop is None else self.start + self.step * stop
-        last = None if stop is None else -(-stop // self.epoch_from) * self.epoch_to
-        return start // self.epoch_from * self.epoch_to, last
+        epoch, row = divmod(start, self.epoch_from)
+        begun = epoch * self.epoch_to
+        if stop is None:
+            return begun, None
+        if row < stop - epoch * self.epoch_from <= self.epoch_from:
+            ends = (self.start + self.step * row, self.start + self.step * (stop - epoch * self.epoch_from - 1))
+            return begun + min(ends), begun + max(ends) + 1
+        return begun, -(-stop // self.epoch_from) * self.epoch_to
 
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Scale back, leaving out what the slice leaves out."""

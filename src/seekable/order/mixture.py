@@ -174,7 +174,7 @@ class Mixture:
         """Return a range of the source's positions that holds all that the given range of positions draws."""
         if stop is None:
             return 0, None
-        return self._drawn_before(source, start, up=False), self._drawn_before(source, stop, up=True)
+        return min(self._next_of(source, start)), max(self._next_of(source, stop, last=True))
 
     def _drawn_an_epoch(self, source: int) -> int:
         if self.length is None:
@@ -189,16 +189,29 @@ class Mixture:
             return at.before[source]
         return at.before[source] + at.shares.count(source, draws - at.start)
 
-    def _drawn_before(self, source: int, position: int, *, up: bool) -> int:
-        """Return a bound on what was drawn before a position: at most that (or, ``up``, at least)."""
+    def _next_of(self, source: int, position: int, *, last: bool = False) -> list[int]:
+        """Return what each lane draws next of a source from a position on, or one past its ``last``."""
         epoch, row = divmod(position, self.length) if self.length else (0, position)
-        draw = -(-row // self.lanes) if up else row // self.lanes
-        start = self._segments[int(np.searchsorted(self._starts, draw, side="right")) - 1].start
-        draw = start + -(-(draw - start) // BLOCK) * BLOCK if up else start + (draw - start) // BLOCK * BLOCK
-        drawn = self._count(source, draw) * self.lanes
-        if self.length:
-            drawn = min(drawn, self._an_epoch[source])
-        return epoch * self._an_epoch[source] + drawn
+        begun = epoch * self._an_epoch[source]
+        found = []
+        for lane in range(self.lanes):
+            drawn = self._drawn_before(source, epoch, lane, len(range(lane, row, self.lanes)))
+            if last:
+                found.append(begun + (drawn - 1) * self.lanes + lane + 1 if drawn else begun)
+            else:
+                found.append(begun + drawn * self.lanes + lane)
+        return found
+
+    def _drawn_before(self, source: int, epoch: int, lane: int, draws: int) -> int:
+        """Return how many of the first draws that a lane delivers in an epoch are of a source."""
+        segment = int(np.searchsorted(self._starts, draws, side="right")) - 1
+        start = self._segments[segment].start
+        block, slot = divmod(draws - start, BLOCK)
+        drawn = self._count(source, start + block * BLOCK)
+        if slot:
+            labels, _ = self._block((epoch, lane, segment, block))
+            drawn += int(np.count_nonzero(labels[:slot] == source))
+        return drawn
 
     def _draws_of(self, source: int, numbers: Int64s) -> tuple[Int64s, Int64s, NDArray[np.bool_]]:
         """Return in which segment, and at which of its draws, a source's draw numbers of a lane come."""
