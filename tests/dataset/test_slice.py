@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,6 +62,14 @@ def test_slices_of_endless_data_count_from_its_start() -> None:
     assert flow(ds[7:], 30) == flat[7:37]
     assert flow(ds[7::3], 30) == flat[7:97:3]
     assert flow(ds.shard(1, of=4), 30) == flat[1:121:4]
+
+
+def test_bounds_of_endless_slices_are_integers() -> None:
+    assert endless()[np.int64(1) : np.int64(9)].fingerprint == endless()[1:9].fingerprint
+    assert endless()[np.int64(1) :: np.int64(2)].fingerprint == endless()[1::2].fingerprint
+    for rows in (slice(1.5, None), slice(1.5, None, 2), slice("a", "b"), slice(0, 9, 1.5)):
+        with pytest.raises(TypeError, match="integer"):
+            endless()[rows]
 
 
 def test_take_cuts_epochs_from_endless_data() -> None:

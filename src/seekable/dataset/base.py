@@ -185,13 +185,15 @@ class Dataset(Node, Fluent):
     def _sliced(self, rows: slice) -> Dataset:
         if self.size is not None:
             return self.sliced(range(*rows.indices(self.size)))
-        start, step = rows.start or 0, 1 if rows.step is None else rows.step
-        if start < 0 or step < 1 or (rows.stop is not None and rows.stop < 0):
+        start = 0 if rows.start is None else operator.index(rows.start)
+        stop = None if rows.stop is None else operator.index(rows.stop)
+        step = 1 if rows.step is None else operator.index(rows.step)
+        if start < 0 or step < 1 or (stop is not None and stop < 0):
             message = f"a slice of an endless dataset counts from its start, forwards (got {rows})"
             raise InvalidArgument(message)
-        if rows.stop is None:
+        if stop is None:
             return self.skip(start) if step == 1 else self.sliced_endless(start, step)
-        return self.sliced(range(start, max(start, rows.stop), step))
+        return self.sliced(range(start, max(start, stop), step))
 
     def _row(self, row: SupportsIndex) -> int:
         try:

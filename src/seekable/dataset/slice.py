@@ -90,12 +90,13 @@ class Slice(Dataset, OverOne, OrderNode):
         """Return the scaled range; over the ends of epochs, the whole epochs of the child."""
         if not self.epoch_from:
             return self.start + self.step * start, None if stop is None else self.start + self.step * stop
-        epoch, row = divmod(start, self.epoch_from)
+        epoch, first = divmod(start, self.epoch_from)
         begun = epoch * self.epoch_to
         if stop is None:
             return begun, None
-        if row < stop - epoch * self.epoch_from <= self.epoch_from:
-            ends = (self.start + self.step * row, self.start + self.step * (stop - epoch * self.epoch_from - 1))
+        last = stop - 1 - epoch * self.epoch_from
+        if first <= last < self.epoch_from:
+            ends = (self.start + self.step * first, self.start + self.step * last)
             return begun + min(ends), begun + max(ends) + 1
         return begun, -(-stop // self.epoch_from) * self.epoch_to
 
