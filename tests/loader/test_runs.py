@@ -190,3 +190,21 @@ def test_a_loader_shows_what_it_is() -> None:
     next(iter(loader))
     assert repr(loader).startswith("<Loader at step 1: batches of 4")
     assert repr(loader.dataset) in repr(loader)
+
+
+def test_fewer_epochs_on_resume_repeat_nothing_and_lose_nothing(prefetch: int) -> None:
+    loader = loader_of(epochs=3, prefetch=prefetch)
+    run = iter(loader)
+    delivered = [next(run) for _ in range(12)]  # 48 records: into epoch 1
+    again = loader_of(epochs=1, prefetch=prefetch)
+    again.load_state_dict(loader.state_dict())
+    rest = [*again, *again]
+    flat = [record for batch in [*delivered, *rest] for record in batch]
+    dataset = shuffled(37)
+    assert flat == [*dataset.epoch(0), *dataset.epoch(1), *dataset.epoch(2)]
+
+
+def test_an_epoch_beyond_64_bits_is_refused() -> None:
+    loader = loader_of()
+    with pytest.raises(sk.InvalidArgument, match=r"epoch must lie below 2\*\*63 / 37"):
+        loader.set_epoch(2**60)

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["checked_count", "checked_rows", "checked_seed"]
+__all__ = ["POSITIONS", "checked_count", "checked_epoch", "checked_rows", "checked_seed"]
+
+
+POSITIONS = 1 << 63
+"""Positions are below this: signed 64-bit integers."""
 
 
 def checked_count(name: str, value: object, *, least: int) -> int:
@@ -45,6 +49,23 @@ def checked_seed(value: object) -> int:
         message = f"seed must be below 2**64 (got {seed})"
         raise InvalidArgument(message)
     return seed
+
+
+def checked_epoch(value: object, size: int | None) -> int:
+    """Return the number of an epoch whose positions are 64-bit integers.
+
+    Args:
+        value: the epoch.
+        size: how many records an epoch has; None without end.
+
+    Raises:
+        InvalidArgument: its positions would be 2**63 or more.
+    """
+    epoch = checked_count("epoch", value, least=0)
+    if (epoch + 1) * (size or 0) >= POSITIONS:
+        message = f"epoch must lie below 2**63 / {size}, so that positions are 64-bit integers (got {epoch})"
+        raise InvalidArgument(message)
+    return epoch
 
 
 def checked_rows(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArray[np.int64]:

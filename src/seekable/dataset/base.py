@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from seekable.dataset.arguments import checked_count, checked_rows, out_of_range
+from seekable.dataset.arguments import checked_count, checked_epoch, checked_rows, out_of_range
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Node, Within
 from seekable.dataset.fluent import Fluent
@@ -135,7 +135,7 @@ class Dataset(Node, Fluent):
             The absolute positions; those of epoch ``e`` lie from ``e * n`` on.
         """
         row = checked_count("row", row, least=0)
-        epoch = checked_count("epoch", epoch, least=0)
+        epoch = checked_epoch(epoch, self.size)
         stop = None if self.size is None else (epoch + 1) * self.size
         start = 0 if self.size is None else epoch * self.size
         place = os.fspath(path)

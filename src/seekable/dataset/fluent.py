@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from seekable.dataset.arguments import checked_count, checked_seed
+from seekable.dataset.arguments import checked_count, checked_epoch, checked_seed
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Fluent:
         """
         from seekable.dataset.epoch import Epoch
 
-        return Epoch(self._self, checked_count("epoch", e, least=0))
+        return Epoch(self._self, checked_epoch(e, self._self.size))
 
     def split(self, shares: Mapping[str, float], *, seed: int) -> dict[str, Dataset]:
         """Deal the rows to named parts, each in ascending order.

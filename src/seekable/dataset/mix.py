@@ -56,7 +56,8 @@ def mix(
     Args:
         datasets: a dict of named datasets, or a list of them.
         weights: for each dataset a number of at least 0, by name or in the same order; proportional to
-            lengths if left out. A dataset of weight 0 is never drawn. Or a schedule, ``[(0, {...}), (10_000,
+            lengths if left out (an epoch then ends with the first source that is through, a draw or two
+            before the others). A dataset of weight 0 is never drawn. Or a schedule, ``[(0, {...}), (10_000,
             {...})]``: from which position of the mixture on which weights hold; it has no end.
         seed: ``0 <= seed < 2**64``; it decides the order within blocks.
         stop: an epoch ends when the ``"first"`` source has given each of its records once (the default), or

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from seekable.dataset.arguments import POSITIONS
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import Aligned, OverOne
+from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +36,10 @@ class Repeat(Dataset, OverOne, Aligned, OrderNode):
     kind: ClassVar[str] = "repeat"
 
     def __post_init__(self) -> None:
-        """Refuse what has no end anyway."""
-        known_size(self.child, "repeat()")
+        """Refuse what has no end anyway, or more positions than there are."""
+        if self.times * known_size(self.child, "repeat()") >= POSITIONS:
+            message = f"repeat(n) must leave positions below 2**63 (got {self.times} times {self.child.size})"
+            raise InvalidArgument(message)
 
     @property
     def size(self) -> int:

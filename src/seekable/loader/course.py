@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState
@@ -97,6 +98,10 @@ class Course:
             message = f"a state lies in its epoch (got position {state.position}, epoch {state.epoch})"
             raise CorruptState(message)
         cursor = Cursor(state.step, state.epoch, state.position, state.began or 0)
+        stop, size = self.steps.stop_of(cursor), self.steps.size
+        if stop is not None and size and cursor.position > stop:
+            # Runs have fewer epochs than when the state was taken: the epoch in hand becomes a run's first.
+            cursor = replace(cursor, epoch=cursor.position // size)
         self.steps.check_short(cursor)
         self.move(cursor)
         if self._is_regular(cursor):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from seekable.dataset.arguments import checked_count
+from seekable.dataset.arguments import checked_count, checked_epoch
 from seekable.dataset.base import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.arguments import checked_batch, checked_epochs
@@ -190,7 +190,7 @@ class Loader:
         Raises:
             EndlessDataset: an endless dataset has no epochs but 0.
         """
-        epoch = checked_count("epoch", epoch, least=0)
+        epoch = checked_epoch(epoch, self.dataset.size)
         steps, cursor = self._course.steps, self._course.cursor
         if steps.size is None:
             if epoch:

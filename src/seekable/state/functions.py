@@ -51,6 +51,9 @@ def describe_function(fn: Callable[..., Any], version: str | int | None) -> dict
     if not callable(fn):
         message = f"a function is needed (got {fn!r} of type {type(fn).__name__})"
         raise WrongType(message)
+    if version is not None and not isinstance(version, str | int):
+        message = f"version must be a string or an integer (got {version!r} of type {type(version).__name__})"
+        raise WrongType(message)
     described = _named(fn, version)
     if version is not None:
         described["version"] = version
