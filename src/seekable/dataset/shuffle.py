@@ -11,6 +11,7 @@ from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import column
+from seekable.order.division import divided, united
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute
 
@@ -96,9 +97,11 @@ class _ShuffleRouter(Router):
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         sizes = self._sizes[which]
-        epochs, rows = np.divmod(positions, sizes)
-        # Mostly all lie in one epoch, and one key for all is cheaper to permute by.
-        if epochs.size and epochs[0] == epochs[-1] and (epochs == epochs[0]).all():
-            epochs = epochs[:1]
+        if sizes.size == 1:
+            # One length for all and mostly one key, which is cheaper.
+            epochs, rows = divided(positions, int(sizes[0]))
+            epochs = united(epochs)
+        else:
+            epochs, rows = np.divmod(positions, sizes)
         keys = derive_each(self._keys[which], epochs.astype(np.uint64))
         return _SLOT, epochs * sizes + permute(rows, sizes, keys)

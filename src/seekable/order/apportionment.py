@@ -69,18 +69,13 @@ class Apportionment:
         tree = self._tree
         # Unsigned numbers are divided faster.
         numbers = draws.astype(np.uint64)
-        nodes = np.full(draws.size, tree.root, dtype=np.int64)
+        if tree.root < 0:
+            return np.full(draws.size, ~tree.root, dtype=np.int64), draws.astype(np.int64)
+        # All begin at the root, and one node for all is cheaper to pass.
+        nodes, numbers = tree.step(np.array([tree.root]), numbers)
         moving = np.flatnonzero(nodes >= 0)
         while moving.size:
-            at, v = nodes[moving], numbers[moving]
-            left_weight, weight = tree.left_weight[at], tree.weight[at]
-            rounds, rest = np.divmod(v, weight)
-            share, over = np.divmod(rest * left_weight + weight // np.uint64(2), weight)
-            left = rounds * left_weight + share
-            # The left count grows at this draw if the remainder comes round to the weight.
-            goes_left = over + left_weight >= weight
-            numbers[moving] = np.where(goes_left, left, v - left)
-            nodes[moving] = np.where(goes_left, tree.left[at], tree.right[at])
+            nodes[moving], numbers[moving] = tree.step(nodes[moving], numbers[moving])
             moving = moving[nodes[moving] >= 0]
         return ~nodes, numbers.astype(np.int64)
 
@@ -105,6 +100,20 @@ class _Tree:
     right: NDArray[np.int64]
     paths: tuple[tuple[_Fork, ...], ...]
     """For each source, its way from the root."""
+
+    def step(
+        self, nodes: NDArray[np.int64], draws: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """Pass draws on to a child of their node, or of one node for all, with their numbers there."""
+        left_weight, weight = self.left_weight[nodes], self.weight[nodes]
+        rounds = draws // weight
+        dealt = (draws - rounds * weight) * left_weight + weight // np.uint64(2)
+        share = dealt // weight
+        left = rounds * left_weight + share
+        # The left count grows at this draw if the remainder comes round to the weight.
+        goes_left = dealt - share * weight + left_weight >= weight
+        below = np.where(goes_left, self.left[nodes], self.right[nodes])
+        return below, np.where(goes_left, left, draws - left)
 
 
 def _huffman(weights: Sequence[int]) -> _Tree:

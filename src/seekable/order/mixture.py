@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.order.apportionment import Apportionment
+from seekable.order.division import divided, united
 from seekable.order.keys import derive_each
 from seekable.order.permutation import permute
 
@@ -33,6 +34,9 @@ __all__ = ["BLOCK", "Mixture", "Segment", "epoch_length"]
 BLOCK = 64
 """Draws in a block. One record out of order costs its whole block, so small; delivered shares are
 even at block ends, so not much smaller would show."""
+
+_ONE = np.zeros(1, dtype=np.int64)
+"""The one epoch, lane or segment that there is."""
 
 _BLOCKS_KEPT = 256
 """Blocks remembered for single positions: 256 x 64 x 16 bytes."""
@@ -133,8 +137,10 @@ class Mixture:
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
         """Return, for each position of the mixture, the source and the position in that source."""
         epochs, lane, draw = self._lane_draws(positions)
-        segment = np.searchsorted(self._starts, draw, side="right") - 1
-        block, slot = np.divmod(draw - self._starts[segment], BLOCK)
+        segment = _ONE
+        if len(self._segments) > 1:
+            segment = united(np.searchsorted(self._starts, draw, side="right") - 1)
+        block, slot = divided(draw - self._starts[segment], BLOCK)
         blocks, which = _distinct(epochs, lane, segment, block)
         labels, numbers = self._blocks(blocks)
         labels, numbers = labels[which, slot], numbers[which, slot]
@@ -228,14 +234,12 @@ class Mixture:
         return segment, draw, drawn
 
     def _lane_draws(self, positions: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        if self.length:
-            epochs, rows = np.divmod(positions, self.length)
-        else:
-            epochs, rows = np.zeros_like(positions), positions
+        """Return epoch, lane and draw of each position; a single one where it is the same for all."""
+        epochs, rows = divided(positions, self.length) if self.length else (_ONE, positions)
         if self.lanes == 1:
-            return epochs, np.zeros_like(rows), rows
-        draw, lane = np.divmod(rows, self.lanes)
-        return epochs, lane, draw
+            return united(epochs), _ONE, rows
+        draw, lane = divided(rows, self.lanes)
+        return united(epochs), lane, draw
 
     def _block(self, block: tuple[int, int, int, int]) -> tuple[Int64s, Int64s]:
         kept = self._kept.get(block)
@@ -294,16 +298,20 @@ class Mixture:
 
 
 def _distinct(*columns: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the distinct rows of some columns, and which of them each row is."""
-    if not columns[0].size:
-        return np.empty((0, len(columns)), dtype=np.int64), columns[0]
-    changes = np.zeros(columns[0].size, dtype=np.bool_)
+    """Return the distinct rows of some columns, and which of them each row is.
+
+    A column of one value stands for that value in every row.
+    """
+    size = max((column.size for column in columns), key=lambda size: (size != 1, size))
+    changes = np.zeros(size, dtype=np.bool_)
     for column in columns:
-        changes[1:] |= column[1:] != column[:-1]
+        if column.size > 1:
+            changes[1:] |= column[1:] != column[:-1]
     # Neighbours mostly share a block, so rows are first told apart from their neighbours alone.
-    heads = np.flatnonzero(changes | (np.arange(changes.size) == 0))
-    rows = np.stack([column[heads] for column in columns], axis=1)
     which = np.cumsum(changes)
+    changes[:1] = True
+    heads = np.flatnonzero(changes)
+    rows = np.stack([np.broadcast_to(column, size)[heads] for column in columns], axis=1)
     order = np.lexsort(rows.T)
     rows = rows[order]
     fresh = np.ones(len(rows), dtype=np.bool_)
