@@ -29,9 +29,10 @@ def _two_sources(data: Data) -> Iterator[Row]:
     first, second = (sk.open(path).shuffle(seed=seed) for seed, path in enumerate(data.halves))
     ds = sk.mix([first, second], weights=[0.7, 0.3], seed=0).map(text)
     spans = spans_of(ds, np.arange(len(ds)))
-    loader = _loader(ds)
+    loader, threaded = _loader(ds, prefetch=0), _loader(ds, prefetch=2)
     contestants = {
         "ours": Contestant(lambda: _drain(loader), count=len(ds)),
+        "threaded": Contestant(lambda: _drain(threaded), count=len(ds)),
         "floor": Contestant(lambda: floors.decoded_in_batches(spans, BATCH), count=len(ds)),
     }
     lhotse = peers.lhotse(data.long)
@@ -46,6 +47,11 @@ def _two_sources(data: Data) -> Iterator[Row]:
     against = f"map slice + msgspec {times.median('floor') * 1e6:.2f}"
     ratio = times.ratio("ours", "floor")
     yield relative(name, ours, "us", Target("at most", 1.6), against=against, ratio=ratio)
+    made_ahead = times.median("threaded") * 1e6
+    ratio = times.ratio("threaded", "floor")
+    yield relative(
+        f"{name}, prefetch=2", made_ahead, "us", Target("at most", 2), against=against, ratio=ratio
+    )
     target = Target("at least", 4.5)
     if lhotse:
         against = f"{lhotse.name} shuffled {times.median('lhotse') * 1e6:.2f}"
@@ -56,7 +62,7 @@ def _two_sources(data: Data) -> Iterator[Row]:
 
 
 def _many_sources(data: Data) -> Row:
-    few, many = _loader(_mixed(data.halves)), _loader(_mixed(data.small))
+    few, many = _loader(_mixed(data.halves), prefetch=0), _loader(_mixed(data.small), prefetch=0)
     contestants = {
         "few": Contestant(lambda: _drain(few), count=data.sizes.records),
         "many": Contestant(lambda: _drain(many), count=data.sizes.records),
@@ -83,8 +89,8 @@ def _mixed(paths: Sequence[str]) -> sk.Dataset:
     return sk.mix(sources, weights=[1] * len(sources), seed=0)
 
 
-def _loader(ds: sk.Dataset) -> sk.Loader:
-    return sk.Loader(ds, batch_size=BATCH, collate=list)
+def _loader(ds: sk.Dataset, *, prefetch: int) -> sk.Loader:
+    return sk.Loader(ds, batch_size=BATCH, collate=list, prefetch=prefetch)
 
 
 def _drain(items: Iterable[object]) -> None:
