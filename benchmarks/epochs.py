@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 def rows(data: Data) -> Iterator[Row]:
     """Measure an epoch of two sources against the floor and Lhotse, then one of many sources against it."""
     yield from _two_sources(data)
-    yield _many_sources(data)
+    yield from _many_sources(data)
 
 
 def _two_sources(data: Data) -> Iterator[Row]:
@@ -61,21 +62,35 @@ def _two_sources(data: Data) -> Iterator[Row]:
         yield missing(name, ours, "us", target, peer=peers.LHOTSE)
 
 
-def _many_sources(data: Data) -> Row:
-    few, many = _loader(_mixed(data.halves), prefetch=0), _loader(_mixed(data.small), prefetch=0)
+def _many_sources(data: Data) -> Iterator[Row]:
+    """Measure what many sources cost: the order alone, as parts of two files, and with a file for each."""
+    files = [sk.open(path) for path in data.small]
+    parts = [part for path in data.halves for part in _parts(sk.open(path), len(files) // 2)]
+    loaders = {
+        "few": _loader(_mixed([sk.open(path) for path in data.halves]), prefetch=0),
+        "parts": _loader(_mixed(parts), prefetch=0),
+        "files": _loader(_mixed(files), prefetch=0),
+    }
+    count = data.sizes.records
     contestants = {
-        "few": Contestant(lambda: _drain(few), count=data.sizes.records),
-        "many": Contestant(lambda: _drain(many), count=data.sizes.records),
+        name: Contestant(functools.partial(_drain, loader), count=count) for name, loader in loaders.items()
     }
     times = race(contestants, rounds=data.sizes.rounds)
-    return relative(
-        f"epoch, {len(data.small)} sources shuffled and mixed",
-        times.median("many") * 1e6,
-        "us",
-        Target("at most", 1.5),
-        against=f"2 sources {times.median('few') * 1e6:.2f}",
-        ratio=times.ratio("many", "few"),
-    )
+    against = f"2 sources {times.median('few') * 1e6:.2f}"
+    for name, where in (("parts", "parts of 2 files"), ("files", "each a file")):
+        yield relative(
+            f"epoch, {len(files)} sources, {where}",
+            times.median(name) * 1e6,
+            "us",
+            Target("at most", 1.5),
+            against=against,
+            ratio=times.ratio(name, "few"),
+        )
+
+
+def _parts(ds: sk.Dataset, count: int) -> list[sk.Dataset]:
+    bounds = [len(ds) * i // count for i in range(count + 1)]
+    return [ds[start:stop] for start, stop in itertools.pairwise(bounds)]
 
 
 def text(record: dict[str, Any]) -> str:
@@ -84,8 +99,8 @@ def text(record: dict[str, Any]) -> str:
     return found
 
 
-def _mixed(paths: Sequence[str]) -> sk.Dataset:
-    sources = [sk.open(path).shuffle(seed=seed) for seed, path in enumerate(paths)]
+def _mixed(datasets: Sequence[sk.Dataset]) -> sk.Dataset:
+    sources = [ds.shuffle(seed=seed) for seed, ds in enumerate(datasets)]
     return sk.mix(sources, weights=[1] * len(sources), seed=0)
 
 
