@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,6 +13,9 @@ from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
 from seekable.dataset.randomness import ItemRandomness
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def squared(record: int) -> int:
@@ -161,3 +164,17 @@ def test_bad_arguments_are_named(arguments: Any, error: type[Exception], message
     with pytest.raises(error, match=message) as raised:
         numbers(3).map(**arguments)
     assert isinstance(raised.value, sk.SeekableError)
+
+
+def test_a_functions_own_error_is_raised_where_its_record_cannot_be_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("x\n" * 10)
+
+    def changes_its_file_and_fails(record: str) -> str:
+        path.write_text("y\n" * 11)
+        raise LookupError(record)
+
+    ds = sk.open(path).map(changes_its_file_and_fails)
+    with pytest.raises(LookupError) as raised:
+        ds[[3]]
+    assert "place that cannot be told" in raised.value.__notes__[0]

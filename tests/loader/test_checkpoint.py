@@ -261,3 +261,17 @@ def test_a_mismatch_names_the_file_that_changed(tmp_path: Path) -> None:
 def test_only_exact_resuming_is_known(tmp_path: Path) -> None:
     with pytest.raises(sk.InvalidArgument, match=r"resume must be 'exact' \(got 'rows'\)"):
         sk.load_state(tmp_path, loader_of(), resume="rows")  # type: ignore[arg-type]
+
+
+def test_what_killed_saves_of_this_rank_left_is_removed(tmp_path: Path) -> None:
+    torn = [f"state-000000000004-{rank:05d}-of-00002.json.0123456789abcdef.tmp" for rank in range(2)]
+    for name in torn:
+        (tmp_path / name).write_text("{")
+    (tmp_path / "notes.json.tmp").write_text("mine")
+    first, second = ranks_of(2, step=1)
+    sk.save_state(tmp_path, first)
+    left = [name for name in [*torn, "notes.json.tmp"] if (tmp_path / name).exists()]
+    assert left == [torn[1], "notes.json.tmp"]  # rank 1 may be writing its own just now
+    sk.save_state(tmp_path, second)
+    assert not (tmp_path / torn[1]).exists()
+    assert (tmp_path / "notes.json.tmp").exists()

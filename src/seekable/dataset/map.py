@@ -14,6 +14,7 @@ from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
 from seekable.dataset.forest import Forest
 from seekable.dataset.randomness import ItemRandomness
 from seekable.dataset.shapes import Aligned, OverOne
+from seekable.errors import SeekableError
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class _MapPlan(Plan):
 
     def read(self) -> list[Any]:
         records = self.child.read()
-        if self.which.size == 1 and len(records) != 1:
+        if self.which.size == 1:
             self._call(self.nodes[int(self.which[0])], range(len(records)), records)
         else:
             for i in np.unique(self.which):
@@ -148,5 +149,9 @@ class _MapPlan(Plan):
 
 def _add_place(error: Exception, node: Map, position: int) -> None:
     """Say at which record a user's function failed."""
-    place = node.plan(np.array([position], dtype=np.int64)).locate()[0]
+    try:
+        place = node.plan(np.array([position], dtype=np.int64)).locate()[0]
+    except SeekableError as lost:
+        # The function's own error is what the user has to see.
+        place = f"a place that cannot be told: {lost}"
     error.add_note(f"in the function of {node!r}, called with the record at {place} (position {position})")

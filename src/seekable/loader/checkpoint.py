@@ -12,8 +12,8 @@ from seekable.errors import CorruptState, InvalidArgument
 from seekable.loader.matching import check_pipeline
 from seekable.state.canonical import canonical_json
 from seekable.state.document import RunState
-from seekable.state.generations import Generation, generations, state_name
-from seekable.storage.atomic import write_atomically
+from seekable.state.generations import Generation, generations, is_of_rank, state_name
+from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 
 if TYPE_CHECKING:
     from seekable.loader.loader import Loader
@@ -57,6 +57,7 @@ def save_state(folder: str | os.PathLike[str], loader: Loader, *, keep: int = 3)
         write_atomically(description, canonical_json(loader.dataset.describe(state["position"])))
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
     write_atomically(path, canonical_json(state))
+    _remove_torn(folder, rank=loader.rank, ranks=loader.world_size)
     _remove_old(folder, state["step"], ranks=loader.world_size, keep=keep)
     return path
 
@@ -141,6 +142,14 @@ def _remove_old(folder: str, step: int, *, ranks: int, keep: int) -> None:
         if untrue or generation.step < oldest:
             for name in generation.names:
                 _remove(os.path.join(folder, name))
+
+
+def _remove_torn(folder: str, *, rank: int, ranks: int) -> None:
+    """Remove what killed saves of this rank left; other ranks may be writing theirs just now."""
+    for name in os.listdir(folder):
+        written, _, rest = name.partition(".json.")
+        if rest.endswith(TEMPORARY_SUFFIX) and is_of_rank(f"{written}.json", rank=rank, ranks=ranks):
+            _remove(os.path.join(folder, name))
 
 
 def _remove(path: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Generation", "generations", "state_name"]
+__all__ = ["Generation", "generations", "is_of_rank", "state_name"]
 
 _NAME = re.compile(r"state-(\d{12})-(\d{5})-of-(\d{5})\.json")
 
@@ -40,6 +40,18 @@ def state_name(step: int, *, rank: int, ranks: int) -> str:
         'state-000000000040-00000-of-00002.json'
     """
     return f"state-{step:012d}-{rank:05d}-of-{ranks:05d}.json"
+
+
+def is_of_rank(name: str, *, rank: int, ranks: int) -> bool:
+    """Tell whether a file name is that of a state of one rank, at any step.
+
+    Example:
+        >>> name = state_name(40, rank=1, ranks=2)
+        >>> is_of_rank(name, rank=1, ranks=2), is_of_rank(name, rank=0, ranks=2)
+        (True, False)
+    """
+    match = _NAME.fullmatch(name)
+    return match is not None and (int(match[2]), int(match[3])) == (rank, ranks)
 
 
 def generations(names: Iterable[str]) -> list[Generation]:
