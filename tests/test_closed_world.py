@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import importlib
 import inspect
+import itertools
 import json
 import pkgutil
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ import seekable.dataset
 from seekable.dataset.batch import Batch
 from seekable.dataset.concat import Concat
 from seekable.dataset.epoch import Epoch
+from seekable.dataset.interleave import Interleave
 from seekable.dataset.map import Map
 from seekable.dataset.map_batches import MapBatches
 from seekable.dataset.mix import Mix
@@ -29,6 +31,7 @@ from seekable.dataset.shuffle import Shuffle
 from seekable.dataset.slice import Slice
 from seekable.dataset.source import FileSource
 from seekable.dataset.split import Split
+from seekable.dataset.windowed import WindowedShuffle
 from seekable.dataset.zip import Zip
 from seekable.testing import assert_resumes_exactly
 
@@ -76,6 +79,19 @@ def mixed_for_all(n: int) -> sk.Dataset:
     return sk.mix([shuffled(n, "a"), shuffled(n // 3 + 1, "b")], weights=[1, 1], seed=3, stop="all")
 
 
+def in_blocks(n: int) -> sk.Dataset:
+    """Return up to 16 blocks of unequal lengths."""
+    edges = [n * i * i // 256 for i in range(17)]
+    return sk.concat([numbers(n)[a:b] for a, b in itertools.pairwise(edges)])
+
+
+def mixed_by_lanes(n: int) -> sk.Dataset:
+    """Mix two sources of 4 and of 6 lanes."""
+    part = -(-n // 3)
+    parts = [numbers(n - part, "a").shuffle(5, window=1, lanes=4), numbers(part, "b").interleave(lanes=6)]
+    return sk.mix(parts, weights=[n - part, part], seed=3)
+
+
 def from_files(n: int, folder: Path) -> sk.Dataset:
     """Three files, the middle one empty."""
     for name, rows in (("a", range(n // 3)), ("b", range(0)), ("c", range(n // 3, n))):
@@ -89,21 +105,27 @@ BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
     Epoch: [lambda n, _: shuffled(n).epoch(2)],
     FileSource: [from_files],
+    Interleave: [lambda n, _: shuffled(n).interleave(lanes=7)],
     Map: [
         lambda n, _: shuffled(n).map(squared),
         lambda n, _: shuffled(n).map(drawn, rng=True, seed=4),
     ],
     MapBatches: [lambda n, _: shuffled(n).map_batches(all_squared, size=7)],
-    Mix: [lambda n, _: mixed(n), lambda n, _: mixed_for_all(n)],
+    Mix: [lambda n, _: mixed(n), lambda n, _: mixed_for_all(n), lambda n, _: mixed_by_lanes(n)],
     Repeat: [lambda n, _: shuffled(n).repeat(2)],
     Select: [lambda n, _: shuffled(n + 5).select([(7 * i) % (n + 5) for i in range(n)])],
     SequenceSource: [lambda n, _: numbers(n)],
-    Shuffle: [lambda n, _: shuffled(n)],
+    Shuffle: [lambda n, _: shuffled(n), lambda n, _: numbers(n).shuffle(5, fixed=True)],
     Slice: [
         lambda n, _: shuffled(2 * n + 3)[2 * n : 0 if n else 1 : -2],
         lambda n, _: endless().take(n),
     ],
     Split: [lambda n, _: part_of(n)],
+    WindowedShuffle: [
+        lambda n, _: in_blocks(n).shuffle(5, window=2, lanes=3),
+        lambda n, _: in_blocks(n).shuffle(5, window=3, lanes=7, fixed=True),
+        lambda n, folder: from_files(n, folder).shuffle(5, window=1, lanes=2),
+    ],
     Zip: [lambda n, _: sk.zip([shuffled(n), shuffled(n, "b").map(squared)])],
 }
 

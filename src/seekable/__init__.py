@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from seekable.dataset.zip import zip
     from seekable.errors import (
         AmbiguousRank,
+        CacheTooSmall,
         CorruptRecord,
         CorruptState,
         DataNotFound,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AmbiguousRank",
+    "CacheTooSmall",
     "CorruptRecord",
     "CorruptState",
     "DataNotFound",

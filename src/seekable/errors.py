@@ -21,13 +21,15 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- WorkerDied           (RuntimeError)       a worker process ended before its work was done
     `-- MissingDependency    (ImportError)        an optional package is not installed
 
-A message says what was asked, the rule, the value found, and the way out.
+A message says what was asked, the rule, the value found, and the way out. What is only worth a word is a
+warning: ``CacheTooSmall`` (UserWarning).
 """
 
 from __future__ import annotations
 
 __all__ = [
     "AmbiguousRank",
+    "CacheTooSmall",
     "CorruptRecord",
     "CorruptState",
     "DataNotFound",
@@ -161,3 +163,7 @@ def _corrupt_record(
     path: str, row: int, offset: int, length: int, preview: bytes, cause: Exception
 ) -> CorruptRecord:
     return CorruptRecord(path, row, offset=offset, length=length, preview=preview, cause=cause)
+
+
+class CacheTooSmall(UserWarning):
+    """A pipeline keeps more data open than is taken to stay in memory."""

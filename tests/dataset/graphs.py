@@ -88,6 +88,36 @@ def shuffle(below: Graph, seed: int) -> Graph:
     return graph(below.dataset.shuffle(seed=seed), epochs, steady=False)
 
 
+def fixed_shuffle(below: Graph, seed: int) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        items, key = below.epoch(number), derive(kind_key("shuffle"), seed, 0)
+        return [items[permute_one(row, len(items), key)] for row in range(len(items))]
+
+    return graph(below.dataset.shuffle(seed=seed, fixed=True), epochs, steady=below.steady)
+
+
+def windowed(below: Graph, seed: int, window: int, lanes: int, *, fixed: bool) -> Graph:
+    """Blocks are those that the node itself tells of; tests/dataset/test_blocks.py has them."""
+    edges = below.dataset.blocks.tolist()
+
+    def epochs(number: int) -> list[Item]:
+        key = derive(kind_key("windowed_shuffle"), seed, 0 if fixed else number)
+        rows = models.windowed(edges, key=key, window=window, lanes=lanes)
+        return [below.epoch(number)[row] for row in rows]
+
+    dataset = below.dataset.shuffle(seed, window=window, lanes=lanes, fixed=fixed)
+    return graph(dataset, epochs, steady=fixed and below.steady)
+
+
+def interleave(below: Graph, lanes: int) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        items = list(below.epoch(number))
+        runs = [[items.pop(0) for _ in range(lane, below.size, lanes)] for lane in range(lanes)]
+        return [runs[row % lanes][row // lanes] for row in range(below.size)]
+
+    return graph(below.dataset.interleave(lanes=lanes), epochs, steady=below.steady)
+
+
 def cut(below: Graph, dataset: sk.Dataset, rows: slice) -> Graph:
     return graph(dataset, lambda number: below.epoch(number)[rows], steady=below.steady)
 
@@ -168,17 +198,19 @@ def mix(parts: list[Graph], weights: list[float], seed: int, stop: Any) -> Graph
     whole = whole_weights(weights)
     sizes = [part.size for part in parts]
     dataset = sk.mix([part.dataset for part in parts], weights=weights, seed=seed, stop=stop)
-    key = derive(kind_key("mix"), seed)
+    key, lanes = derive(kind_key("mix"), seed), dataset.lanes
     if stop == "never":
         length, dataset = 40, dataset.take(40)
     else:
-        length = epoch_length(whole, sizes, lanes=1, longest=stop == "all")
+        length = epoch_length(whole, sizes, lanes=lanes, longest=stop == "all")
 
     def routes(number: int) -> list[tuple[int, int]]:
         if stop == "never":  # one mixture without epochs; whole blocks, so that none is cut short
-            rows = -(-(number + 1) * length // models.BLOCK) * models.BLOCK
-            return models.routed([(0, whole)], key=key, length=rows)[number * length : (number + 1) * length]
-        return models.routed([(0, whole)], key=key, length=length, epochs=number + 1)[number * length :]
+            rows = -(-(number + 1) * length // (models.BLOCK * lanes)) * models.BLOCK * lanes
+            routed = models.routed([(0, whole)], key=key, length=rows, lanes=lanes)
+            return routed[number * length : (number + 1) * length]
+        routed = models.routed([(0, whole)], key=key, length=length, lanes=lanes, epochs=number + 1)
+        return routed[number * length :]
 
     def epochs(number: int) -> list[Item]:
         out = []
@@ -268,6 +300,11 @@ def _mix(draw: st.DrawFn, below: Graph, depth: int) -> Graph:
     return mix(parts, weights, draw(st.integers(0, 2**64 - 1)), stop)
 
 
+def _windowed(draw: st.DrawFn, below: Graph, _: int) -> Graph:
+    window, lanes, fixed = draw(st.integers(1, 4)), draw(st.sampled_from([1, 2, 3, 5])), draw(st.booleans())
+    return windowed(below, draw(st.integers(0, 9)), window, lanes, fixed=fixed)
+
+
 def _split(draw: st.DrawFn, below: Graph, _: int) -> Graph:
     if not below.steady:
         return below
@@ -283,7 +320,10 @@ NODES: list[Callable[[st.DrawFn, Graph, int], Graph]] = [
     _skip,
     _split,
     _take,
+    _windowed,
     _zip,
+    lambda draw, below, _: fixed_shuffle(below, draw(st.integers(0, 9))),
+    lambda draw, below, _: interleave(below, draw(st.integers(1, 6))),
     lambda draw, below, _: batch(below, draw(st.integers(1, 5))),
     lambda draw, below, _: mapped_at_random(below, draw(st.integers(0, 9))),
     lambda draw, below, _: mapped_batches(below, draw(st.integers(1, 7))),

@@ -6,15 +6,11 @@ another order, or be refused. See tests/order/test_golden.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+import numpy as np
 from tests.dataset.common import flow, numbers
 
 import seekable as sk
 from seekable.dataset.randomness import ItemRandomness
-
-if TYPE_CHECKING:
-    import numpy as np
 
 FEW = numbers(20, "golden")
 MANY = numbers(1000, "big")
@@ -34,6 +30,35 @@ def test_shuffle() -> None:
     assert flow(FEW.shuffle(seed=7), 10, start=20) == [7, 18, 9, 11, 1, 6, 12, 0, 4, 14]
     assert flow(MANY.shuffle(seed=0), 8) == [208, 18, 820, 371, 821, 752, 914, 6]
     assert flow(MANY.shuffle(seed=2**64 - 1), 8, start=3000) == [88, 635, 589, 106, 527, 419, 388, 342]
+
+
+def test_windowed_shuffle() -> None:
+    blocks = sk.concat([MANY[i * 60 : i * 60 + 60] for i in range(17)])
+    local = blocks.shuffle(7, window=3, lanes=2)
+    assert flow(local, 24) == [
+        *(458, 735, 578, 340, 557, 761, 424, 388, 477, 720, 529, 419),
+        *(581, 410, 468, 387, 584, 759, 509, 394, 444, 763, 580, 774),
+    ]
+    assert flow(local, 12, start=3000) == [14, 72, 56, 80, 894, 637, 848, 70, 410, 838, 868, 828]
+    far = np.array([0, 499, 999, 10**12])
+    assert blocks.shuffle(0, window=4).fetch(far) == [271, 379, 809, 673]
+    assert local.fingerprint == "xxh3:6f2a66718dec7d2834b621e611c7f789"
+    assert blocks.shuffle(7, window=3, fixed=True).fingerprint == "xxh3:2e27adba1e20ed1f54998c712fe73852"
+
+
+def test_interleave() -> None:
+    assert flow(MANY.interleave(lanes=3), 7, start=995) == [998, 332, 666, 999, 333, 0, 334]
+    assert MANY.interleave(lanes=3).fingerprint == "xxh3:2333c45cbf7a1cc704db9a05855508d5"
+
+
+def test_mix_by_lanes() -> None:
+    parts = [A.shuffle(1, window=2, lanes=4), B.interleave(lanes=2)]
+    mixed = sk.mix(parts, weights=[2, 1], seed=0)
+    assert len(mixed) == 1048
+    assert flow(mixed, 16) == [
+        *(59, 242, 509, 592, 61, 341, 466, 679, 98, 1450, 1001, 610, 1000, 1452, 351, 1451),
+    ]
+    assert flow(mixed, 8, start=1044) == [54, 224, 421, 569, 125, 255, 523, 1625]
 
 
 def test_mix() -> None:

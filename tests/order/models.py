@@ -113,3 +113,26 @@ def length_of(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, lon
             waiting.discard(source)
             if not longest or not waiting:
                 return row
+
+
+def windowed(edges: Sequence[int], *, key: int, window: int, lanes: int) -> list[int]:
+    """Return the rows of an epoch in the order of a windowed shuffle."""
+    blocks, n = len(edges) - 1, edges[-1]
+    turns = [permute_one(turn, blocks, derive(key, 0)) for turn in range(blocks)]
+    rows = [(turn, row) for turn, block in enumerate(turns) for row in range(edges[block], edges[block + 1])]
+    orders: list[list[int]] = []
+    for lane in range(lanes):
+        run = [rows.pop(0) for _ in range(lane, n, lanes)]
+        pieces = [[row for turn, row in run if turn == piece] for piece in sorted({turn for turn, _ in run})]
+        count = -(-len(pieces) // window)
+        order: list[int] = []
+        for number in range(count):
+            inside = [
+                row
+                for piece in pieces[number * len(pieces) // count : (number + 1) * len(pieces) // count]
+                for row in piece
+            ]
+            within = derive(key, 1, lane, number)
+            order += [inside[permute_one(i, len(inside), within)] for i in range(len(inside))]
+        orders.append(order)
+    return [orders[row % lanes][row // lanes] for row in range(n)]

@@ -22,6 +22,7 @@ from seekable.order.weights import whole_weights
         ("shuffle", 0xF27E45F4BF8AE169),
         ("mix", 0xD935FBA33CBB6C39),
         ("split", 0x60F8BA20622F05DF),
+        ("windowed_shuffle", 0x4F09757B84E63DE2),
     ],
 )
 def test_keys_of_kinds(kind: str, key: int) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["POSITIONS", "checked_count", "checked_epoch", "checked_rows", "checked_seed"]
+__all__ = ["POSITIONS", "checked_count", "checked_epoch", "checked_flag", "checked_rows", "checked_seed"]
 
 
 POSITIONS = 1 << 63
@@ -40,6 +40,18 @@ def checked_count(name: str, value: object, *, least: int) -> int:
         message = f"{name} must be at least {least} (got {number})"
         raise InvalidArgument(message)
     return number
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """Return an argument that is True or False.
+
+    Raises:
+        WrongType: it is something else.
+    """
+    if not isinstance(value, bool):
+        message = f"{name} must be True or False (got {value!r})"
+        raise WrongType(message)
+    return value
 
 
 def checked_seed(value: object) -> int:

@@ -46,6 +46,16 @@ class Batch(Dataset, OverOne, RecordNode):
         """As the child."""
         return self.child.steady
 
+    @property
+    def blocks(self) -> Int64s:
+        """The child's, to whole batches."""
+        return np.unique(-(-self.child.blocks // self.length))
+
+    @property
+    def lanes(self) -> int:
+        """One: a batch is of several."""
+        return 1
+
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The length of a batch."""
         return {"length": self.length}
@@ -122,6 +132,13 @@ class _BatchPlan(Plan):
 
     def locate(self) -> list[Any]:
         return self._cut(self.child.locate())
+
+    def advise(self) -> None:
+        self.child.advise()
+
+    @property
+    def bytes(self) -> int:
+        return self.child.bytes
 
     def _cut(self, items: list[Any]) -> list[Any]:
         bounds = self.bounds.tolist()

@@ -15,6 +15,7 @@ from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
 from seekable.errors import InvalidArgument, WrongType
+from seekable.order.blocks import joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -96,6 +97,16 @@ class Concat(Dataset, OrderNode):
     def steady(self) -> bool:
         """Where every part is."""
         return all(part.steady for part in self.parts)
+
+    @property
+    def blocks(self) -> Int64s:
+        """Those of all parts."""
+        return joined([part.blocks for part in self.parts])
+
+    @property
+    def lanes(self) -> int:
+        """One: the parts come one after another."""
+        return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """None but the parts."""

@@ -108,6 +108,15 @@ class Plan(ABC):
         """Read the records."""
 
     @abstractmethod
+    def advise(self) -> None:
+        """Tell the system that the records will be read, so that it can begin; wait for nothing."""
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """How many bytes of files the records take; 0 for what is in memory."""
+
+    @abstractmethod
     def locate(self) -> list[Any]:
         """Say where the records lie: a ``Location`` each, nested as the records are."""
 
@@ -148,6 +157,20 @@ class Node(ABC):
     @abstractmethod
     def steady(self) -> bool:
         """Whether a row is the same record in every epoch."""
+
+    @property
+    @abstractmethod
+    def blocks(self) -> Int64s:
+        """The edges of the runs of rows that are cheap to read together; see `seekable.order.blocks`.
+
+        Raises:
+            EndlessDataset: the node has no length.
+        """
+
+    @property
+    @abstractmethod
+    def lanes(self) -> int:
+        """How many lanes the order is made for, row ``r`` belonging to ``r % lanes``; mostly 1."""
 
     @property
     @abstractmethod
@@ -273,6 +296,11 @@ class Leaf(RecordNode):
     def steady(self) -> bool:
         """Always: a source has one order."""
         return True
+
+    @property
+    def lanes(self) -> int:
+        """One: a source's order is the natural one."""
+        return 1
 
     def describe(self, upto: int | None) -> dict[str, Any]:
         """Return the node's kind and arguments."""

@@ -50,6 +50,16 @@ class Epoch(Dataset, OverOne, OrderNode):
         """Always: there is one epoch."""
         return True
 
+    @property
+    def blocks(self) -> Int64s:
+        """As the child's."""
+        return self.child.blocks
+
+    @property
+    def lanes(self) -> int:
+        """As the child."""
+        return self.child.lanes
+
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Which epoch."""
         return {"number": self.number}

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from seekable.dataset.arguments import checked_count, checked_epoch, checked_seed
+from seekable.dataset.arguments import checked_count, checked_epoch, checked_flag, checked_seed
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping, Sequence
+    from concurrent.futures import Executor
 
     import numpy as np
     from numpy.typing import NDArray
 
     from seekable.dataset.base import Dataset
+    from seekable.index.progress import ProgressHook
 
 __all__ = ["Fluent"]
 
@@ -24,23 +27,73 @@ __all__ = ["Fluent"]
 class Fluent:
     """What every dataset can be made into; nothing is read, and the dataset itself stays as it is."""
 
-    def shuffle(self, seed: int) -> Dataset:
+    def shuffle(
+        self, seed: int, *, window: int | None = None, lanes: int | None = None, fixed: bool = False
+    ) -> Dataset:
         """Return a permutation of the whole dataset, a new one each epoch.
 
-        It takes no memory and no start-up: each row's place is computed when it is asked for.
+        It takes no memory and no start-up: each row's place is computed when it is asked for. With a
+        ``window`` it is a local one, for data that does not stay in memory: blocks of rows that are cheap to
+        read together are permuted and dealt to ``lanes``, and each lane reads its rows in an order that is
+        random within a few blocks at a time.
 
         Args:
-            seed: ``0 <= seed < 2**64``. The same seed and length give the same order anywhere.
+            seed: ``0 <= seed < 2**64``. The same seed and length give the same order anywhere; with a window,
+                the same blocks and lanes too.
+            window: how many blocks a lane reads within at a time; None for all of the dataset. Blocks are
+                runs of 1,024 rows that do not cross files.
+            lanes: how many lanes rows are dealt to, row ``r`` to lane ``r % lanes``: as many ranks can share
+                them without reading each other's blocks. 1 if left out; only with a window.
+            fixed: whether all epochs have the one order of epoch 0.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule.
+            EndlessDataset: the dataset has no length.
+
+        Warns:
+            CacheTooSmall: the windows of all lanes hold more bytes than stay in memory.
 
         Example:
             >>> import seekable as sk
             >>> ds = sk.from_sequence(range(5)).shuffle(seed=7)
             >>> sorted(ds) == sorted(ds.epoch(1)) == [0, 1, 2, 3, 4]
             True
+            >>> local = sk.from_sequence(range(100_000)).shuffle(seed=7, window=4, lanes=2)
+            >>> len({row // 1024 for row in local[:4096:2]}) <= 4
+            True
         """
         from seekable.dataset.shuffle import Shuffle
+        from seekable.dataset.windowed import WindowedShuffle
 
-        return Shuffle(self._self, checked_seed(seed))
+        seed, fixed = checked_seed(seed), checked_flag("fixed", fixed)
+        if window is None:
+            if lanes is not None:
+                message = (
+                    f"lanes= is for shuffle(window=), which keeps a lane's reads near (got lanes={lanes!r})"
+                )
+                raise InvalidArgument(message)
+            return Shuffle(self._self, seed, fixed)
+        window = checked_count("window", window, least=1)
+        return WindowedShuffle(
+            self._self, seed, window, checked_count("lanes", 1 if lanes is None else lanes, least=1), fixed
+        )
+
+    def interleave(self, *, lanes: int) -> Dataset:
+        """Return the natural order cut into equal runs, one to a lane, that are dealt out in turn.
+
+        So each of several ranks reads files from one end to the other, and not every file in part.
+
+        Args:
+            lanes: how many runs; row ``r`` is the next one of run ``r % lanes``.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("aaabbb").interleave(lanes=2))
+            ['a', 'b', 'a', 'b', 'a', 'b']
+        """
+        from seekable.dataset.interleave import Interleave
+
+        return Interleave(self._self, checked_count("lanes", lanes, least=1))
 
     def map(
         self,
@@ -90,6 +143,50 @@ class Fluent:
         from seekable.dataset.map_batches import MapBatches
 
         return MapBatches(self._self, fn, checked_count("size", size, least=1), version)
+
+    def filter(
+        self,
+        fn: Callable[[Any], Any],
+        *,
+        save: str | os.PathLike[str] | None = None,
+        version: str | int | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Dataset:
+        """Return the rows whose records ``fn`` passes; it is called now, once for each record.
+
+        The kept rows lie in a file that is memory-mapped: a temporary one, or with ``save`` one that later
+        runs and other processes open without calling ``fn``. Of processes that filter at once, one does and
+        the others wait.
+
+        Args:
+            fn: returns whether to keep a record. It may be called in other processes, and for records of any
+                order.
+            save: a file for the kept rows, ``"kept.u64"``; what they were kept of is put beside it, in
+                ``"kept.u64.json"``.
+            version: stands for the function's code, to be changed with what it does. Without it a digest of
+                the code, its constants, defaults and closure says whether saved rows are those of ``fn``.
+            jobs: how many processes; 1 for none but this one. By default more are started where that pays.
+            executor: any ``concurrent.futures.Executor`` to call ``fn`` in instead.
+            progress: called as it goes on; by default a bar on a terminal.
+
+        Raises:
+            InvalidArgument: the rows are not the same in every epoch, or ``save`` names something else.
+            StateMismatch: the saved rows are those of another dataset or function.
+            CorruptState: the saved rows are damaged.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence(range(10)).filter(lambda number: number % 3 == 0)
+            >>> len(ds), list(ds)
+            (4, [0, 3, 6, 9])
+        """
+        from seekable.dataset.filter import filter_rows
+
+        return filter_rows(
+            self._self, fn, save=save, version=version, jobs=jobs, executor=executor, progress=progress
+        )
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Dataset:
         """Return the given rows in the given order; rows may repeat, and negative ones count from the end.

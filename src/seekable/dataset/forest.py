@@ -117,6 +117,16 @@ class Parts(Plan):
         """Locate each part."""
         return self._gather([plan.locate() for _, plan in self.parts])
 
+    def advise(self) -> None:
+        """Advise on each part."""
+        for _, plan in self.parts:
+            plan.advise()
+
+    @property
+    def bytes(self) -> int:
+        """Those of all parts."""
+        return sum(plan.bytes for _, plan in self.parts)
+
     def _gather(self, lists: list[list[Any]]) -> list[Any]:
         out: list[Any] = [None] * self.size
         for (at, _), items in zip(self.parts, lists, strict=True):

@@ -11,10 +11,10 @@ import numpy as np
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
+from seekable.dataset.failures import add_place
 from seekable.dataset.forest import Forest
 from seekable.dataset.randomness import ItemRandomness
 from seekable.dataset.shapes import Aligned, OverOne
-from seekable.errors import SeekableError
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class Map(Dataset, OverOne, Aligned, RecordNode):
         """As the child, unless it is random: then each epoch draws anew."""
         return self.child.steady and self.seed is None
 
+    @property
+    def blocks(self) -> Int64s:
+        """As the child's."""
+        return self.child.blocks
+
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The function by name, and the seed."""
         seed = {} if self.seed is None else {"seed": self.seed}
@@ -76,7 +81,7 @@ class Map(Dataset, OverOne, Aligned, RecordNode):
                 return self.fn(record)
             return self.fn(record, self.randomness.rng(position))
         except Exception as error:
-            _add_place(error, self, position)
+            add_place(error, f"the function of {self!r}", self, position)
             raise
 
     @property
@@ -140,18 +145,15 @@ class _MapPlan(Plan):
                 for i in at:
                     records[i] = fn(records[i], rng(positions[i]))
         except Exception as error:
-            _add_place(error, node, int(self.positions[i]))
+            add_place(error, f"the function of {node!r}", node, int(self.positions[i]))
             raise
 
     def locate(self) -> list[Any]:
         return self.child.locate()
 
+    def advise(self) -> None:
+        self.child.advise()
 
-def _add_place(error: Exception, node: Map, position: int) -> None:
-    """Say at which record a user's function failed."""
-    try:
-        place = node.plan(np.array([position], dtype=np.int64)).locate()[0]
-    except SeekableError as lost:
-        # The function's own error is what the user has to see.
-        place = f"a place that cannot be told: {lost}"
-    error.add_note(f"in the function of {node!r}, called with the record at {place} (position {position})")
+    @property
+    def bytes(self) -> int:
+        return self.child.bytes

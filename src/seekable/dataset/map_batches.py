@@ -50,6 +50,11 @@ class MapBatches(Dataset, OverOne, Aligned, RecordNode):
         """As the child."""
         return self.child.steady
 
+    @property
+    def blocks(self) -> Int64s:
+        """As the child's."""
+        return self.child.blocks
+
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The function by name; how many records it is given at once changes nothing."""
         return {"fn": describe_function(self.fn, self.version)}
@@ -123,3 +128,10 @@ class _MapBatchesPlan(Plan):
 
     def locate(self) -> list[Any]:
         return self.child.locate()
+
+    def advise(self) -> None:
+        self.child.advise()
+
+    @property
+    def bytes(self) -> int:
+        return self.child.bytes

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from math import lcm
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from seekable.dataset.arguments import checked_count, checked_seed
@@ -16,6 +17,7 @@ from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
 from seekable.errors import InvalidArgument, WrongType
+from seekable.order.blocks import runs
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture, epoch_length
 from seekable.order.weights import whole_weights
@@ -176,12 +178,23 @@ class Mix(Dataset, OrderNode):
         lengths = [
             known_size(part, asks) if weight else 0 for part, weight in zip(self.parts, weights, strict=True)
         ]
-        return epoch_length(weights, lengths, lanes=1, longest=self.stop == "all")
+        return epoch_length(weights, lengths, lanes=self.lanes, longest=self.stop == "all")
 
     @property
     def steady(self) -> bool:
         """Never: each epoch has an order of its own."""
         return False
+
+    @property
+    def blocks(self) -> Int64s:
+        """None: rows of all parts are beside each other."""
+        return runs(known_size(self, "blocks"))
+
+    @cached
+    def lanes(self) -> int:
+        """As many as make each lane a mixture of one lane of every part."""
+        drawn = zip(*(weights for _, weights in self.schedule), strict=True)
+        return lcm(*(part.lanes for part, weights in zip(self.parts, drawn, strict=True) if any(weights)))
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Names, seed, stop and the weights that hold before a position."""
@@ -225,4 +238,4 @@ class Mix(Dataset, OrderNode):
 
     @cached
     def _mixture(self) -> Mixture:
-        return Mixture(schedule=self.schedule, key=derive(_KIND, self.seed), length=self.size)
+        return Mixture(self.schedule, key=derive(_KIND, self.seed), length=self.size, lanes=self.lanes)

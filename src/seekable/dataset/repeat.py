@@ -12,6 +12,7 @@ from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import Aligned, OverOne
 from seekable.errors import InvalidArgument
+from seekable.order.blocks import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +51,11 @@ class Repeat(Dataset, OverOne, Aligned, OrderNode):
     def steady(self) -> bool:
         """As the child."""
         return self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's, again and again."""
+        return joined([self.child.blocks] * self.times)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """How often."""

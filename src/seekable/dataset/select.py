@@ -15,6 +15,7 @@ from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
+from seekable.order.blocks import runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +56,18 @@ class Select(Dataset, OverOne, OrderNode):
     def steady(self) -> bool:
         """As the child."""
         return self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's where the rows ascend, else none."""
+        if (np.diff(self.rows) < 0).any():
+            return runs(self.size)
+        return np.unique(np.searchsorted(self.rows, self.child.blocks))
+
+    @property
+    def lanes(self) -> int:
+        """One: rows are taken from any lane."""
+        return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The rows, by number and digest."""

@@ -12,6 +12,7 @@ from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader, part_of
 from seekable.errors import WrongType
 from seekable.index.location import Location
+from seekable.order.blocks import runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +78,11 @@ class SequenceSource(Dataset, Leaf):
     def size(self) -> int:
         """The number of items, as of the first look."""
         return len(self.sequence)
+
+    @property
+    def blocks(self) -> Int64s:
+        """Runs of 1,024 rows."""
+        return runs(self.size)
 
     @property
     def type_name(self) -> str:
@@ -155,3 +161,10 @@ class _SequencePlan(Plan):
             Location(self.nodes[i].place, row, 0, 0)
             for i, row in zip(owners, self.rows.tolist(), strict=True)
         ]
+
+    def advise(self) -> None:
+        pass
+
+    @property
+    def bytes(self) -> int:
+        return 0

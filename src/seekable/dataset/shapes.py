@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import lcm
 from typing import TYPE_CHECKING
 
+from seekable.dataset.cached import cached
 from seekable.dataset.contract import Inner
 
 if TYPE_CHECKING:
@@ -31,6 +33,11 @@ class OverOne(Inner):
 
 class Aligned(Inner):
     """A node whose position ``p`` is made of position ``p`` of each child."""
+
+    @cached
+    def lanes(self) -> int:
+        """As many as make each lane part of one lane of every child."""
+        return lcm(*(child.lanes for child in self.children))
 
     def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the same range."""

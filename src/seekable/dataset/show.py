@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.contract import Node
 
-__all__ = ["explained", "expression", "listed"]
+__all__ = ["explained", "expression", "listed", "remark"]
 
 _MOST_FILES = 3
 _MOST_LISTED = 4
@@ -35,7 +36,7 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     given = ", ".join(f"{key}={_short(value)}" for key, value in arguments.items())
     records = "endless" if node.size is None else f"{node.size:,} records"
     order = "" if node.steady else ", another order each epoch"
-    lines = [f"{indent}{node.kind}({given}): {records}{order}"]
+    lines = [f"{indent}{node.kind}({given}): {records}{order}{remark(node)}"]
     below = indent + "  "
     lines += [
         f"{below}{file['name']}: {file['records']:,} records, {file['size']:,} bytes"
@@ -48,6 +49,12 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     if len(node.children) > _MOST_CHILDREN:
         lines.append(f"{below}and {len(node.children) - _MOST_CHILDREN:,} more sources")
     return lines
+
+
+@singledispatch
+def remark(_node: Node) -> str:
+    """Return what else is worth knowing of a node; each class may register its own."""
+    return ""
 
 
 def listed(items: Sequence[str]) -> str:

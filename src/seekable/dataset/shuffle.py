@@ -1,4 +1,4 @@
-"""A true permutation of a whole dataset, another one each epoch: no memory, no start-up."""
+"""A true permutation of a whole dataset, another one each epoch or the same: no memory, no start-up."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import column
+from seekable.order.blocks import runs
 from seekable.order.division import divided, united
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute
@@ -33,10 +34,14 @@ _SLOT = np.zeros(1, dtype=np.int64)
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Shuffle(Dataset, OverOne, OrderNode):
-    """Row ``r`` of epoch ``e`` is row ``permute(r, n, key(seed, e))`` of the child's epoch ``e``."""
+    """Row ``r`` of epoch ``e`` is row ``permute(r, n, key(seed, e))`` of the child's epoch ``e``.
+
+    Where it is fixed, each epoch has the permutation of epoch 0.
+    """
 
     child: Dataset
     seed: int
+    fixed: bool
 
     kind: ClassVar[str] = "shuffle"
 
@@ -51,8 +56,18 @@ class Shuffle(Dataset, OverOne, OrderNode):
 
     @property
     def steady(self) -> bool:
-        """Never: each epoch has an order of its own."""
-        return False
+        """Where one order is fixed for the child's rows: else each epoch has an order of its own."""
+        return self.fixed and self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """None of the child's: rows of all of them are beside each other."""
+        return runs(self.size)
+
+    @property
+    def lanes(self) -> int:
+        """One: its rows are those of all the dataset."""
+        return 1
 
     @property
     def key(self) -> int:
@@ -60,12 +75,12 @@ class Shuffle(Dataset, OverOne, OrderNode):
         return derive(_KIND, self.seed)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The seed."""
-        return {"seed": self.seed}
+        """The seed, and that the order is fixed."""
+        return {"seed": self.seed, **({"fixed": True} if self.fixed else {})}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the method call."""
-        return f"{children[0]}.shuffle(seed={self.seed})"
+        return f"{children[0]}.shuffle(seed={self.seed}{', fixed=True' * self.fixed})"
 
     @classmethod
     def router(cls, nodes: Sequence[Shuffle]) -> Router:
@@ -76,7 +91,7 @@ class Shuffle(Dataset, OverOne, OrderNode):
         """Permute one row within its epoch."""
         size = self.size
         epoch, row = divmod(position, size)
-        return 0, epoch * size + permute_one(row, size, derive(self.key, epoch))
+        return 0, epoch * size + permute_one(row, size, derive(self.key, 0 if self.fixed else epoch))
 
     def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Widen the range to whole epochs."""
@@ -86,7 +101,8 @@ class Shuffle(Dataset, OverOne, OrderNode):
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Invert the permutation of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
-        keys = derive_each(np.array([self.key], dtype=np.uint64), epochs.astype(np.uint64))
+        orders = np.zeros_like(epochs) if self.fixed else epochs
+        keys = derive_each(np.array([self.key], dtype=np.uint64), orders.astype(np.uint64))
         return epochs * self.size + unpermute(rows, self.size, keys)
 
 
@@ -94,6 +110,7 @@ class _ShuffleRouter(Router):
     def __init__(self, nodes: Sequence[Shuffle]) -> None:
         self._sizes = column(nodes, "size")
         self._keys = np.array([node.key for node in nodes], dtype=np.uint64)
+        self._changing = np.array([not node.fixed for node in nodes])
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         sizes = self._sizes[which]
@@ -103,5 +120,6 @@ class _ShuffleRouter(Router):
             epochs = united(epochs)
         else:
             epochs, rows = np.divmod(positions, sizes)
-        keys = derive_each(self._keys[which], epochs.astype(np.uint64))
+        orders = epochs * self._changing[which]
+        keys = derive_each(self._keys[which], orders.astype(np.uint64))
         return _SLOT, epochs * sizes + permute(rows, sizes, keys)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.dataset.base import Dataset
+from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import column
+from seekable.order.blocks import runs, scaled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +52,19 @@ class Slice(Dataset, OverOne, OrderNode):
     def steady(self) -> bool:
         """As the child, whose epochs are passed through."""
         return self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's, where they are cut; none of an endless child."""
+        count = known_size(self, "blocks")
+        if self.child.size is None:
+            return runs(count)
+        return scaled(self.child.blocks, start=self.start, step=self.step, count=count)
+
+    @property
+    def lanes(self) -> int:
+        """As the child where its first rows are taken, else one."""
+        return self.child.lanes if (self.start, self.step) == (0, 1) else 1
 
     @property
     def epoch_from(self) -> int:

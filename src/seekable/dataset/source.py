@@ -15,7 +15,9 @@ from seekable.errors import CorruptRecord
 from seekable.formats.decoding import line_span
 from seekable.index.fileset import combine
 from seekable.index.location import Location
+from seekable.order.blocks import runs_within
 from seekable.state.functions import describe_function
+from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 __all__ = ["FileSource"]
+
+_GAP_BYTES = 64 << 10
+"""Ranges of a file that are nearer than this are fetched in one go."""
 
 
 @final
@@ -47,6 +52,11 @@ class FileSource(Dataset, Leaf):
     def size(self) -> int:
         """The records of all files."""
         return int(self.files.starts[-1])
+
+    @cached
+    def blocks(self) -> Int64s:
+        """Runs of 1,024 rows, none across two files."""
+        return runs_within(self.files.records)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The format, the decoding and every file by name, size, records and digests."""
@@ -161,6 +171,17 @@ class _FilesPlan(Plan):
                     decoders[file], record, error, path=mapped.path, row=row, offset=start
                 )
         return out
+
+    def advise(self) -> None:
+        order = np.argsort(self.rows)
+        files, starts, ends = self.files[order], self.starts[order], self.ends[order]
+        merged = merge_near(files, starts, ends, gap=_GAP_BYTES)
+        for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
+            self.reader.files.mapped(file).advise(start, end)
+
+    @property
+    def bytes(self) -> int:
+        return int((self.ends - self.starts).sum())
 
     def locate(self) -> list[Any]:
         fileset = self.reader.files

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat, final
 
 import numpy as np
 
-from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.base import Dataset, known_size, must_be_steady
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
@@ -91,12 +91,7 @@ class Split(Dataset, OverOne, OrderNode):
     def __post_init__(self) -> None:
         """Refuse rows that are not the same in each epoch."""
         known_size(self.child, "split()")
-        if not self.child.steady:
-            message = (
-                "split() needs rows that are the same record in every epoch, and here they are not: "
-                "put it before shuffle, mix and map(rng=True)"
-            )
-            raise InvalidArgument(message)
+        must_be_steady(self.child, "split()")
 
     @cached
     def size(self) -> int:
@@ -108,6 +103,16 @@ class Split(Dataset, OverOne, OrderNode):
     def steady(self) -> bool:
         """Always."""
         return True
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's, with the part's rows of each."""
+        return np.unique(self._before(self.child.blocks))
+
+    @property
+    def lanes(self) -> int:
+        """One: rows are taken from any lane."""
+        return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The seed and the slots; the part's name changes nothing."""
@@ -145,13 +150,15 @@ class Split(Dataset, OverOne, OrderNode):
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Count the part's rows before each of its own."""
         epochs, rows = np.divmod(positions, self._below)
+        places = self._before(rows)
+        own = self._before(rows + 1) > places
+        return (epochs * self.size + places)[own]
+
+    def _before(self, rows: Int64s) -> Int64s:
+        """Count the part's rows before each row of the child."""
         block, row = np.divmod(rows, _BLOCK)
-        pattern = _pattern(self.seed, block)
-        before = self._table.before
-        own = before[pattern, row + 1] > before[pattern, row]
-        places = epochs * self.size + block * self._share + before[pattern, row]
-        own_places: Int64s = places[own]
-        return own_places
+        before: Int64s = block * self._share + self._table.before[_pattern(self.seed, block), row]
+        return before
 
     @property
     def _share(self) -> int:

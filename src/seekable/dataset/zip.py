@@ -77,6 +77,11 @@ class Zip(Dataset, Aligned, RecordNode):
         """Where every part is."""
         return all(part.steady for part in self.parts)
 
+    @property
+    def blocks(self) -> Int64s:
+        """The first part's."""
+        return self.parts[0].blocks
+
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """None but the parts."""
         return {}
@@ -124,3 +129,11 @@ class _ZipPlan(Plan):
 
     def locate(self) -> list[Any]:
         return list(builtins.zip(*(column.locate() for column in self.columns), strict=True))
+
+    def advise(self) -> None:
+        for column in self.columns:
+            column.advise()
+
+    @property
+    def bytes(self) -> int:
+        return sum(column.bytes for column in self.columns)

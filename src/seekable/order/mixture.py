@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.order.apportionment import Apportionment
+from seekable.order.distinct import distinct
 from seekable.order.division import divided, united
 from seekable.order.keys import derive_each
 from seekable.order.permutation import permute
@@ -141,7 +142,7 @@ class Mixture:
         if len(self._segments) > 1:
             segment = united(np.searchsorted(self._starts, draw, side="right") - 1)
         block, slot = divided(draw - self._starts[segment], BLOCK)
-        blocks, which = _distinct(epochs, lane, segment, block)
+        blocks, which = distinct(epochs, lane, segment, block)
         labels, numbers = self._blocks(blocks)
         labels, numbers = labels[which, slot], numbers[which, slot]
         return labels, epochs * np.array(self._an_epoch, dtype=np.int64)[labels] + numbers * self.lanes + lane
@@ -169,7 +170,7 @@ class Mixture:
         segment, draw, drawn = self._draws_of(source, numbers)
         epochs, numbers, lane, segment, draw = (v[drawn] for v in (epochs, numbers, lane, segment, draw))
         block = draw // BLOCK
-        blocks, which = _distinct(epochs, lane, segment, block)
+        blocks, which = distinct(epochs, lane, segment, block)
         labels, block_numbers = self._blocks(blocks)
         slot = ((labels == source)[which] & (block_numbers[which] == numbers[:, None])).argmax(axis=1)
         row = (self._starts[segment] + block * BLOCK + slot) * self.lanes + lane
@@ -295,30 +296,6 @@ class Mixture:
             labels[here], drawn = self._segments[i].shares.draw(draws[here])
             numbers[here] = drawn + np.array(self._segments[i].before, dtype=np.int64)[labels[here]]
         return labels, numbers
-
-
-def _distinct(*columns: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the distinct rows of some columns, and which of them each row is.
-
-    A column of one value stands for that value in every row.
-    """
-    size = max((column.size for column in columns), key=lambda size: (size != 1, size))
-    changes = np.zeros(size, dtype=np.bool_)
-    for column in columns:
-        if column.size > 1:
-            changes[1:] |= column[1:] != column[:-1]
-    # Neighbours mostly share a block, so rows are first told apart from their neighbours alone.
-    which = np.cumsum(changes)
-    changes[:1] = True
-    heads = np.flatnonzero(changes)
-    rows = np.stack([np.broadcast_to(column, size)[heads] for column in columns], axis=1)
-    order = np.lexsort(rows.T)
-    rows = rows[order]
-    fresh = np.ones(len(rows), dtype=np.bool_)
-    fresh[1:] = (rows[1:] != rows[:-1]).any(axis=1)
-    place = np.empty(len(rows), dtype=np.int64)
-    place[order] = np.cumsum(fresh) - 1
-    return rows[fresh], place[which]
 
 
 def _in_order(groups: Int64s, numbers: Int64s) -> Int64s:

@@ -68,6 +68,10 @@ class MappedFile:
         if hasattr(self, "_descriptor"):
             os.close(self._descriptor)
 
+    def advise(self, start: int, end: int) -> None:
+        """Tell the system that some bytes will be read, so that it can fetch them; wait for nothing."""
+        os.posix_fadvise(self._descriptor, start, end - start, os.POSIX_FADV_WILLNEED)
+
     def check(self) -> None:
         """Make sure that the file is still the one that was indexed.
 

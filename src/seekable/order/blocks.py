@@ -1,0 +1,83 @@
+"""Blocks: runs of rows that are cheap to read together.
+
+Blocks are given by their edges: ascending rows, of which the first is 0, the last the number of rows, and no
+two are equal. Block ``i`` is the rows from ``edges[i]`` up to ``edges[i + 1]``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["BLOCK_ROWS", "joined", "runs", "runs_within", "scaled"]
+
+BLOCK_ROWS = 1024
+"""Rows of a block where nothing in the data says how long one is."""
+
+
+def runs(size: int) -> Int64s:
+    """Return the edges of runs of 1,024 rows, the last of which may be shorter.
+
+    Example:
+        >>> runs(2500).tolist()
+        [0, 1024, 2048, 2500]
+    """
+    return runs_within(np.array([size], dtype=np.int64))
+
+
+def runs_within(lengths: Int64s) -> Int64s:
+    """Return the edges of runs of 1,024 rows that do not cross from one stretch of rows into the next.
+
+    Args:
+        lengths: how many rows each stretch (a file, say) has.
+
+    Example:
+        >>> runs_within(np.array([1500, 0, 3])).tolist()
+        [0, 1024, 1500, 1503]
+    """
+    ends = np.cumsum(lengths)
+    counts = -(-lengths // BLOCK_ROWS)
+    before = np.cumsum(counts) - counts
+    number = np.arange(int(counts.sum())) - np.repeat(before, counts)
+    starts = np.repeat(ends - lengths, counts) + number * BLOCK_ROWS
+    return np.append(starts, ends[-1:] if ends.size else 0)
+
+
+def joined(parts: Sequence[Int64s]) -> Int64s:
+    """Return the edges of the blocks of some stretches of rows, one behind the other.
+
+    Example:
+        >>> joined([np.array([0, 3]), np.array([0]), np.array([0, 2, 5])]).tolist()
+        [0, 3, 5, 8]
+    """
+    ends = np.cumsum([edges[-1] for edges in parts])
+    starts = (edges[:-1] + end - edges[-1] for edges, end in zip(parts, ends, strict=True))
+    return np.concatenate([*starts, ends[-1:]])
+
+
+def scaled(edges: Int64s, *, start: int, step: int, count: int) -> Int64s:
+    """Return the edges of evenly spaced rows of something with blocks.
+
+    Args:
+        edges: its blocks.
+        start: the first row taken.
+        step: what the next one is further on; not 0, and negative to go backwards.
+        count: how many are taken.
+
+    Example:
+        >>> scaled(np.array([0, 4, 10]), start=1, step=2, count=4).tolist()
+        [0, 2, 4]
+        >>> scaled(np.array([0, 4, 10]), start=9, step=-1, count=10).tolist()
+        [0, 6, 10]
+    """
+    # Forwards a block begins with the first row at or behind its edge, backwards with the first before it.
+    firsts = -((start - edges) // step) if step > 0 else -((edges - 1 - start) // -step)
+    return np.unique(np.clip(firsts, 0, count))
