@@ -26,11 +26,12 @@ from seekable.errors import InvalidArgument
 from seekable.state.canonical import fingerprint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
+    RowsOf = Callable[["Leaf"], Sequence[int]]
 
 __all__ = [
     "Inner",
@@ -109,7 +110,7 @@ class Plan(ABC):
 
     @abstractmethod
     def advise(self) -> None:
-        """Tell the system that the records will be read, so that it can begin; wait for nothing."""
+        """Tell the system that the records will be read, if that can save waiting for a disk."""
 
     @property
     @abstractmethod
@@ -190,8 +191,13 @@ class Node(ABC):
         """Read the record at one position: the twin of planning and reading, without arrays."""
 
     @abstractmethod
-    def find_within(self, path: str, row: int, within: Within) -> Int64s:
-        """Return the positions, of those searched, at which row ``row`` of a file comes."""
+    def find_within(self, rows_of: RowsOf, within: Within) -> Int64s:
+        """Return the positions, of those searched, at which some rows of the sources come.
+
+        Args:
+            rows_of: names the rows of each source.
+            within: the positions that are searched.
+        """
 
     @abstractmethod
     def describe(self, upto: int | None) -> dict[str, Any]:
@@ -216,12 +222,12 @@ class Inner(Node):
         None, one or several for each.
         """
 
-    def find_within(self, path: str, row: int, within: Within) -> Int64s:
+    def find_within(self, rows_of: RowsOf, within: Within) -> Int64s:
         """Search the children and carry what they find up."""
         found = [np.empty(0, dtype=np.int64)]
         for slot, child in enumerate(self.children):
             start, stop = self.span(slot, within.start, within.stop)
-            below = child.find_within(path, row, Within(start, stop, within.epoch))
+            below = child.find_within(rows_of, Within(start, stop, within.epoch))
             if below.size:
                 found.append(self.unroute(slot, below, within))
         positions = np.unique(np.concatenate(found))
@@ -315,6 +321,15 @@ class Leaf(RecordNode):
         """Return nothing: a source has one description."""
         return ()
 
-    def find_within(self, path: str, row: int, within: Within) -> Int64s:
+    @property
+    def key_count(self) -> int | None:
+        """How many keys its records have; None if it was not opened with keys."""
+        return None
+
+    def rows_with_key(self, key: str | int) -> list[int]:
+        """Return the rows whose records have a key, ascending."""
+        return []
+
+    def find_within(self, rows_of: RowsOf, within: Within) -> Int64s:
         """Return the rows, in each epoch that the range touches."""
-        return within.in_each_epoch(np.array(self.rows_of(path, row), dtype=np.int64), self.size)
+        return within.in_each_epoch(np.array(rows_of(self), dtype=np.int64), self.size)

@@ -11,6 +11,7 @@ import numpy as np
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader
+from seekable.dataset.keys import asked_key, key_hash
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import line_span
 from seekable.index.fileset import combine
@@ -18,12 +19,14 @@ from seekable.index.location import Location
 from seekable.order.blocks import runs_within
 from seekable.state.functions import describe_function
 from seekable.storage.ranges import merge_near
+from seekable.storage.temperature import Temperature, disk_reads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from seekable.dataset.keys import Keys
     from seekable.formats.decoding import Decoder
     from seekable.index.fileset import FileSet
 
@@ -31,8 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FileSource"]
 
-_GAP_BYTES = 64 << 10
-"""Ranges of a file that are nearer than this are fetched in one go."""
+_GAP_BYTES = 32 << 10
+"""Ranges of a file that are nearer than this are fetched in one go: a disk reads that much in the time that
+one more request takes."""
 
 
 @final
@@ -45,6 +49,7 @@ class FileSource(Dataset, Leaf):
     format: str
     asked: str
     version: str | int | None
+    keys: Keys | None = None
 
     kind: ClassVar[str] = "files"
 
@@ -77,7 +82,7 @@ class FileSource(Dataset, Leaf):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call."""
-        return f"open({self.asked})"
+        return f"open({self.asked})" if self.keys is None else f"open({self.asked}, key={self.keys.name})"
 
     @classmethod
     def reader(cls, nodes: Sequence[FileSource]) -> Reader:
@@ -102,6 +107,28 @@ class FileSource(Dataset, Leaf):
         numbers = self._numbers.get(path, ())
         return [int(self.files.starts[i]) + row for i in numbers if row < self.files.records[i]]
 
+    def key(self, key: Any) -> Any:
+        """Return the record that has a key, or a list of records for a list of keys."""
+        if isinstance(key, list | tuple | np.ndarray):
+            return [self.key(each) for each in key]
+        if self.keys is not None:
+            key = asked_key(key)
+            rows = self.keys.index.rows(key_hash(key))
+            if len(rows) == 1:
+                record = self.record(rows[0])
+                if self.keys.has(record, key):
+                    return record
+        return super().key(key)
+
+    @property
+    def key_count(self) -> int | None:
+        """As many as the index has."""
+        return None if self.keys is None else self.keys.index.count
+
+    def rows_with_key(self, key: str | int) -> list[int]:
+        """Look in the index, and compare the keys of the records."""
+        return [] if self.keys is None else self.keys.rows(self, key)
+
     @cached
     def _starts(self) -> list[int]:
         starts: list[int] = self.files.starts.tolist()
@@ -121,6 +148,7 @@ class _FilesReader(Reader):
     def __init__(self, nodes: Sequence[FileSource]) -> None:
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
         self.decoders = [node.decoder for node in nodes for _ in range(len(node.files))]
+        self.temperature = Temperature()
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
@@ -152,7 +180,10 @@ class _FilesPlan(Plan):
         """Read file by file in offset order, and give the records back in the order asked."""
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
-        fileset, decoders = self.reader.files, self.reader.decoders
+        fileset, decoders, temperature = self.reader.files, self.reader.decoders, self.reader.temperature
+        before = disk_reads()
+        if temperature.cold:
+            _fetch(fileset, files, starts, ends)
         out: list[Any] = [None] * order.size
         current = -1
         for place, file, start, end in zip(
@@ -170,14 +201,16 @@ class _FilesPlan(Plan):
                 out[place] = _recovered(
                     decoders[file], record, error, path=mapped.path, row=row, offset=start
                 )
+        temperature.note(disk_reads() - before)
         return out
 
     def advise(self) -> None:
-        order = np.argsort(self.rows)
-        files, starts, ends = self.files[order], self.starts[order], self.ends[order]
-        merged = merge_near(files, starts, ends, gap=_GAP_BYTES)
-        for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
-            self.reader.files.mapped(file).advise(start, end)
+        temperature = self.reader.temperature
+        if temperature.cold:
+            order = np.argsort(self.rows)
+            before = disk_reads()
+            _fetch(self.reader.files, self.files[order], self.starts[order], self.ends[order])
+            temperature.note(disk_reads() - before)
 
     @property
     def bytes(self) -> int:
@@ -194,6 +227,13 @@ class _FilesPlan(Plan):
             length = line_span(mapped.view[start:end])
             located.append(Location(mapped.path, row - int(fileset.starts[file]), start, length))
         return located
+
+
+def _fetch(fileset: FileSet, files: Int64s, starts: NDArray[np.uint64], ends: NDArray[np.uint64]) -> None:
+    """Tell the system which bytes will be read: files ascending, and starts within each."""
+    merged = merge_near(files, starts, ends, gap=_GAP_BYTES)
+    for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
+        fileset.mapped(file).advise(start, end)
 
 
 def _recovered(

@@ -6,6 +6,8 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from seekable.dataset.ahead import Ahead
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Made", "produce"]
 
-_AHEAD = 4096
-"""Positions whose order is resolved in one go, at least."""
+_AHEAD, _MOST_AHEAD = 4096, 16384
+"""Positions whose order is resolved in one go: fewer at first, so that nobody waits for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +34,18 @@ def produce(
 ) -> Iterator[Made]:
     """Yield the batches from a cursor to the end of its run; without ``collate`` each is a single record."""
     # The first block is one batch, so that the first batch after a restart waits for the order of no more.
-    wanted = 1
+    wanted, positions_wanted = 1, _AHEAD
     left = steps.left(cursor)
     while left != 0:
         count = wanted if left is None else min(wanted, left)
         positions, bounds = steps.positions(cursor, count, all_ranks=False)
         plan = dataset.plan(positions)
-        edges = bounds.tolist()
+        edges, ahead = bounds.tolist(), Ahead(plan)
         for start, stop in itertools.pairwise(edges):
+            ahead.read_to(stop)
             records = plan.slice(start, stop).read()
             cursor = steps.after(cursor, 1)
             yield Made(records[0] if collate is None else collate(records), len(records), cursor)
         left = steps.left(cursor)
-        wanted = max(1, -(-_AHEAD * steps.world_size // steps.batch))
+        wanted = max(1, -(-positions_wanted * steps.world_size // steps.batch))
+        positions_wanted = _MOST_AHEAD

@@ -18,6 +18,7 @@ from seekable.errors import IndexStale
 _RESERVED_DESCRIPTORS = 128
 _FEWEST_MAPS = 64
 _MOST_MAPS = 4096
+_ADVISES = hasattr(os, "posix_fadvise")
 
 
 class MappedFile:
@@ -59,8 +60,7 @@ class MappedFile:
             raise _stale(self, status)
         self._inode = (status.st_dev, status.st_ino)
         self._change_ns = status.st_ctime_ns
-        # A map of no bytes is an error for mmap.
-        self.view = memoryview(mmap.mmap(self._descriptor, size, access=mmap.ACCESS_READ) if size else b"")
+        self.view = _view(self._descriptor, size)
         """The bytes of the file."""
 
     def __del__(self) -> None:
@@ -70,7 +70,8 @@ class MappedFile:
 
     def advise(self, start: int, end: int) -> None:
         """Tell the system that some bytes will be read, so that it can fetch them; wait for nothing."""
-        os.posix_fadvise(self._descriptor, start, end - start, os.POSIX_FADV_WILLNEED)
+        if _ADVISES:
+            os.posix_fadvise(self._descriptor, start, end - start, os.POSIX_FADV_WILLNEED)
 
     def check(self) -> None:
         """Make sure that the file is still the one that was indexed.
@@ -95,6 +96,16 @@ class MappedFile:
         ):
             raise _stale(self, status)
         self._change_ns = status.st_ctime_ns
+
+
+def _view(descriptor: int, size: int) -> memoryview:
+    if not size:
+        return memoryview(b"")  # A map of no bytes is an error for mmap.
+    data = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+    if _ADVISES:
+        # Else a page that is not in memory brings megabytes around it; what else is wanted is told by advise.
+        data.madvise(mmap.MADV_RANDOM)
+    return memoryview(data)
 
 
 class _Cache:

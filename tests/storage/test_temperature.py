@@ -1,0 +1,106 @@
+"""Files that are cold are fetched ahead, and warm ones are left alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import seekable as sk
+from seekable.storage.temperature import Temperature, disk_reads
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_disk_is_noticed_again() -> None:
+    temperature = Temperature()
+    assert temperature.cold
+    for _ in range(4):
+        temperature.note(0)
+    assert not temperature.cold
+    temperature.note(1)
+    assert temperature.cold
+
+
+def evicted(path: Path, patience_seconds: float = 20) -> bool:
+    """Drop a file from the page cache, and tell whether that worked: some file systems have no disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    give_up = time.monotonic() + patience_seconds
+    # What is on its way from the disk cannot be dropped, so nothing but the one page is read.
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    try:
+        while time.monotonic() < give_up:
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            before = disk_reads()
+            os.pread(descriptor, 4096, 0)
+            if disk_reads() > before:
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+class Advised:
+    """Counts the advice that the system is given."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ranges: list[tuple[int, int]] = []
+        self._advise = os.posix_fadvise
+        monkeypatch.setattr(os, "posix_fadvise", self)
+
+    def __call__(self, descriptor: int, start: int, length: int, advice: int) -> None:
+        if advice == os.POSIX_FADV_WILLNEED:
+            self.ranges.append((start, length))
+        self._advise(descriptor, start, length, advice)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "a.txt"
+    path.write_text("".join(f"{i:07d} {'x' * 1000}\n" for i in range(8192)))
+    # Long ago, so that opening it a second time does not read it to be sure of it.
+    os.utime(path, (1e9, 1e9))
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="page faults are counted by thread on Linux alone")
+def test_warm_files_are_not_advised_on_for_long(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus.read_bytes()
+    ds = sk.open(corpus).shuffle(1)
+    advised = Advised(monkeypatch)
+    for i in range(20):
+        ds[list(range(64 * i, 64 * i + 64))]
+    # The first four reads tell that no disk is behind them.
+    assert 0 < len(advised.ranges) <= 4 * 64
+    assert all(length < 64 << 10 for _, length in advised.ranges)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="page faults are counted by thread on Linux alone")
+def test_cold_files_are_fetched_before_they_are_read(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sk.open(corpus)  # indexed before, because that reads it
+    if not evicted(corpus):
+        pytest.skip("nothing can be dropped from memory here")
+    ds = sk.open(corpus).shuffle(1)
+    advised = Advised(monkeypatch)
+    before = disk_reads()
+    run = iter(sk.Loader(ds, batch_size=64, collate=list, prefetch=0))
+    records = [record for batch in run for record in batch]
+    assert disk_reads() > before
+    assert records == ds.fetch(np.arange(8192))
+    assert sorted(records) == list(sk.open(corpus))
+    # Everything was told of, in few and long ranges that are in order within what is told at once.
+    assert sum(length for _, length in advised.ranges) >= corpus.stat().st_size * 0.9
+    assert len(advised.ranges) < 4096
+
+
+def test_natural_order_is_fetched_in_one_go(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    advised = Advised(monkeypatch)
+    assert len(sk.open(corpus).plan(np.arange(1000)).read()) == 1000
+    assert advised.ranges == [(0, 1009 * 1000)]
