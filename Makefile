@@ -12,10 +12,17 @@ PIP := -m pip --disable-pip-version-check --quiet
 # PIP_FIND_LINKS), so that a CPU build can be had in place of gigabytes of CUDA.
 data-forager := data-forager==0.2.0
 lhotse := torch==2.13.0 urllib3 lhotse==2.0.0a7
-PEERS := data-forager lhotse
+datasets := datasets==5.2.0
+grain := grain==0.2.18 array-record==0.8.6
+lance := pylance==14.0.2
+webdataset := webdataset==1.0.2
+PEERS := data-forager lhotse datasets grain lance webdataset
+# What the others' requirements exclude gets an environment of its own inside that one.
+streaming := torch==2.13.0 mosaicml-streaming==0.13.0
+APART := streaming
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types docs bench clean
+.PHONY: help demo test fuzz lint types docs bench clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -25,6 +32,9 @@ demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DAT
 
 test: $(VENV)/.made ## run the tests and the examples of the docs (ARGS="-n 2 tests/order" for pytest)
 	@$(VENV)/bin/python -m pytest $(ARGS)
+
+fuzz: $(VENV)/.made ## look for bytes that break the index or a reader, for a minute (ARGS="--seconds 600")
+	@$(VENV)/bin/python tests/fuzz/run.py $(ARGS)
 
 lint: $(VENV)/.made ## check style and formatting
 	@$(VENV)/bin/ruff check $(CODE)
@@ -37,7 +47,7 @@ docs: $(VENV)/.made ## build the docs into docs/_build/html, warnings being erro
 	@$(VENV)/bin/python -m sphinx -E -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
-bench: $(BENCH)/.made $(PEERS:%=$(BENCH)/.%) ## compare with the floors and with other libraries, in an environment of its own
+bench: $(BENCH)/.made $(PEERS:%=$(BENCH)/.%) $(APART:%=$(BENCH)/.%) ## compare with the floors and with other libraries, in an environment of its own
 	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 clean: ## remove the environments, the built docs and the caches
@@ -60,3 +70,8 @@ $(BENCH)/.made: pyproject.toml
 $(PEERS:%=$(BENCH)/.%): $(BENCH)/.%: $(BENCH)/.made Makefile
 	@echo "installing $($*)"
 	@$(BENCH)/bin/python $(PIP) install $($*) && touch $@ || echo "$* could not be installed: left out"
+
+$(APART:%=$(BENCH)/.%): $(BENCH)/.%: $(BENCH)/.made Makefile
+	@echo "installing $($*)"
+	@$(PYTHON) -m venv $(BENCH)/apart/$*
+	@$(BENCH)/apart/$*/bin/python $(PIP) install $($*) && touch $@ || echo "$* could not be installed: left out"

@@ -68,6 +68,7 @@ ON_DEMAND: dict[tuple[str, str], str] = {
 UNSAFE_MODULES = frozenset({"cloudpickle", "dill", "marshal", "pickle", "shelve"})
 UNSAFE_CALLS = frozenset({"__import__", "eval", "exec", "os.popen", "os.system"})
 ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
+    ("seekable.dataset.evaluate", "cloudpickle"): "pipes to its own workers and executors, never a file",
     ("seekable.index.executor", "pickle"): "pipes to and from its own child processes, never a file",
     ("seekable.testing.resume", "cloudpickle"): "a pipe to its own child process, never a file",
 }

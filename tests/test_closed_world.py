@@ -19,11 +19,14 @@ import seekable as sk
 import seekable.dataset
 from seekable.dataset.batch import Batch
 from seekable.dataset.concat import Concat
+from seekable.dataset.described import DescribedMap, DescribedSource
 from seekable.dataset.epoch import Epoch
+from seekable.dataset.filter import Filter
 from seekable.dataset.interleave import Interleave
 from seekable.dataset.map import Map
 from seekable.dataset.map_batches import MapBatches
 from seekable.dataset.mix import Mix
+from seekable.dataset.rebuild import rebuild
 from seekable.dataset.repeat import Repeat
 from seekable.dataset.select import Select
 from seekable.dataset.sequence import SequenceSource
@@ -68,6 +71,10 @@ def all_squared(records: list[int]) -> list[int]:
     return [record * record for record in records]
 
 
+def is_odd(record: int) -> bool:
+    return record % 2 == 1
+
+
 def mixed(n: int) -> sk.Dataset:
     """Mix two sources that last equally long."""
     part = -(-n // 3)
@@ -103,8 +110,14 @@ def from_files(n: int, folder: Path) -> sk.Dataset:
 BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
     Batch: [lambda n, _: shuffled(3 * n - 1 if n else 0).batch(3)],
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
+    DescribedMap: [lambda n, _: rebuild(numbers(n).map(squared).describe(None))],
+    DescribedSource: [lambda n, _: rebuild(numbers(n).describe(None))],
     Epoch: [lambda n, _: shuffled(n).epoch(2)],
     FileSource: [from_files],
+    Filter: [
+        lambda n, _: numbers(2 * n).filter(is_odd),
+        lambda n, folder: numbers(2 * n).filter(is_odd, save=folder / "kept.u64"),
+    ],
     Interleave: [lambda n, _: shuffled(n).interleave(lanes=7)],
     Map: [
         lambda n, _: shuffled(n).map(squared),

@@ -18,26 +18,32 @@ from seekable._version import __version__
 if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
     from seekable.dataset.concat import concat
+    from seekable.dataset.hole import HOLE
     from seekable.dataset.mix import mix
     from seekable.dataset.open import open
     from seekable.dataset.sequence import from_sequence
     from seekable.dataset.zip import zip
     from seekable.errors import (
+        AmbiguousKey,
         AmbiguousRank,
+        BadKey,
         CacheTooSmall,
         CorruptRecord,
         CorruptState,
         DataNotFound,
+        DuplicateKeys,
         EndlessDataset,
         ForkUnsafe,
         IndexStale,
         InvalidArgument,
+        KeyNotFound,
         MissingDependency,
         NothingPassed,
         OutOfRange,
         SeekableError,
         StateMismatch,
         StoppedIterator,
+        TooManyHoles,
         UnsupportedFormat,
         WorkerDied,
         WrongType,
@@ -47,16 +53,21 @@ if TYPE_CHECKING:
     from seekable.loader.loader import Loader
 
 __all__ = [
+    "AmbiguousKey",
     "AmbiguousRank",
+    "BadKey",
     "CacheTooSmall",
     "CorruptRecord",
     "CorruptState",
     "DataNotFound",
     "Dataset",
+    "DuplicateKeys",
     "EndlessDataset",
     "ForkUnsafe",
+    "HOLE",
     "IndexStale",
     "InvalidArgument",
+    "KeyNotFound",
     "Loader",
     "Location",
     "MissingDependency",
@@ -65,6 +76,7 @@ __all__ = [
     "SeekableError",
     "StateMismatch",
     "StoppedIterator",
+    "TooManyHoles",
     "UnsupportedFormat",
     "WorkerDied",
     "WrongType",
@@ -80,6 +92,7 @@ __all__ = [
 
 _HOMES = {
     "Dataset": "dataset.base",
+    "HOLE": "dataset.hole",
     "Loader": "loader.loader",
     "Location": "index.location",
     "concat": "dataset.concat",

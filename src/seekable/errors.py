@@ -8,41 +8,52 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- WrongType            (TypeError)          an argument or operation of the wrong type
     |   `-- EndlessDataset                        a length was needed of a dataset without end
     |-- OutOfRange           (IndexError)         a row that the dataset does not have
+    |-- KeyNotFound          (KeyError)           a key that no record has
+    |-- AmbiguousKey         (KeyError)           a key that several records have
+    |-- BadKey               (ValueError)         a record without a key, or with one of another type
     |-- DataNotFound         (FileNotFoundError)  no file where data was looked for
+    |-- AccessDenied         (PermissionError)    what this user may not read, or not write
     |-- UnsupportedFormat    (ValueError)         bytes that are not what their name says
     |-- CorruptRecord        (ValueError)         one record that cannot be decoded
     |-- IndexStale           (OSError)            data that changed under its index
     |-- StateMismatch        (ValueError)         a state of another pipeline
     |-- CorruptState         (ValueError)         a state that cannot be read
     |-- AmbiguousRank        (RuntimeError)       several ranks, and none was named
-    |-- NothingPassed        (RuntimeError)       an epoch, or a source, without one record
+    |-- NothingPassed        (RuntimeError)       a batch, an epoch or a source without one record
+    |-- TooManyHoles         (RuntimeError)       more records that could not be had than are allowed
     |-- ForkUnsafe           (RuntimeError)       something that does not survive a fork
     |-- StoppedIterator      (RuntimeError)       an iterator that a later one replaced
     |-- WorkerDied           (RuntimeError)       a worker process ended before its work was done
     `-- MissingDependency    (ImportError)        an optional package is not installed
 
 A message says what was asked, the rule, the value found, and the way out. What is only worth a word is a
-warning: ``CacheTooSmall`` (UserWarning).
+warning: ``CacheTooSmall``, ``DuplicateKeys`` (UserWarning).
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "AccessDenied",
+    "AmbiguousKey",
     "AmbiguousRank",
+    "BadKey",
     "CacheTooSmall",
     "CorruptRecord",
     "CorruptState",
     "DataNotFound",
+    "DuplicateKeys",
     "EndlessDataset",
     "ForkUnsafe",
     "IndexStale",
     "InvalidArgument",
+    "KeyNotFound",
     "MissingDependency",
     "NothingPassed",
     "OutOfRange",
     "SeekableError",
     "StateMismatch",
     "StoppedIterator",
+    "TooManyHoles",
     "UnsupportedFormat",
     "WorkerDied",
     "WrongType",
@@ -71,8 +82,28 @@ class OutOfRange(SeekableError, IndexError):
     """A row outside ``-n <= row < n`` was asked for."""
 
 
+class KeyNotFound(SeekableError, KeyError):
+    """No record of a dataset has the key that was asked for."""
+
+    __str__ = Exception.__str__  # That of KeyError quotes the message.
+
+
+class AmbiguousKey(SeekableError, KeyError):
+    """Several records have the key that was asked for; the message names them."""
+
+    __str__ = Exception.__str__
+
+
+class BadKey(SeekableError, ValueError):
+    """A record has no key, or one that is neither a str nor an int; the message names the record."""
+
+
 class DataNotFound(SeekableError, FileNotFoundError):
     """No data file where one was looked for."""
+
+
+class AccessDenied(SeekableError, PermissionError):
+    """A data file that this user may not read, or an index folder that cannot be written."""
 
 
 class UnsupportedFormat(SeekableError, ValueError):
@@ -97,6 +128,10 @@ class AmbiguousRank(SeekableError, RuntimeError):
 
 class NothingPassed(SeekableError, RuntimeError):
     """There was not one record to deliver where at least one was due."""
+
+
+class TooManyHoles(SeekableError, RuntimeError):
+    """More records could not be had than were allowed."""
 
 
 class ForkUnsafe(SeekableError, RuntimeError):
@@ -167,3 +202,7 @@ def _corrupt_record(
 
 class CacheTooSmall(UserWarning):
     """A pipeline keeps more data open than is taken to stay in memory."""
+
+
+class DuplicateKeys(UserWarning):
+    """Some records have the same key; the message names the first of them."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from hypothesis import strategies as st
 from tests.order import models
@@ -166,6 +167,17 @@ def batch(below: Graph, length: int) -> Graph:
         return [Item([item.record for item in part], [item.place for item in part]) for part in lists]
 
     return graph(below.dataset.batch(length), epochs, steady=below.steady)
+
+
+def likes(record: Any) -> bool:
+    return crc32(repr(record).encode()) % 3 > 0
+
+
+def filtered(below: Graph) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        return [item for item in below.epoch(number) if likes(item.record)]
+
+    return graph(below.dataset.filter(likes, jobs=1), epochs, steady=True)
 
 
 def mapped(below: Graph) -> Graph:
@@ -330,5 +342,6 @@ NODES: list[Callable[[st.DrawFn, Graph, int], Graph]] = [
     lambda draw, below, _: repeat(below, draw(st.integers(1, 3))),
     lambda draw, below, _: shuffle(below, draw(st.integers(0, 2**64 - 1))),
     lambda draw, below, _: view(below, draw(st.integers(0, 3))),
+    lambda _, below, __: filtered(below) if below.steady else below,
     lambda _, below, __: mapped(below),
 ]

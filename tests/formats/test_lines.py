@@ -10,7 +10,7 @@ from tests.formats.splitter import BOM, split
 
 from seekable.formats import lines as lines_module
 from seekable.formats.lines import find_newlines, scan_lines
-from seekable.index.digest import ContentHasher
+from seekable.index.digest import PieceHasher
 from seekable.index.scanner import ByteSource, Chunk
 
 PIECES = st.sampled_from(
@@ -29,9 +29,9 @@ def scan(data: bytes, *, keep_blank: bool, chunk_bytes: int, head_bytes: int = 1
         file.seek(0)
         source = ByteSource(file.fileno(), size=len(data), head=data[:head_bytes], chunk_bytes=chunk_bytes)
         starts = scan_lines(source, keep_blank=keep_blank)
-        hasher = ContentHasher()
+        hasher = PieceHasher()
         hasher.update(memoryview(data))
-        assert source.content_digest() == hasher.digest()
+        assert source.piece_digests() == hasher.digests()
     assert starts.dtype == np.uint64
     found: list[int] = starts.tolist()
     return found

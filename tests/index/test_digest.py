@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.index import digest
-from seekable.index.digest import END_BYTES, ContentHasher, digest_text, head_tail_digest, offsets_digest
+from seekable.index.digest import END_BYTES, PieceHasher, content_digest, digest_text, head_tail_digest
 
 
 @given(st.lists(st.binary(max_size=20)), st.integers(1, 9))
 def test_the_content_digest_is_that_of_the_pieces_digests(parts: list[bytes], piece: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(digest, "PIECE_BYTES", piece)
-        hasher = ContentHasher()
+        hasher = PieceHasher()
         for part in parts:
             hasher.update(memoryview(part))
         data = b"".join(parts)
         pieces = [data[at : at + piece] for at in range(0, len(data), piece)]
         digests = b"".join(xxhash.xxh3_64_intdigest(one).to_bytes(8, "little") for one in pieces)
-        assert hasher.digest() == xxhash.xxh3_64_intdigest(digests)
+        assert content_digest(hasher.digests()) == xxhash.xxh3_64_intdigest(digests)
 
 
 @pytest.mark.parametrize("size", [0, 1, END_BYTES, END_BYTES + 1, 3 * END_BYTES])
@@ -37,14 +37,7 @@ def test_the_digest_of_the_ends_is_as_documented(size: int) -> None:
     )
 
 
-def test_the_digest_of_offsets_is_that_of_the_numbers_and_the_end() -> None:
-    numbers = np.array([0, 5, 9], "<u8")
-    assert offsets_digest(numbers[:2], size=9) == xxhash.xxh3_64_intdigest(numbers.tobytes())
-    assert offsets_digest(numbers[:0], size=9) == xxhash.xxh3_64_intdigest(numbers[2:].tobytes())
-
-
 def test_digests_are_pinned() -> None:
-    hasher = ContentHasher()
+    hasher = PieceHasher()
     hasher.update(memoryview(b"seekable"))
-    assert digest_text(hasher.digest()) == "xxh3:7c1943f04f1e1d81"
-    assert digest_text(offsets_digest(np.array([0, 3], np.uint64), size=7)) == "xxh3:e2cd2b00af4bb059"
+    assert digest_text(content_digest(hasher.digests())) == "xxh3:7c1943f04f1e1d81"

@@ -22,10 +22,10 @@ HERE = Path(__file__).parents[2]
 BUILD_FOR_EVER = """
 import itertools, sys
 from pathlib import Path
-from seekable.index import build
+from seekable.index import ledger
 from tests.index.corpus import open_data
 from tests.index.test_kills import change
-build._COMMIT_SECONDS = -1.0  # Commit after each file.
+ledger._COMMIT_SECONDS = -1.0  # Commit after each file.
 folder = Path(sys.argv[1])
 for generation in itertools.count(int(sys.argv[2])):
     change(folder, generation=generation)
@@ -36,9 +36,9 @@ for generation in itertools.count(int(sys.argv[2])):
 BUILD = """
 import sys
 from pathlib import Path
-from seekable.index import build
+from seekable.index import ledger
 from tests.index.corpus import open_data, read
-build._COMMIT_SECONDS = -1.0  # Commit after each file.
+ledger._COMMIT_SECONDS = -1.0  # Commit after each file.
 print(len(read(open_data(Path(sys.argv[1])))))
 """
 
@@ -53,9 +53,13 @@ def count(event, arguments):
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 from pathlib import Path
-from seekable.index import build
+from seekable.index import build, digest, ledger, merge, spool
 from tests.index.corpus import open_data
-build._COMMIT_SECONDS = -1.0
+ledger._COMMIT_SECONDS = -1.0
+if sys.argv[3:] == ["parts"]:
+    build._PART_BYTES = digest.PIECE_BYTES = 30
+    spool._SPILL_BYTES = 64
+    merge._MOST_SEGMENTS = 3
 sys.addaudithook(count)
 open_data(Path(sys.argv[1]))
 """
@@ -71,13 +75,14 @@ def change(folder: Path, *, generation: int) -> None:
     write(folder / f"new-{generation % 3}.jsonl", b"1\n" * generation, seconds=generation)
 
 
-def test_a_build_killed_at_any_file_operation_leaves_an_index_that_is_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["whole", "parts"])
+def test_a_build_killed_at_any_file_operation_leaves_an_index_that_is_whole(tmp_path: Path, how: str) -> None:
     open_data_ends = False
     event = 1
     while not open_data_ends:
         change(tmp_path, generation=event)
         before = read_table(str(tmp_path / ".seekable"))
-        with start(KILLED_AT_EVENT, tmp_path, event) as killed:
+        with start(KILLED_AT_EVENT, tmp_path, event, how) as killed:
             _, errors = killed.communicate(timeout=60)
         assert killed.returncode in (0, -signal.SIGKILL), errors
         assert before is None or read_table(str(tmp_path / ".seekable"))

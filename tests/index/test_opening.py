@@ -18,7 +18,7 @@ from tests.index.corpus import age, check, fill, index_files, open_data, read, w
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import FORMATS
-from seekable.index import build
+from seekable.index import build, ledger
 from seekable.index.executor import WorkerProcesses
 from seekable.index.opening import open_files
 from seekable.index.progress import Progress
@@ -92,7 +92,7 @@ def test_anyone_may_read_the_index_with_json_and_numpy(tmp_path: Path) -> None:
     open_data(tmp_path)
     folder = tmp_path / ".seekable"
     catalog = json.loads((folder / "catalog.json").read_text())
-    assert catalog["seekable_index"] == 1
+    assert catalog["seekable_index"] == 2
     for file in catalog["files"]:
         segment = np.memmap(folder / file["segment"], "<u8", "r")
         offsets = segment[file["start"] : file["start"] + file["records"] + 1].tolist()
@@ -161,7 +161,7 @@ def test_an_index_folder_of_ones_own_leaves_the_data_alone(tmp_path: Path) -> No
 
 def test_a_build_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, files=3)
-    monkeypatch.setattr(build, "_PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(ledger, "_PROGRESS_SECONDS", 0.0)
     told: list[Progress] = []
     files = open_data(tmp_path, progress=told.append)
     total = int(files.sizes.sum())
@@ -216,7 +216,7 @@ def test_a_failure_in_a_worker_is_raised_here(tmp_path: Path) -> None:
 
 def test_an_interrupt_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, files=5)
-    monkeypatch.setattr(build, "_PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr(ledger, "_PROGRESS_SECONDS", 0.0)
 
     def interrupt(progress: Progress) -> None:
         if progress.files_done == 3:
@@ -250,24 +250,6 @@ def test_no_files_are_no_records() -> None:
     assert files.starts.tolist() == [0]
 
 
-def test_twenty_thousand_small_files_are_opened(tmp_path: Path) -> None:
-    for number in range(20_000):
-        (tmp_path / f"{number}.jsonl").write_bytes(b"%d\n" % number)
-        os.utime(tmp_path / f"{number}.jsonl", ns=(0, 0))
-    open_data(tmp_path)
-    before = index_files(tmp_path)
-    files = open_data(tmp_path)
-    assert index_files(tmp_path) == before
-    assert int(files.starts[-1]) == 20_000
-    assert [files.name(file) for file in (0, 9, 10, 19_999)] == [
-        "0.jsonl",
-        "9.jsonl",
-        "10.jsonl",
-        "19999.jsonl",
-    ]
-    assert bytes(files.mapped(12_345).view) == b"12345\n"
-
-
 @given(st.lists(st.binary(max_size=12).map(lambda raw: raw.replace(b"\x1f", b"\n")), min_size=1, max_size=5))
 def test_any_bytes_are_indexed_as_a_plain_splitter_says(
     tmp_path_factory: pytest.TempPathFactory, contents: list[bytes]
@@ -281,7 +263,7 @@ def test_any_bytes_are_indexed_as_a_plain_splitter_says(
 
 NOTEBOOK = """
 import sys
-from seekable.index import build
+from seekable.index import build, ledger
 build._PARALLEL_BYTES = 0
 from tests.index.corpus import open_data, check
 from pathlib import Path

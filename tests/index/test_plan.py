@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.index.entry import Entry, Segment
-from seekable.index.plan import RACY_NS, plan_batches, survey
-from seekable.index.table import Table, encode_table
+from seekable.index.plan import RACY_NS, parts_of, plan_batches, survey
+from seekable.index.table import Table, encode_table, in_order
 
 NOW = 10**18
 GOOD, LOST = Segment(1, 10), Segment(2, 10)
@@ -15,13 +15,13 @@ GOOD, LOST = Segment(1, 10), Segment(2, 10)
 def entry(
     name: str, *, size: int = 5, mtime_ns: int = 0, indexed_ns: int = NOW, segment: Segment = GOOD
 ) -> Entry:
-    return Entry(name, "text", size, mtime_ns, indexed_ns, 1, 0, 0, 0, segment=segment, start=0)
+    return Entry(name, "text", size, mtime_ns, indexed_ns, 1, 0, 0, 0, segment=segment, start=0, generation=1)
 
 
 def surveyed(
     entries: list[Entry], wanted: dict[str, tuple[int, int]], *, doubt: bool = True
 ) -> tuple[list[bool], list[bool]]:
-    table = Table(encode_table(entries))
+    table = Table(encode_table(in_order(entries)))
     found = survey(
         table,
         list(wanted),
@@ -63,14 +63,29 @@ def test_without_a_table_everything_is_to_scan() -> None:
     assert found.to_scan.all()
 
 
-@given(st.lists(st.integers(0, 100 << 20), max_size=60))
-def test_batches_hold_each_file_once_largest_first_and_no_more_than_is_good(sizes: list[int]) -> None:
-    batches = list(plan_batches(sizes))
-    order = [number for batch in batches for number in batch]
+@given(st.lists(st.integers(0, 100), max_size=60), st.one_of(st.none(), st.integers(1, 40)))
+def test_batches_hold_each_byte_once_and_the_parts_of_a_file_in_order(
+    sizes: list[int], part_bytes: int | None
+) -> None:
+    parts = [part for batch in plan_batches(sizes, part_bytes=part_bytes) for part in batch]
+    order = list(dict.fromkeys(part.file for part in parts))
     assert sorted(order) == list(range(len(sizes)))
-    assert [sizes[number] for number in order] == sorted(sizes, reverse=True)
-    assert all(len(batch) == 1 or sum(sizes[number] for number in batch) <= 64 << 20 for batch in batches)
+    assert [sizes[file] for file in order] == sorted(sizes, reverse=True)
+    assert [part.file for part in parts] == sorted((part.file for part in parts), key=order.index)
+    for file, size in enumerate(sizes):
+        mine = [part for part in parts if part.file == file]
+        assert [part.number for part in mine] == list(range(parts_of(size, part_bytes=part_bytes)))
+        assert [part.start for part in mine] == [0, *(part.stop for part in mine[:-1])]
+        assert mine[-1].stop == size
+        assert all(part.stop - part.start == part_bytes for part in mine[:-1])
+
+
+@given(st.lists(st.integers(0, 100 << 20), max_size=60))
+def test_batches_hold_no_more_than_is_good(sizes: list[int]) -> None:
+    for part_bytes in (None, 64 << 20):
+        for batch in plan_batches(sizes, part_bytes=part_bytes):
+            assert len(batch) == 1 or sum(part.stop - part.start for part in batch) <= 64 << 20
 
 
 def test_many_empty_files_do_not_make_one_endless_batch() -> None:
-    assert [len(batch) for batch in plan_batches([0] * 2500)] == [1000, 1000, 500]
+    assert [len(batch) for batch in plan_batches([0] * 2500, part_bytes=8)] == [1000, 1000, 500]

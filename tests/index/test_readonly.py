@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.index.corpus import check, fill, open_data, write
+from tests.index.corpus import check, fill, index_files, open_data, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,16 +127,144 @@ def test_what_was_indexed_right_after_it_was_written_is_compared_first(shared: P
     assert as_nobody(script, shared).stdout == "3 [5, 1, 7]\n"
 
 
-def test_where_nothing_can_be_written_the_way_out_is_told(shared: Path) -> None:
-    script = """
+TELL = """
+        from seekable.errors import AccessDenied
         try:
-            open_data(data)
-        except PermissionError as error:
-            print(error.__notes__)
+            open_data(data{arguments})
+        except AccessDenied as error:
+            assert isinstance(error, PermissionError)
+            print(error)
+"""
+
+
+def test_where_nothing_can_be_written_the_way_out_is_told(shared: Path) -> None:
+    told = as_nobody(TELL.format(arguments=""), shared, cache=shared / "data" / "no").stdout
+    assert f"the index folder '{shared}/data/no/seekable{shared}/data/.seekable' cannot be made" in told
+    assert "index_dir= or SEEKABLE_INDEX_DIR" in told
+
+
+def test_an_index_folder_that_cannot_be_written_is_told_of_before_anything_is_scanned(shared: Path) -> None:
+    mirrored = shared / "mine" / str(shared).lstrip("/") / "data" / ".seekable"
+    mirrored.mkdir(parents=True)
+    script = TELL.format(arguments=", index_dir=data.parent / 'mine', progress=told.append")
+    told = as_nobody(script + "        print(told)\n", shared).stdout
+    assert f"the index folder {str(mirrored)!r} cannot be written" in told
+    assert "index_dir= or SEEKABLE_INDEX_DIR" in told
+    assert told.endswith("[]\n")
+
+
+def test_a_lock_that_cannot_be_taken_is_told_of(shared: Path) -> None:
+    index = shared / "data" / ".seekable"
+    index.mkdir()
+    (index / "lock").touch(mode=0o600)
+    told = as_nobody(TELL.format(arguments=""), shared, index_mode=0o777).stdout
+    assert f"cannot be written: {str(index / 'lock')!r}" in told
+
+
+def test_a_stale_index_of_somebody_else_is_left_alone(shared: Path) -> None:
+    open_data(shared / "data")
+    before = index_files(shared / "data")
+    write(shared / "data" / "part-1.jsonl", b"1\n2\n", seconds=1)
+    script = """
+        check(open_data(data, progress=told.append))
+        print(told[-1].files, told[0].notice != "")
     """
-    assert (
-        "index_dir= or SEEKABLE_INDEX_DIR" in as_nobody(script, shared, cache=shared / "data" / "no").stdout
-    )
+    assert as_nobody(script, shared).stdout == "3 True\n"
+    assert index_files(shared / "data") == before
+
+
+@pytest.mark.parametrize(("file_mode", "index_mode"), [(0o600, 0o555), (0o644, 0o700)])
+def test_an_index_of_somebody_else_that_cannot_be_read_is_as_good_as_none(
+    shared: Path, file_mode: int, index_mode: int
+) -> None:
+    open_data(shared / "data")
+    for file in (shared / "data" / ".seekable").iterdir():
+        file.chmod(file_mode)
+    script = """
+        check(open_data(data, progress=told.append))
+        print(told[-1].files)
+    """
+    assert as_nobody(script, shared, index_mode=index_mode).stdout == "3\n"
+
+
+def test_a_data_file_that_cannot_be_read_is_told_of(shared: Path) -> None:
+    path = shared / "data" / "part-1.jsonl"
+    path.chmod(0o600)
+    told = as_nobody(TELL.format(arguments=""), shared).stdout
+    assert f"{str(path)!r} cannot be read by this user (uid " in told
+    assert "it has mode -rw-------" in told
+    script = TELL.format(arguments=", executor=__import__('tests.index.executors').index.executors.Inline()")
+    assert "cannot be read by this user" in as_nobody(script, shared).stdout
+
+
+def test_a_data_file_that_cannot_be_read_any_more_is_told_of(shared: Path) -> None:
+    open_data(shared / "data")
+    (shared / "data" / "part-1.jsonl").chmod(0o600)
+    script = """
+        from seekable.errors import AccessDenied
+        files = open_data(data)
+        print(files.bytes_of(0, 0).nbytes)
+        try:
+            files.bytes_of(1, 0)
+        except AccessDenied as error:
+            print(error)
+    """
+    told = as_nobody(script, shared).stdout
+    assert told.startswith("22\n")
+    assert "part-1.jsonl' cannot be read by this user" in told
+
+
+@pytest.mark.parametrize("asked", ["", "/part-0.jsonl", "/*.jsonl"])
+def test_a_folder_that_cannot_be_searched_is_told_of(shared: Path, asked: str) -> None:
+    (shared / "data" / "secret").mkdir(mode=0o700)
+    fill(shared / "data" / "secret")
+    script = f"""
+        from seekable.errors import AccessDenied
+        try:
+            open_data(str(data) + "/secret{asked}")
+        except AccessDenied as error:
+            print(error)
+    """
+    told = as_nobody(script, shared).stdout
+    assert "secret" in told
+    assert "cannot be read by this user" in told
+
+
+READ_ONLY_MOUNT = """
+set -e
+mount --bind "$1/data" "$1/data"
+mount -o remount,bind,ro "$1/data"
+exec "$2" -c "$3" "$1/data"
+"""
+
+ON_READ_ONLY_MOUNT = """
+import sys
+from pathlib import Path
+from tests.index.corpus import check, open_data
+told = []
+check(open_data(Path(sys.argv[1]), progress=told.append))
+print([step.files for step in told][-1:], sum(bool(step.notice) for step in told))
+"""
+
+
+def test_root_too_cannot_write_to_a_read_only_mount(shared: Path) -> None:
+    fill(shared / "data")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(shared / "cache")}
+    for expected in ("[3] 1\n", "[] 0\n"):
+        mounted = ["unshare", "--mount", "sh", "-c", READ_ONLY_MOUNT, "sh"]
+        done = subprocess.run(
+            [*mounted, str(shared), sys.executable, ON_READ_ONLY_MOUNT],
+            cwd=Path(__file__).parents[2],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        if "unshare" in done.stderr or "mount:" in done.stderr:
+            pytest.skip(f"this user may not mount: {done.stderr.strip()}")
+        assert done.stdout == expected, done.stderr
+    assert not (shared / "data" / ".seekable").exists()
 
 
 def test_an_index_that_several_users_may_write_is_added_to_by_each(shared: Path) -> None:

@@ -6,7 +6,7 @@ from typing import IO
 
 import pytest
 
-from seekable.index.digest import ContentHasher
+from seekable.index.digest import PieceHasher
 from seekable.index.scanner import ByteSource
 
 
@@ -27,10 +27,10 @@ def test_chunks_are_the_file_in_order_and_hashed(chunk_bytes: int) -> None:
             assert chunk.base == len(read)
             assert bytes(chunk.array) == bytes(chunk.buffer[: chunk.size])
             read += bytes(chunk.array)
-    hasher = ContentHasher()
+    hasher = PieceHasher()
     hasher.update(memoryview(b"0123456789"))
     assert read == b"0123456789"
-    assert source.content_digest() == hasher.digest()
+    assert source.piece_digests() == hasher.digests()
     assert sum(told) == 10
 
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.errors import DataNotFound, WrongType
-from seekable.storage.listing import Asked, Found, find_files, natural_key
+from seekable.storage import listing
+from seekable.storage.listing import Asked, Found, find_files, missing, natural_key, natural_sorted
 
 SUFFIXES = (".jsonl", ".txt")
 
@@ -178,3 +179,34 @@ def test_the_natural_order_is_pinned() -> None:
         *("09", "9", "10"),
         *("A1", "a", "a09", "a9", "a10", "a/2", "a/10", "b", "z", "é1"),
     ]
+
+
+@given(st.lists(st.text("a01289/_.é", max_size=8)))
+def test_names_are_sorted_as_by_the_natural_key(names: list[str]) -> None:
+    assert natural_sorted(names) == sorted(names, key=natural_key)
+
+
+@given(st.lists(st.integers(0, 10**6)), st.sampled_from(["part-{:07}.jsonl", "a{:03}b{:08}", "{:09}"]))
+def test_names_that_differ_in_digits_alone_are_sorted_as_by_the_natural_key(
+    numbers: list[int], pattern: str
+) -> None:
+    names = [pattern.format(number % 1000, number) for number in numbers]
+    assert natural_sorted(names) == sorted(names, key=natural_key)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b/a", "b/c", "link", "b/link", "gone", "b/gone", "no/a", "a/a"])),
+    st.sampled_from([0, 100]),
+)
+def test_what_is_missing_is_missed_whichever_way_it_is_looked_for(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str], worth_listing: int
+) -> None:
+    root = tmp_path_factory.mktemp("root")
+    (root / "b").mkdir()
+    for name in ("a", "b/a", "b/c"):
+        (root / name).touch()
+    for name in ("link", "b/link"):
+        (root / name).symlink_to("nowhere")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(listing, "_WORTH_LISTING", worth_listing)
+        assert missing(str(root), names) == {"gone", "b/gone", "no/a", "a/a"} & set(names)

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from seekable.dataset.ahead import Ahead
 from seekable.dataset.arguments import checked_count, checked_epoch, checked_rows, out_of_range
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Node, Within
 from seekable.dataset.fluent import Fluent
 from seekable.dataset.forest import Forest
+from seekable.dataset.keys import asked_key
+from seekable.dataset.lookup import Lookup
 from seekable.dataset.show import explained, expression
 from seekable.errors import EndlessDataset, InvalidArgument, OutOfRange, WrongType
 from seekable.state.canonical import fingerprint_of
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.contract import Plan
 
-__all__ = ["Dataset", "known_size"]
+__all__ = ["Dataset", "known_size", "must_be_steady"]
 
 _AHEAD = 4096
 """Positions whose order is resolved in one go."""
@@ -68,8 +71,11 @@ class Dataset(Node, Fluent):
         while self.size is None or start < self.size:
             stop = start + _AHEAD if self.size is None else min(start + _AHEAD, self.size)
             plan = self.plan(np.arange(start, stop, dtype=np.int64))
+            ahead = Ahead(plan)
             for first in range(0, stop - start, _AT_ONCE):
-                yield from plan.slice(first, min(first + _AT_ONCE, stop - start)).read()
+                last = min(first + _AT_ONCE, stop - start)
+                ahead.read_to(last)
+                yield from plan.slice(first, last).read()
             start = stop
 
     def __getitem__(self, rows: Any) -> Any:
@@ -140,8 +146,42 @@ class Dataset(Node, Fluent):
         start = 0 if self.size is None else epoch * self.size
         place = os.fspath(path)
         place = place if place.startswith("<") else os.path.abspath(place)
-        found = self.find_within(place, row, Within(start, stop, epoch))
+        found = self.find_within(lambda leaf: leaf.rows_of(place, row), Within(start, stop, epoch))
         return [int(position) for position in found]
+
+    def key(self, key: Any) -> Any:
+        """Return the record that has a key, or a list of records for a list of keys, in their order.
+
+        The sources know their keys from ``sk.open(..., key=)``, and every node between must have the same
+        rows in every epoch: map, concat, zip, filter, split, select and the like. Where the record comes
+        several times (``select`` may repeat rows), it is the first of them.
+
+        Args:
+            key: a str or an int, which are different keys, or a list of those.
+
+        Raises:
+            KeyNotFound: no record of the dataset has the key (a KeyError).
+            AmbiguousKey: several records have it (a KeyError).
+            InvalidArgument: no source was opened with keys, or rows differ from epoch to epoch.
+
+        Example:
+            >>> import pathlib, tempfile, seekable as sk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     lines = '{"id": "x", "n": 1}', '{"id": "y", "n": 2}'
+            ...     _ = pathlib.Path(folder, "a.jsonl").write_text(chr(10).join(lines))
+            ...     ds = sk.open(folder, key="id").map(lambda record: record["n"])
+            ...     ds.key("y"), ds.key(["y", "x"])
+            (2, [2, 1])
+        """
+        if isinstance(key, list | tuple | np.ndarray):
+            positions = [self._lookup.position(asked_key(each)) for each in key]
+            return self.fetch(np.array(positions, dtype=np.int64))
+        return self.record(self._lookup.position(asked_key(key)))
+
+    @cached
+    def _lookup(self) -> Lookup:
+        must_be_steady(self, "key()")
+        return Lookup(self, known_size(self, "key()"))
 
     @cached
     def fingerprint(self) -> str:
@@ -219,3 +259,17 @@ def known_size(dataset: Node, wanted_by: str) -> int:
         message = f"{wanted_by} needs a length, and this dataset is endless: cut it with take(k) first"
         raise EndlessDataset(message)
     return dataset.size
+
+
+def must_be_steady(dataset: Node, wanted_by: str) -> None:
+    """Refuse a dataset whose rows are not the same record in every epoch.
+
+    Raises:
+        InvalidArgument: they are not; the message names what asked and the way out.
+    """
+    if not dataset.steady:
+        message = (
+            f"{wanted_by} needs rows that are the same record in every epoch, and here they are not: "
+            f"put it before shuffle, mix and map(rng=True)"
+        )
+        raise InvalidArgument(message)

@@ -11,8 +11,10 @@ import numpy as np
 from seekable.dataset.base import Dataset
 from seekable.dataset.contract import Plan, Reader, RecordNode
 from seekable.dataset.forest import Forest
+from seekable.dataset.hole import HOLE
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import column
+from seekable.errors import NothingPassed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +31,10 @@ __all__ = ["Batch"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Batch(Dataset, OverOne, RecordNode):
-    """Row ``r`` is the list of the child's rows from ``k*r`` to ``k*r + k - 1``; the last may be short."""
+    """Row ``r`` is the list of the child's rows from ``k*r`` to ``k*r + k - 1``; the last may be short.
+
+    Holes are left out of the lists; a list of holes alone is an error.
+    """
 
     child: Dataset
     length: int
@@ -128,7 +133,7 @@ class _BatchPlan(Plan):
         return _BatchPlan(bounds - bounds[0], self.child.slice(int(bounds[0]), int(bounds[-1])))
 
     def read(self) -> list[Any]:
-        return self._cut(self.child.read())
+        return [_without_holes(records) for records in self._cut(self.child.read())]
 
     def locate(self) -> list[Any]:
         return self._cut(self.child.locate())
@@ -143,3 +148,11 @@ class _BatchPlan(Plan):
     def _cut(self, items: list[Any]) -> list[Any]:
         bounds = self.bounds.tolist()
         return [items[start:stop] for start, stop in itertools.pairwise(bounds)]
+
+
+def _without_holes(records: list[Any]) -> list[Any]:
+    left = [record for record in records if record is not HOLE]
+    if records and not left:
+        message = f"a list that batch(k) made has nothing but holes, {len(records)} of them: take a larger k"
+        raise NothingPassed(message)
+    return left

@@ -13,6 +13,7 @@ from seekable.dataset.cached import cached
 from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
 from seekable.dataset.failures import add_place
 from seekable.dataset.forest import Forest
+from seekable.dataset.hole import HOLE
 from seekable.dataset.randomness import ItemRandomness
 from seekable.dataset.shapes import Aligned, OverOne
 from seekable.state.functions import describe_function
@@ -30,7 +31,7 @@ __all__ = ["Map"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Map(Dataset, OverOne, Aligned, RecordNode):
-    """``fn(record)``, or ``fn(record, rng)`` where a seed is given, at each position."""
+    """``fn(record)``, or ``fn(record, rng)`` where a seed is given, at each position; a hole stays one."""
 
     child: Dataset
     fn: Callable[..., Any]
@@ -76,6 +77,8 @@ class Map(Dataset, OverOne, Aligned, RecordNode):
     def record(self, position: int) -> Any:
         """Read one record and call the function."""
         record = self.child.record(position)
+        if record is HOLE:
+            return record
         try:
             if self.seed is None:
                 return self.fn(record)
@@ -138,12 +141,16 @@ class _MapPlan(Plan):
         try:
             if node.seed is None:
                 for i in at:
-                    records[i] = fn(records[i])
+                    record = records[i]
+                    if record is not HOLE:
+                        records[i] = fn(record)
             else:
                 rng = node.randomness.rng
                 positions = self.positions.tolist()
                 for i in at:
-                    records[i] = fn(records[i], rng(positions[i]))
+                    record = records[i]
+                    if record is not HOLE:
+                        records[i] = fn(record, rng(positions[i]))
         except Exception as error:
             add_place(error, f"the function of {node!r}", node, int(self.positions[i]))
             raise

@@ -10,6 +10,7 @@ import numpy as np
 from seekable.dataset.base import Dataset
 from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
 from seekable.dataset.forest import Forest
+from seekable.dataset.hole import HOLE
 from seekable.dataset.shapes import Aligned, OverOne
 from seekable.errors import InvalidArgument, WrongType
 from seekable.state.functions import describe_function
@@ -27,7 +28,7 @@ __all__ = ["MapBatches"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MapBatches(Dataset, OverOne, Aligned, RecordNode):
-    """``fn(records)``, called with up to ``at_once`` records, returns as many."""
+    """``fn(records)``, called with up to ``at_once`` records, returns as many; it is given no holes."""
 
     child: Dataset
     fn: Callable[[list[Any]], Any]
@@ -71,7 +72,8 @@ class MapBatches(Dataset, OverOne, Aligned, RecordNode):
 
     def record(self, position: int) -> Any:
         """Read one record and call the function with it alone."""
-        return self.called([self.child.record(position)])[0]
+        record = self.child.record(position)
+        return record if record is HOLE else self.called([record])[0]
 
     def called(self, records: list[Any]) -> list[Any]:
         """Call the function and check what it returns."""
@@ -117,9 +119,10 @@ class _MapBatchesPlan(Plan):
     def read(self) -> list[Any]:
         records = self.child.read()
         owners = np.broadcast_to(self.which, self.size)
+        there = np.array([record is not HOLE for record in records], dtype=np.bool_)
         for i in np.unique(owners):
             node = self.nodes[int(i)]
-            places = np.flatnonzero(owners == i)
+            places = np.flatnonzero((owners == i) & there)
             for first in range(0, places.size, node.at_once):
                 at = places[first : first + node.at_once].tolist()
                 for place, record in zip(at, node.called([records[place] for place in at]), strict=True):

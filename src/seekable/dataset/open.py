@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from seekable.dataset.duplicates import duplicates_told
+from seekable.dataset.evaluate import means
+from seekable.dataset.keybuild import open_keys
 from seekable.dataset.show import listed
 from seekable.dataset.source import FileSource
-from seekable.errors import UnsupportedFormat
+from seekable.dataset.watch import progress_or_bar
+from seekable.errors import DuplicateKeys, UnsupportedFormat, WrongType
 from seekable.formats.decoding import Decode, decoder_named
 from seekable.formats.registry import SUFFIXES, Format, format_named, format_of
 from seekable.index.opening import open_files
-from seekable.index.terminal import terminal_progress
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
@@ -19,10 +24,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.dataset.base import Dataset
+    from seekable.dataset.keys import KeyOf
+    from seekable.dataset.source import OnError
     from seekable.index.progress import ProgressHook
     from seekable.storage.listing import Asked, Found
 
-__all__ = ["open"]
+__all__ = ["format_of_all", "open"]
 
 
 def open(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -35,6 +42,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     jobs: int | None = None,
     executor: Executor | None = None,
     progress: ProgressHook | None = None,
+    key: KeyOf | None = None,
+    errors: OnError | None = None,
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
@@ -47,16 +56,26 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         format: ``"jsonl"`` or ``"text"``; told by the suffix if left out.
         decode: ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes; the format's
             own if left out. It is called when a record is read.
-        version: enters the fingerprint beside the name of a ``decode`` function.
+        version: enters the fingerprint beside the name of a ``decode`` function; stands for its code, and for
+            that of a ``key`` function, where keys are kept.
         index_dir: a folder for indexes, instead of beside the data; also ``SEEKABLE_INDEX_DIR``.
         jobs: how many processes may index; by default one for each processor, and none below 1 GiB.
         executor: any ``concurrent.futures.Executor`` to index with instead.
         progress: called as the indexing goes on; by default a bar on a terminal.
+        key: what the key of a record is, for ``ds.key``: the name of a field, or a function of the record; a
+            str or an int. Keys are read once and kept beside the index, 16 bytes a record.
+        errors: called with the ``CorruptRecord`` of a record that cannot be decoded; returns what to deliver
+            instead, or ``sk.HOLE``, which keeps its position and which a ``Loader`` leaves out of batches. It
+            does not enter the fingerprint: a run that stopped at such a record goes on with it.
 
     Raises:
         DataNotFound: there is no such file, or no data file in the folder.
         UnsupportedFormat: a suffix is not known, there is more than one format, or a file is not what its
             name says.
+        BadKey: a record has no key.
+
+    Warns:
+        DuplicateKeys: some records have the same key.
 
     Example:
         >>> import pathlib, tempfile, seekable as sk
@@ -67,26 +86,33 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         (2, {'id': 1}, 10)
     """
     found = find_files(source, suffixes=SUFFIXES)
-    kind = _format_of_all(found) if format is None else format_named(format)
+    kind = format_of_all(found) if format is None else format_named(format)
     decoder = decoder_named(kind.decode if decode is None else decode)
-    bar = terminal_progress() if progress is None else None
-    try:
+    with progress_or_bar(progress) as shown:
         files = open_files(
-            found,
-            kind.scanner,
-            index_dir=index_dir,
-            jobs=jobs,
-            executor=executor,
-            progress=progress or bar,
+            found, kind.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
-    finally:
-        if bar is not None:
-            bar.close()
-    return FileSource(files, decoder, format=kind.name, asked=_shown(source), version=version)
+    if errors is not None and not callable(errors):
+        message = f"errors must be a function of a CorruptRecord (got {errors!r})"
+        raise WrongType(message)
+    opened = FileSource(
+        files, decoder, format=kind.name, asked=_shown(source), version=version, errors=errors
+    )
+    if key is None:
+        return opened
+    using = means(jobs, executor, at_once=False)
+    keys = open_keys(opened, key, index_dir=index_dir, using=using, progress=progress)
+    if keys.index.duplicates:
+        warnings.warn(duplicates_told(opened, keys), DuplicateKeys, stacklevel=2)
+    return replace(opened, keys=keys)
 
 
-def _format_of_all(found: Sequence[Found]) -> Format:
-    """Return the one format of all files."""
+def format_of_all(found: Sequence[Found]) -> Format:
+    """Return the one format of all files.
+
+    Raises:
+        UnsupportedFormat: a suffix is not known, or there is more than one format.
+    """
     formats: dict[str, tuple[Format, str]] = {}
     for run in found:
         for suffix, name in {os.path.splitext(name)[1].lower(): name for name in run.names}.items():

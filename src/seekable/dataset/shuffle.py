@@ -70,7 +70,7 @@ class Shuffle(Dataset, OverOne, OrderNode):
         return 1
 
     @property
-    def key(self) -> int:
+    def order_key(self) -> int:
         """The key that epochs' keys are derived from."""
         return derive(_KIND, self.seed)
 
@@ -91,7 +91,7 @@ class Shuffle(Dataset, OverOne, OrderNode):
         """Permute one row within its epoch."""
         size = self.size
         epoch, row = divmod(position, size)
-        return 0, epoch * size + permute_one(row, size, derive(self.key, 0 if self.fixed else epoch))
+        return 0, epoch * size + permute_one(row, size, derive(self.order_key, 0 if self.fixed else epoch))
 
     def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Widen the range to whole epochs."""
@@ -102,14 +102,14 @@ class Shuffle(Dataset, OverOne, OrderNode):
         """Invert the permutation of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
         orders = np.zeros_like(epochs) if self.fixed else epochs
-        keys = derive_each(np.array([self.key], dtype=np.uint64), orders.astype(np.uint64))
+        keys = derive_each(np.array([self.order_key], dtype=np.uint64), orders.astype(np.uint64))
         return epochs * self.size + unpermute(rows, self.size, keys)
 
 
 class _ShuffleRouter(Router):
     def __init__(self, nodes: Sequence[Shuffle]) -> None:
         self._sizes = column(nodes, "size")
-        self._keys = np.array([node.key for node in nodes], dtype=np.uint64)
+        self._keys = np.array([node.order_key for node in nodes], dtype=np.uint64)
         self._changing = np.array([not node.fixed for node in nodes])
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:

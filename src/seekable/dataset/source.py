@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -16,7 +17,7 @@ from seekable.errors import CorruptRecord
 from seekable.formats.decoding import line_span
 from seekable.index.fileset import combine
 from seekable.index.location import Location
-from seekable.order.blocks import runs_within
+from seekable.order.blocks import BLOCK_ROWS, runs_within
 from seekable.state.functions import describe_function
 from seekable.storage.ranges import merge_near
 from seekable.storage.temperature import Temperature, disk_reads
@@ -32,11 +33,20 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["FileSource"]
+__all__ = ["FileSource", "OnError"]
+
+OnError = Callable[[CorruptRecord], Any]
+"""Returns what to deliver instead of a corrupt record: another one, or ``sk.HOLE``."""
 
 _GAP_BYTES = 32 << 10
 """Ranges of a file that are nearer than this are fetched in one go: a disk reads that much in the time that
 one more request takes."""
+
+_DENSE_GAP_BYTES = 256 << 10
+"""As much where reads are dense, because what lies between will be wanted soon."""
+
+_DENSE = 64
+"""Reads of one in so many rows are dense: those of a few windows are, those of a large shuffle are not."""
 
 
 @final
@@ -50,6 +60,7 @@ class FileSource(Dataset, Leaf):
     asked: str
     version: str | int | None
     keys: Keys | None = None
+    errors: OnError | None = None
 
     kind: ClassVar[str] = "files"
 
@@ -82,7 +93,11 @@ class FileSource(Dataset, Leaf):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call."""
-        return f"open({self.asked})" if self.keys is None else f"open({self.asked}, key={self.keys.name})"
+        key = "" if self.keys is None else f", key={self.keys.name}"
+        errors = (
+            "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
+        )
+        return f"open({self.asked}{key}{errors})"
 
     @classmethod
     def reader(cls, nodes: Sequence[FileSource]) -> Reader:
@@ -100,7 +115,7 @@ class FileSource(Dataset, Leaf):
             return self.decoder.fast(view)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
             path, offset = self.files.path(file), self.files.range(file, row)[0]
-            return _recovered(self.decoder, view, error, path=path, row=row, offset=offset)
+            return _recovered(self, view, error, path=path, row=row, offset=offset)
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that path."""
@@ -147,7 +162,8 @@ class _FilesReader(Reader):
 
     def __init__(self, nodes: Sequence[FileSource]) -> None:
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
-        self.decoders = [node.decoder for node in nodes for _ in range(len(node.files))]
+        self.owners = [node for node in nodes for _ in range(len(node.files))]
+        """Whose each file is."""
         self.temperature = Temperature()
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
@@ -180,10 +196,10 @@ class _FilesPlan(Plan):
         """Read file by file in offset order, and give the records back in the order asked."""
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
-        fileset, decoders, temperature = self.reader.files, self.reader.decoders, self.reader.temperature
+        fileset, owners, temperature = self.reader.files, self.reader.owners, self.reader.temperature
         before = disk_reads()
         if temperature.cold:
-            _fetch(fileset, files, starts, ends)
+            self._fetch(order)
         out: list[Any] = [None] * order.size
         current = -1
         for place, file, start, end in zip(
@@ -192,15 +208,13 @@ class _FilesPlan(Plan):
             if file != current:
                 current, mapped = file, fileset.mapped(file)
                 mapped.check()
-                view, decode = mapped.view, decoders[file].fast
+                view, decode = mapped.view, owners[file].decoder.fast
             record = view[start:end]
             try:
                 out[place] = decode(record)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
                 row = int(self.rows[place] - fileset.starts[file])
-                out[place] = _recovered(
-                    decoders[file], record, error, path=mapped.path, row=row, offset=start
-                )
+                out[place] = _recovered(owners[file], record, error, path=mapped.path, row=row, offset=start)
         temperature.note(disk_reads() - before)
         return out
 
@@ -209,8 +223,16 @@ class _FilesPlan(Plan):
         if temperature.cold:
             order = np.argsort(self.rows)
             before = disk_reads()
-            _fetch(self.reader.files, self.files[order], self.starts[order], self.ends[order])
+            self._fetch(order)
             temperature.note(disk_reads() - before)
+
+    def _fetch(self, order: NDArray[np.intp]) -> None:
+        """Tell the system which bytes will be read, in their order in the files."""
+        runs = np.count_nonzero(np.diff(self.rows[order] // BLOCK_ROWS)) + 1
+        gap = _DENSE_GAP_BYTES if len(self) * _DENSE >= runs * BLOCK_ROWS else _GAP_BYTES
+        merged = merge_near(self.files[order], self.starts[order], self.ends[order], gap=gap)
+        for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
+            self.reader.files.mapped(file).advise(start, end)
 
     @property
     def bytes(self) -> int:
@@ -229,21 +251,22 @@ class _FilesPlan(Plan):
         return located
 
 
-def _fetch(fileset: FileSet, files: Int64s, starts: NDArray[np.uint64], ends: NDArray[np.uint64]) -> None:
-    """Tell the system which bytes will be read: files ascending, and starts within each."""
-    merged = merge_near(files, starts, ends, gap=_GAP_BYTES)
-    for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
-        fileset.mapped(file).advise(start, end)
-
-
 def _recovered(
-    decoder: Decoder, view: memoryview, error: Exception, *, path: str, row: int, offset: int
+    source: FileSource, view: memoryview, error: Exception, *, path: str, row: int, offset: int
 ) -> Any:
-    """Decode a record that the fast way refused, or say where it lies and what is wrong with it."""
-    record = bytes(view[: line_span(view)])
+    """Decode a record that the fast way refused, or return what the user wants instead of it.
+
+    Raises:
+        CorruptRecord: it says where the record lies and what is wrong with it; the user wants nothing else.
+    """
+    record, recover = bytes(view[: line_span(view)]), source.decoder.recover
     try:
-        if decoder.recover is not None:
-            return decoder.recover(record)
+        if recover is not None:
+            return recover(record)
     except ValueError as recovering:
         error = recovering
-    raise CorruptRecord(path, row, offset=offset, length=len(record), preview=record, cause=error) from error
+    corrupt = CorruptRecord(path, row, offset=offset, length=len(record), preview=record, cause=error)
+    if source.errors is None:
+        raise corrupt from error
+    corrupt.__cause__ = error
+    return source.errors(corrupt)

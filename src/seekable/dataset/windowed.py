@@ -106,7 +106,7 @@ class WindowedShuffle(Dataset, OverOne, OrderNode):
         """What decides the order, but for the epoch."""
         return WindowedOrder(self.child.blocks, self.window, self.dealt_to)
 
-    def key(self, epoch: int) -> int:
+    def order_key(self, epoch: int) -> int:
         """Return the key of an epoch."""
         return derive(_KIND, self.seed, 0 if self.fixed else epoch)
 
@@ -146,7 +146,7 @@ class WindowedShuffle(Dataset, OverOne, OrderNode):
 
     def _tables(self, epoch: int) -> Windows:
         kept: OrderedDict[int, Windows] = self._kept
-        key = self.key(epoch)
+        key = self.order_key(epoch)
         if key not in kept:
             kept[key] = windows_of([self.order], np.array([key], dtype=np.uint64))
             while len(kept) > _EPOCHS_KEPT:
@@ -181,7 +181,7 @@ class _WindowedRouter(Router):
         """Return the tables of some epochs, each given with its node, and their numbers there."""
         held, tables = self._held
         if tables is None or any(pair not in held for pair in asked):
-            keys = np.array([self._nodes[node].key(epoch) for node, epoch in asked], dtype=np.uint64)
+            keys = np.array([self._nodes[node].order_key(epoch) for node, epoch in asked], dtype=np.uint64)
             tables = windows_of([self._nodes[node].order for node, _ in asked], keys)
             held = {pair: number for number, pair in enumerate(asked)}
             # In one step, because other threads may look.

@@ -13,6 +13,7 @@ from seekable.dataset.cached import cached
 from seekable.dataset.concat import checked_parts
 from seekable.dataset.contract import Plan, Reader, RecordNode
 from seekable.dataset.forest import Forest, Parts
+from seekable.dataset.hole import HOLE
 from seekable.dataset.shapes import Aligned
 from seekable.errors import InvalidArgument
 
@@ -48,7 +49,7 @@ def zip(datasets: Iterable[Dataset]) -> Dataset:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Zip(Dataset, Aligned, RecordNode):
-    """Position ``p`` is the tuple of position ``p`` of each part."""
+    """Position ``p`` is the tuple of position ``p`` of each part, and a hole where one of these is."""
 
     parts: tuple[Dataset, ...]
 
@@ -97,7 +98,8 @@ class Zip(Dataset, Aligned, RecordNode):
 
     def record(self, position: int) -> Any:
         """Read one record of each part."""
-        return tuple(part.record(position) for part in self.parts)
+        record = tuple(part.record(position) for part in self.parts)
+        return HOLE if _has_hole(record) else record
 
 
 class _ZipReader(Reader):
@@ -125,7 +127,8 @@ class _ZipPlan(Plan):
         return _ZipPlan(tuple(column.slice(start, stop) for column in self.columns))
 
     def read(self) -> list[Any]:
-        return list(builtins.zip(*(column.read() for column in self.columns), strict=True))
+        records = builtins.zip(*(column.read() for column in self.columns), strict=True)
+        return [HOLE if _has_hole(record) else record for record in records]
 
     def locate(self) -> list[Any]:
         return list(builtins.zip(*(column.locate() for column in self.columns), strict=True))
@@ -137,3 +140,8 @@ class _ZipPlan(Plan):
     @property
     def bytes(self) -> int:
         return sum(column.bytes for column in self.columns)
+
+
+def _has_hole(record: tuple[Any, ...]) -> bool:
+    # Not ``HOLE in record``, which would compare it with arrays.
+    return any(part is HOLE for part in record)

@@ -24,6 +24,7 @@ class JsonlScanner:
     """Finds the records of a file of JSON lines."""
 
     name: str = "jsonl"
+    splittable: bool = True
 
     def check_head(self, head: bytes, path: str) -> None:
         """Refuse what is no text, and a document that is spread over lines."""

@@ -35,18 +35,19 @@ _IS_BLANK[list(b" \t\r")] = True
 
 
 def scan_lines(source: ByteSource, *, keep_blank: bool) -> NDArray[np.uint64]:
-    """Return where lines start, ascending.
+    """Return where in a file, or in a part of it, lines start, ascending.
 
     A UTF-8 byte order mark belongs to no line, nor does the nothing behind the last newline.
 
     Args:
-        source: the file.
+        source: the file or the part.
         keep_blank: whether lines of nothing but spaces, tabs and carriage returns count.
     """
-    next_start = len(BYTE_ORDER_MARK) if source.head.startswith(BYTE_ORDER_MARK) else 0
+    next_start = _first_start(source)
     mean_line = len(source.head) / (source.head.count(b"\n") + 1)
     blank_lines = _BlankLines()
-    found = [np.zeros(0, np.int64)]
+    nothing = np.zeros(0, np.int64)
+    found = [nothing]
     for chunk in source.chunks():
         starts = find_newlines(chunk, mean_line=mean_line)
         mean_line = chunk.size / (len(starts) + 1)
@@ -59,7 +60,20 @@ def scan_lines(source: ByteSource, *, keep_blank: bool) -> NDArray[np.uint64]:
             starts = blank_lines.drop(chunk, starts)
         starts += chunk.base
         found.append(starts)
+    if blank_lines.undecided:
+        for chunk in source.beyond():
+            found.append(blank_lines.drop(chunk, nothing) + chunk.base)
+            if not blank_lines.undecided:
+                break
     return np.concatenate(found).view(np.uint64)
+
+
+def _first_start(source: ByteSource) -> int:
+    """Return where the first line starts that starts in the part, as far as what is before it tells."""
+    first = len(BYTE_ORDER_MARK) if source.head.startswith(BYTE_ORDER_MARK) else 0
+    if source.start <= first:
+        return first
+    return source.start if source.before == b"\n" else _NONE
 
 
 def find_newlines(chunk: Chunk, *, mean_line: float) -> NDArray[np.int64]:
@@ -100,6 +114,11 @@ class _BlankLines:
     def __init__(self) -> None:
         self._undecided = _NONE
 
+    @property
+    def undecided(self) -> bool:
+        """Whether the last line was blank up to the end of the last chunk."""
+        return self._undecided != _NONE
+
     def drop(self, chunk: Chunk, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return which of these starts are known, now, not to be those of blank lines.
 
@@ -107,7 +126,7 @@ class _BlankLines:
             chunk: the next bytes.
             starts: where in it lines start; the one returned may lie before it, and is negative then.
         """
-        if self._undecided != _NONE:
+        if self.undecided:
             # The line begins before the chunk and was blank so far: its rest decides.
             starts = np.concatenate([[self._undecided - chunk.base], starts])
         elif not (chunk.array[starts] <= _SPACE).any():

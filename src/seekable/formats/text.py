@@ -20,6 +20,7 @@ class TextScanner:
     """Finds the lines of a text file."""
 
     name: str = "text"
+    splittable: bool = True
 
     def check_head(self, head: bytes, path: str) -> None:
         """Refuse what is no text in UTF-8."""

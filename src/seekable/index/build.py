@@ -1,39 +1,50 @@
 """Building what indexes lack: scan the files, here or in workers, and commit what was found.
 
-Finished files are committed every half minute, and when the build is interrupted or fails, so that
-the next one goes on where this one was.
+A large file is scanned in parts, at once where there are workers. Finished files are committed every
+half minute, and when the build is interrupted or fails, so that the next one goes on where this one was.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from concurrent.futures import FIRST_COMPLETED, Executor, wait
-from dataclasses import dataclass
+from collections import deque
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seekable.index.commit import commit, make_folder
-from seekable.index.entry import OFFSET_BYTES
+from seekable.errors import IndexStale
+from seekable.index.assembly import Assembly
+from seekable.index.commit import make_folder
+from seekable.index.digest import PIECE_BYTES
 from seekable.index.executor import WorkerProcesses, usable_cpus
-from seekable.index.plan import plan_batches
-from seekable.index.progress import Progress
-from seekable.index.scan import ScanBatch, ScanJob, scan_batch, scan_file
+from seekable.index.ledger import Ledger
+from seekable.index.plan import parts_of, plan_batches
+from seekable.index.scan import ScanBatch, ScanJob, scan_batch, scan_part, stat_file
+from seekable.index.share import Work, answers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from concurrent.futures import Executor, Future
 
     from seekable.index.progress import ProgressHook
-    from seekable.index.scan import FileScan
+    from seekable.index.scan import PartScan
     from seekable.index.scanner import Scanner
 
 _log = logging.getLogger(__name__)
 
 _PARALLEL_BYTES = 1 << 30
-"""Below this, one process is done before workers are worth their start (some 0.2 s each)."""
+"""Below this, one process is done before workers are worth their start (some 0.1 s)."""
 
-_COMMIT_SECONDS = 30.0
-_COMMIT_BYTES = 256 << 20
-_PROGRESS_SECONDS = 0.1
+_PART_BYTES = PIECE_BYTES
+"""What a large file is cut into: whole pieces, so that their digests make that of the file."""
+
+_AHEAD_EACH = 2
+"""Requests for each of our workers: while one is answered, the next one is there."""
+
+_AHEAD = 256
+"""Requests for an executor whose number of workers is not known."""
+
+_ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,57 +60,24 @@ class Task:
     name: str
     """The file, relative to the root."""
 
-    job: ScanJob
-    """How to scan it."""
+    path: str
+    """The file's absolute path."""
+
+    size: int
+    """How many bytes it has."""
+
+    mtime_ns: int
+    """When it was modified."""
+
+    attempt: int = 1
+    """Which scan of the file this is, from 1."""
 
 
-class _Ledger:
-    """What was scanned and not yet committed, and how far the build is."""
-
-    def __init__(self, tasks: Sequence[Task], *, format_name: str, hook: ProgressHook | None) -> None:
-        self._format_name = format_name
-        self._hook = hook
-        self._files, self._bytes = len(tasks), sum(task.job.size for task in tasks)
-        self._files_done = self._bytes_done = self._records = 0
-        self._bytes_of_current = 0
-        self._pending: dict[tuple[str, str], dict[str, FileScan]] = {}
-        self._pending_bytes = 0
-        self._committed = self._told = time.monotonic()
-
-    def add(self, task: Task, scan: FileScan) -> None:
-        """Take a finished file, and commit if there is enough to commit."""
-        self._pending.setdefault((task.folder, task.root), {})[task.name] = scan
-        self._files_done += 1
-        self._bytes_done += task.job.size
-        self._bytes_of_current = 0
-        if scan.starts is not None:
-            self._records += len(scan.starts)
-            self._pending_bytes += len(scan.starts) * OFFSET_BYTES
-        self.tell()
-        if time.monotonic() - self._committed > _COMMIT_SECONDS or self._pending_bytes > _COMMIT_BYTES:
-            self.commit()
-
-    def read(self, count: int) -> None:
-        """Take note of bytes of a file that is being scanned."""
-        self._bytes_of_current += count
-        self.tell()
-
-    def commit(self) -> None:
-        """Write what is finished to the index folders."""
-        while self._pending:
-            folder, root = next(iter(self._pending))
-            commit(folder, self._pending[folder, root], format_name=self._format_name, root=root)
-            del self._pending[folder, root]
-        self._pending_bytes = 0
-        self._committed = time.monotonic()
-
-    def tell(self, *, always: bool = False, notice: str = "") -> None:
-        """Call the hook, unless that was done a moment ago."""
-        if self._hook is None or not (always or time.monotonic() - self._told > _PROGRESS_SECONDS):
-            return
-        self._told = time.monotonic()
-        done = min(self._bytes_done + self._bytes_of_current, self._bytes)
-        self._hook(Progress(self._files_done, self._files, done, self._bytes, self._records, notice))
+@dataclass(frozen=True, slots=True)
+class _Request:
+    batch: ScanBatch
+    places: tuple[tuple[Task, Assembly, int], ...]
+    """For each part of the batch: its file, what puts that together, and the number of the part in it."""
 
 
 def build(
@@ -117,52 +95,126 @@ def build(
         tasks: the files.
         scanner: what finds the records in them.
         notices: what to tell the user first.
-        jobs: how many processes; None for one to a processor.
-        executor: runs the scans instead of our own processes; it stays open.
+        jobs: how many processes scan, this one among them; None for one to a processor.
+        executor: runs the scans instead of this process and our own workers; it stays open.
         progress: is told how far the build is.
+
+    Raises:
+        DataNotFound: a file is gone.
+        AccessDenied: a file may not be read, or an index folder not be written.
+        UnsupportedFormat: a file is of another format.
+        IndexStale: a file is changed each time it is scanned.
+        WorkerDied: a worker process ended too early.
     """
-    ledger = _Ledger(tasks, format_name=scanner.name, hook=progress)
+    size = sum(task.size for task in tasks)
+    ledger = Ledger(files=len(tasks), size=size, format_name=scanner.name, hook=progress)
     for notice in notices:
         _log.info(notice)
         ledger.tell(always=True, notice=notice)
     for folder in {task.folder for task in tasks}:
         make_folder(folder)
-    workers = _worth_starting(tasks, jobs)
-    try:
+    with closing(ledger), closing(_Scans(tasks, scanner, ledger)) as scans:
+        workers = _worth_starting(scans.parts, size=size, jobs=jobs)
         if executor is not None:
-            _scan_in(executor, tasks, scanner, ledger)
-        elif workers > 1:
+            scans.run(executor, ahead=_AHEAD, helping=False)
+        elif workers > 0:
+            # This process scans too: workers take a while to start, and it has nothing else to do.
             with WorkerProcesses(workers) as processes:
-                _scan_in(processes, tasks, scanner, ledger)
+                scans.run(processes, ahead=workers * _AHEAD_EACH, helping=True)
         else:
-            for task in tasks:
-                ledger.add(task, scan_file(task.job, scanner, on_bytes=ledger.read))
-    finally:
-        ledger.commit()
+            scans.run(None, ahead=0, helping=True)
     ledger.tell(always=True)
 
 
-def _worth_starting(tasks: Sequence[Task], jobs: int | None) -> int:
-    """Return how many worker processes to start; not more than 1 means none."""
-    if sum(task.job.size for task in tasks) < _PARALLEL_BYTES:
+def _worth_starting(parts: int, *, size: int, jobs: int | None) -> int:
+    """Return how many worker processes to start beside this one."""
+    if size < _PARALLEL_BYTES:
         return 0
-    return min(usable_cpus() if jobs is None else jobs, len(tasks))
+    return min(usable_cpus() if jobs is None else jobs, parts) - 1
 
 
-def _scan_in(executor: Executor, tasks: Sequence[Task], scanner: Scanner, ledger: _Ledger) -> None:
-    """Scan in other processes; what is not begun when one scan fails is not begun any more."""
-    batches = {}
-    try:
-        for numbers in plan_batches([task.job.size for task in tasks]):
-            batch = [tasks[number] for number in numbers]
-            request = ScanBatch(tuple(task.job for task in batch), scanner)
-            batches[executor.submit(scan_batch, request)] = batch
-        while batches:
-            # Not longer than a moment, so that a large file's scan shows that it is alive.
-            for future in wait(batches, timeout=_PROGRESS_SECONDS, return_when=FIRST_COMPLETED).done:
-                for task, scan in zip(batches.pop(future), future.result(), strict=True):
-                    ledger.add(task, scan)
-            ledger.tell()
-    finally:
-        for future in batches:
-            future.cancel()
+class _Scans:
+    """The files of a build: which are to be scanned, and which have arrived in part."""
+
+    def __init__(self, tasks: Sequence[Task], scanner: Scanner, ledger: Ledger) -> None:
+        self._scanner = scanner
+        self._ledger = ledger
+        self._part_bytes = _PART_BYTES if scanner.splittable else None
+        self._planned = deque([self._requests(tasks)])
+        self._unfinished: set[Assembly] = set()
+        self.parts = sum(parts_of(task.size, part_bytes=self._part_bytes) for task in tasks)
+
+    def run(self, executor: Executor | None, *, ahead: int, helping: bool) -> None:
+        """Scan all files."""
+        work = Work(
+            take=self._take, there=_submit, here=self._scan_here, idle=self._ledger.tell, name=_name_of
+        )
+        with closing(answers(work, executor=executor, ahead=ahead, helping=helping)) as found:
+            for request, scans in found:
+                for job, place, scan in zip(request.batch.jobs, request.places, scans, strict=True):
+                    self._add(job, *place, scan)
+
+    def close(self) -> None:
+        """Remove what was kept on disk of files that are not finished."""
+        for assembly in self._unfinished:
+            assembly.spool.discard()
+
+    def _requests(self, tasks: Sequence[Task]) -> Iterator[_Request]:
+        """Yield what to scan; the parts of a file follow each other."""
+        assembly: Assembly | None = None
+        for parts in plan_batches([task.size for task in tasks], part_bytes=self._part_bytes):
+            jobs, places = [], []
+            for part in parts:
+                task = tasks[part.file]
+                if assembly is None or part.number == 0:
+                    count = parts_of(task.size, part_bytes=self._part_bytes)
+                    assembly = Assembly(task.folder, parts=count, size=task.size, mtime_ns=task.mtime_ns)
+                    self._unfinished.add(assembly)
+                jobs.append(ScanJob(task.path, task.size, task.mtime_ns, part.start, part.stop))
+                places.append((task, assembly, part.number))
+            yield _Request(ScanBatch(tuple(jobs), self._scanner), tuple(places))
+
+    def _take(self) -> _Request | None:
+        while self._planned:
+            if request := next(self._planned[0], None):
+                return request
+            self._planned.popleft()
+        return None
+
+    def _scan_here(self, request: _Request) -> Iterator[PartScan | None]:
+        for job in request.batch.jobs:
+            yield scan_part(job, self._scanner, on_bytes=self._ledger.read)
+
+    def _add(self, job: ScanJob, task: Task, assembly: Assembly, number: int, scan: PartScan | None) -> None:
+        """Take a part; a file that was changed meanwhile is scanned again."""
+        if assembly.torn:
+            return
+        whole = assembly.add(number, scan)
+        if assembly.torn:
+            self._unfinished.discard(assembly)
+            self._ledger.arrived(0, records=-assembly.records)
+            self._planned.append(self._requests([_once_more(task)]))
+            return
+        self._ledger.arrived(job.stop - job.start, records=len(scan.starts) if scan else 0)
+        if whole:
+            self._unfinished.discard(assembly)
+            self._ledger.add(task.folder, task.root, task.name, whole)
+
+
+def _submit(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:
+    return executor.submit(scan_batch, request.batch)
+
+
+def _name_of(request: _Request) -> str:
+    first, *others = request.batch.jobs
+    return f"{first.path!r} from byte {first.start}" + (f" and {len(others)} more" if others else "")
+
+
+def _once_more(task: Task) -> Task:
+    if task.attempt == _ATTEMPTS:
+        raise IndexStale(
+            f"{task.path!r} was changed while it was indexed, {_ATTEMPTS} times in a row; "
+            f"index it when nothing writes to it"
+        )
+    status = stat_file(task.path)
+    return replace(task, size=status.st_size, mtime_ns=status.st_mtime_ns, attempt=task.attempt + 1)

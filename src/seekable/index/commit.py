@@ -11,30 +11,34 @@ next commit after that removes them. What a killed process left unfinished goes 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import xxhash
 from filelock import FileLock
 
+from seekable.errors import AccessDenied
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_segments
-from seekable.index.digest import offset_bytes, offsets_digest
-from seekable.index.entry import Entry, Segment
-from seekable.index.table import Table, encode_table
+from seekable.index.entry import Entry
+from seekable.index.merge import merge_segments, write_segment
+from seekable.index.table import encode_table, in_order, table_name
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
+from seekable.storage.denied import may
+from seekable.storage.listing import missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from seekable.index.scan import FileScan
+    from seekable.index.assembly import FileScan
+    from seekable.index.entry import Segment
+    from seekable.index.table import Table
 
 LOCK = "lock"
+
+_WAY_OUT = "name a folder that can be written with index_dir= or SEEKABLE_INDEX_DIR"
 
 _GRACE_SECONDS = 3600
 _OURS = re.compile(rf"(files|offsets)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}", re.DOTALL)
@@ -53,32 +57,32 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
     with FileLock(os.path.join(folder, LOCK), mode=os.stat(folder).st_mode & 0o666):
         old = read_table(folder)
         known = _known(folder, old)
-        segment, offsets = _new_segment(scans.values())
-        fresh = _fresh_entries(scans, known, segment=segment, format_name=format_name)
-        kept = {
-            key: entry
-            for key, entry in known.items()
-            if key in fresh or os.path.lexists(os.path.join(root, entry.name))
-        }
-        if offsets:
-            write_atomically(os.path.join(folder, segment.file_name), offsets)
-        _publish(folder, (kept | fresh).values(), old=old)
+        generation = 1 + int(old.column("generation").max(initial=0)) if old else 1
+        fresh = _fresh_entries(folder, scans, known, format_name=format_name, generation=generation)
+        gone = missing(root, (name for name, form in known if (name, form) not in fresh))
+        kept = {key: entry for key, entry in known.items() if entry.name not in gone}
+        entries = in_order((kept | fresh).values())
+        _publish(folder, merge_segments(folder, entries), old=old)
 
 
 def make_folder(folder: str) -> None:
-    """Make an index folder, if it is not there.
+    """Make an index folder, if it is not there, and see that it can be written, before any work is done.
 
     Raises:
-        OSError: it cannot be made; a note says what to do.
+        AccessDenied: it cannot be made or written.
+        OSError: it cannot be made for another reason, told with what to do.
     """
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        error.add_note(
-            "seekable keeps an index here; name a folder that can be written "
-            "with index_dir= or SEEKABLE_INDEX_DIR"
-        )
+        if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+            raise AccessDenied(f"the index folder {folder!r} cannot be made: {error}; {_WAY_OUT}") from None
+        error.add_note(f"seekable keeps an index in {folder!r}; {_WAY_OUT}")
         raise
+    lock = os.path.join(folder, LOCK)
+    for path, wanted in ((folder, os.W_OK | os.X_OK), (lock, os.R_OK | os.W_OK)):
+        if os.path.lexists(path) and not may(path, wanted):
+            raise AccessDenied(f"the index folder {folder!r} cannot be written: {path!r}; {_WAY_OUT}")
 
 
 def _known(folder: str, table: Table | None) -> dict[tuple[str, str], Entry]:
@@ -88,41 +92,37 @@ def _known(folder: str, table: Table | None) -> dict[tuple[str, str], Entry]:
     return {entry.key: entry for entry in table.entries() if whole[entry.segment]}
 
 
-def _new_segment(scans: Iterable[FileScan]) -> tuple[Segment, list[bytes | memoryview]]:
-    hasher, length = xxhash.xxh3_64(), 0
-    parts: list[bytes | memoryview] = []
-    for scan in scans:
-        if scan.starts is not None:
-            for part in offset_bytes(scan.starts, scan.size):
-                hasher.update(part)
-                parts.append(part)
-            length += len(scan.starts) + 1
-    return Segment(hasher.intdigest(), length), parts
-
-
 def _fresh_entries(
+    folder: str,
     scans: Mapping[str, FileScan],
     known: Mapping[tuple[str, str], Entry],
     *,
-    segment: Segment,
     format_name: str,
+    generation: int,
 ) -> dict[tuple[str, str], Entry]:
-    entries, start = {}, 0
+    """Return the entries of what was scanned, after writing the segments that they are in."""
+    entries: dict[tuple[str, str], Entry] = {}
+    small: list[tuple[str, FileScan]] = []
     for name, scan in scans.items():
-        old = known.get((name, format_name))
-        if scan.starts is not None:
-            entry = _entry(name, format_name, scan, scan.starts, segment=segment, start=start)
-            start += entry.records + 1
-        elif old and old.content == scan.content:
-            entry = replace(old, mtime_ns=scan.mtime_ns, indexed_ns=scan.indexed_ns)
+        key, old = (name, format_name), known.get((name, format_name))
+        if old and (old.content, old.offsets) == (scan.content, scan.offsets.digest):
+            scan.offsets.discard()
+            entries[key] = replace(old, mtime_ns=scan.mtime_ns, indexed_ns=scan.indexed_ns)
+        elif scan.offsets.on_disk:
+            entries[key] = _entry(*key, scan, scan.offsets.publish(), start=0, generation=generation)
         else:
-            continue  # Somebody dropped it meanwhile; whoever opens it finds it missing and scans it.
-        entries[entry.key] = entry
+            small.append((name, scan))
+    segment, start = write_segment(folder, [scan.offsets.data for _, scan in small]), 0
+    for name, scan in small:
+        entries[name, format_name] = _entry(
+            name, format_name, scan, segment, start=start, generation=generation
+        )
+        start += scan.offsets.records + 1
     return entries
 
 
 def _entry(
-    name: str, format_name: str, scan: FileScan, starts: NDArray[np.uint64], *, segment: Segment, start: int
+    name: str, format_name: str, scan: FileScan, segment: Segment, *, start: int, generation: int
 ) -> Entry:
     return Entry(
         name=name,
@@ -130,24 +130,24 @@ def _entry(
         size=scan.size,
         mtime_ns=scan.mtime_ns,
         indexed_ns=scan.indexed_ns,
-        records=len(starts),
+        records=scan.offsets.records,
         head_tail=scan.head_tail,
         content=scan.content,
-        offsets=offsets_digest(starts, size=scan.size),
+        offsets=scan.offsets.digest,
         segment=segment,
         start=start,
+        generation=generation,
     )
 
 
-def _publish(folder: str, entries: Iterable[Entry], *, old: Table | None) -> None:
+def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None) -> None:
     data = encode_table(entries)
-    table = Table(data)
-    write_atomically(os.path.join(folder, table.file_name), data)
-    named = _files_of(table)
+    write_atomically(os.path.join(folder, table_name(data)), data)
+    named = {table_name(data), *(entry.segment.file_name for entry in entries)}
     replaced = (_files_of(old) if old else set()) - named
     # Before the catalog changes, so that their hour starts now even if the process ends here.
     _touch(os.path.join(folder, name) for name in replaced)
-    write_atomically(os.path.join(folder, CATALOG), encode_catalog(table.entries(), table=data))
+    write_atomically(os.path.join(folder, CATALOG), encode_catalog(entries, table=data))
     _remove_garbage(folder, named | replaced)
 
 

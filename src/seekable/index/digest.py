@@ -12,13 +12,8 @@ As text a digest is ``xxh3:`` and 16 hexadecimal digits.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 import xxhash
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 END_BYTES = 64 << 10
 PIECE_BYTES = 64 << 20
@@ -45,26 +40,18 @@ def head_tail_digest(descriptor: int, *, size: int, head: bytes) -> int:
     return hasher.intdigest()
 
 
-def offset_bytes(starts: NDArray[np.uint64], size: int) -> tuple[memoryview, bytes]:
-    """Return a file's record offsets, the end sentinel included, as they are written and hashed."""
-    return starts.astype("<u8", copy=False).view("u1").data, size.to_bytes(8, "little")
+def content_digest(pieces: bytes) -> int:
+    """Return the digest of a whole file from the digests of its pieces, put one behind the other."""
+    return xxhash.xxh3_64_intdigest(pieces)
 
 
-def offsets_digest(starts: NDArray[np.uint64], *, size: int) -> int:
-    """Return the digest of a file's record offsets."""
-    hasher = xxhash.xxh3_64()
-    for part in offset_bytes(starts, size):
-        hasher.update(part)
-    return hasher.intdigest()
-
-
-class ContentHasher:
-    """Makes the digest of a whole file from its bytes, given in order.
+class PieceHasher:
+    """Makes the digests of a file's pieces from consecutive bytes, the first of which begins a piece.
 
     Example:
-        >>> hasher = ContentHasher()
+        >>> hasher = PieceHasher()
         >>> hasher.update(memoryview(b"good day"))
-        >>> digest_text(hasher.digest())
+        >>> digest_text(content_digest(hasher.digests()))
         'xxh3:ed5f46649323660b'
     """
 
@@ -76,7 +63,7 @@ class ContentHasher:
         self._room = PIECE_BYTES
 
     def update(self, data: memoryview) -> None:
-        """Take the next bytes of the file."""
+        """Take the next bytes."""
         while len(data) >= self._room:
             self._piece.update(data[: self._room])
             data = data[self._room :]
@@ -84,11 +71,11 @@ class ContentHasher:
         self._piece.update(data)
         self._room -= len(data)
 
-    def digest(self) -> int:
-        """Return the digest; nothing can be added afterwards."""
+    def digests(self) -> bytes:
+        """Return the digests as little-endian uint64; nothing can be added afterwards."""
         if self._room < PIECE_BYTES:
             self._end_piece()
-        return xxhash.xxh3_64_intdigest(self._digests)
+        return self._digests
 
     def _end_piece(self) -> None:
         self._digests += self._piece.intdigest().to_bytes(_DIGEST_BYTES, "little")

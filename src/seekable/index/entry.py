@@ -67,6 +67,9 @@ class Entry:
     start: int
     """Where in that segment they begin."""
 
+    generation: int
+    """In which generation of the index it came to be as it is; the first one is 1."""
+
     @property
     def key(self) -> tuple[str, str]:
         """What it is found by: one file may be indexed in several formats."""

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
@@ -30,10 +31,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _HEADER_BYTES = 8
+_ENDING_SECONDS = 5.0
+_DEAD = (EOFError, OSError, pickle.UnpicklingError)
+"""What talking to a worker raises that has ended."""
+
 _BOOT = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from seekable.index.executor import serve; serve()"
 )
+
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""There is a worker to each processor already; and numpy starts in half the time without its threads."""
 
 
 def usable_cpus() -> int:
@@ -53,11 +61,15 @@ class WorkerProcesses(Executor):
         42
     """
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(
+        self, jobs: int, *, first: tuple[Callable[..., object], tuple[Any, ...]] | None = None
+    ) -> None:
         """Start the workers.
 
         Args:
             jobs: how many.
+            first: a function and its arguments, called in each worker before any request; what it returns or
+                raises is not told.
 
         Raises:
             InvalidArgument: fewer than one.
@@ -65,9 +77,10 @@ class WorkerProcesses(Executor):
         if jobs < 1:
             raise InvalidArgument(f"jobs must be at least 1, got {jobs}")
         self._requests: queue.SimpleQueue[tuple[Future[Any], bytes] | None] = queue.SimpleQueue()
+        greeting = None if first is None else pickle.dumps((*first, {}), protocol=5)
         self._workers = [_start() for _ in range(jobs)]
         self._threads = [
-            threading.Thread(target=_attend, args=(worker, self._requests), daemon=True)
+            threading.Thread(target=_attend, args=(worker, self._requests, greeting), daemon=True)
             for worker in self._workers
         ]
         for thread in self._threads:
@@ -111,9 +124,14 @@ def _take_now(
 
 
 def _start() -> subprocess.Popen[bytes]:
-    # -P keeps the working folder off the path until the parent's own path is there.
+    # -P keeps the working folder off the path until the parent's own path is there. In a process group of its
+    # own it gets no interrupt from the terminal, not even before it can ignore one.
     worker = subprocess.Popen(  # noqa: S603 - our own interpreter and our own text
-        [sys.executable, "-P", "-c", _BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-P", "-c", _BOOT],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=_ONE_THREAD | os.environ,
+        process_group=0,
     )
     assert worker.stdin is not None
     with contextlib.suppress(
@@ -125,21 +143,23 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _attend(
-    worker: subprocess.Popen[bytes], requests: queue.SimpleQueue[tuple[Future[Any], bytes] | None]
+    worker: subprocess.Popen[bytes],
+    requests: queue.SimpleQueue[tuple[Future[Any], bytes] | None],
+    greeting: bytes | None,
 ) -> None:
     """Pass requests to one worker until there are no more; runs in a thread of its own."""
     assert worker.stdin is not None
-    assert worker.stdout is not None
     with worker:
+        if greeting is not None:
+            with contextlib.suppress(*_DEAD):  # The first request tells.
+                _ask(worker, greeting)
         while (request := requests.get()) is not None:
             future, message = request
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                worker.stdin.write(len(message).to_bytes(_HEADER_BYTES, "little") + message)
-                worker.stdin.flush()
-                failed, answer = pickle.load(worker.stdout)  # noqa: S301 - from our own child
-            except (EOFError, OSError, pickle.UnpicklingError):
+                failed, answer = _ask(worker, message)
+            except _DEAD:
                 future.set_exception(_death(worker))
                 continue
             if failed:
@@ -150,9 +170,24 @@ def _attend(
             worker.stdin.close()
 
 
+def _ask(worker: subprocess.Popen[bytes], message: bytes) -> tuple[bool, Any]:
+    """Send a request to a worker and return whether it failed, and the answer or the error."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write(len(message).to_bytes(_HEADER_BYTES, "little"))
+    worker.stdin.write(message)
+    worker.stdin.flush()
+    answer: tuple[bool, Any] = pickle.load(worker.stdout)  # noqa: S301 - from our own child
+    return answer
+
+
 def _death(worker: subprocess.Popen[bytes]) -> WorkerDied:
-    worker.kill()
-    status = worker.wait()
+    try:
+        # It has closed its end, so it is ending; killed at once, it could not say how.
+        status = worker.wait(_ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        worker.kill()
+        status = worker.wait()
     how = f"by signal {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
     return WorkerDied(
         f"a worker process (pid {worker.pid}) ended {how} before it gave its answer; what it wrote to "
@@ -183,13 +218,16 @@ def _answer(message: bytes) -> bytes:
     try:
         function, args, kwargs = pickle.loads(message)  # noqa: S301 - from our own parent
         return pickle.dumps((False, function(*args, **kwargs)), protocol=5)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the caller's future raises it
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the caller's future raises it
+        error.add_note(f"in a worker process (pid {os.getpid()}):\n{traceback.format_exc()}")
         return pickle.dumps((True, _as_sent(error)), protocol=5)
 
 
-def _as_sent(error: Exception) -> Exception:
+def _as_sent(error: BaseException) -> BaseException:
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     except Exception:  # noqa: BLE001 - an error that does not survive the journey is told as text
-        return RuntimeError(f"{type(error).__name__}: {error}")
+        told = RuntimeError(f"{type(error).__name__}: {error}")
+        told.__notes__ = error.__notes__
+        return told
     return error

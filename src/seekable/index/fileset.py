@@ -6,14 +6,14 @@ import itertools
 import os
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from seekable.index.digest import digest_text
 from seekable.index.offsets import join_small
 from seekable.index.part import OpenPart, Part, lasting, open_part, row_numbers
-from seekable.storage.mapped import MappedFile, open_mapped
+from seekable.storage.mapped import MappedFile, most_maps, open_mapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,6 +106,11 @@ class FileSet:
         return tuple(dict.fromkeys(part.folder for part in self._parts))
 
     @property
+    def runs(self) -> tuple[tuple[str, str, int], ...]:
+        """Consecutive files of one root and index: the root, the index folder, and how many files."""
+        return tuple((part.root, part.folder, len(part.rows)) for part in self._parts)
+
+    @property
     def sizes(self) -> NDArray[np.int64]:
         """How many bytes each file has."""
         return self._columns().sizes
@@ -124,6 +129,13 @@ class FileSet:
     def starts(self) -> NDArray[np.int64]:
         """How many records there are before each file, and in all of them."""
         return self._columns().starts
+
+    @property
+    def contents(self) -> NDArray[np.uint64]:
+        """The digest of all of each file."""
+        parts = self._columns().parts
+        digests = _joined([part.table.column("content", row_numbers(part.part)) for part in parts])
+        return digests.view(np.uint64)
 
     def name(self, file: int) -> str:
         """Return a file's path relative to its root."""
@@ -149,6 +161,35 @@ class FileSet:
             offsets_digest=digest_text(table.digest("offsets", row)),
         )
 
+    def names(self) -> list[str]:
+        """Return the paths of all files relative to their roots: many times as fast as one by one."""
+        found: list[str] = []
+        for part in self._columns().parts:
+            names = part.table.names()
+            found.extend(names[row] for row in row_numbers(part.part).tolist())
+        return found
+
+    def digests(self, kind: Literal["head_tail", "content", "offsets"]) -> list[str]:
+        """Return one of the digests of all files, as `entry` has it: many times as fast as one by one."""
+        found: list[str] = []
+        for part in self._columns().parts:
+            found.extend(map(digest_text, part.table.digests(kind, row_numbers(part.part)).tolist()))
+        return found
+
+    def numbers(self, path: str) -> list[int]:
+        """Return the numbers that the file of an absolute path has; it may be there more than once."""
+        found: list[int] = []
+        before = 0
+        for part in self._columns().parts:
+            rows = row_numbers(part.part)
+            folder = os.path.join(part.part.root, "")
+            if len(rows) and path.startswith(folder):
+                form = part.table.format(int(rows[0]))
+                row = part.table.rows([path[len(folder) :]], format_name=form)
+                found.extend((np.flatnonzero(rows == row) + before).tolist())
+            before += len(rows)
+        return found
+
     def mapped(self, file: int) -> MappedFile:
         """Return the map of a file.
 
@@ -158,7 +199,7 @@ class FileSet:
         spot = self._spots.get(file)
         mapped = spot[0]() if spot else None
         if mapped is None:
-            return self._map(file)
+            return self._map(file)[0]
         mapped.used = True
         return mapped
 
@@ -168,9 +209,14 @@ class FileSet:
         Raises:
             IndexStale: it is not the file that was indexed.
         """
-        mapped = self.mapped(file)
+        spot = self._spots.get(file)
+        mapped = spot[0]() if spot else None
+        if spot is None or mapped is None:
+            mapped, offsets, at = self._map(file)
+        else:
+            _, offsets, at = spot
+            mapped.used = True
         mapped.check()
-        _, offsets, at = self._spots[file]
         at += row
         return mapped.view[offsets[at] : offsets[at + 1]]
 
@@ -204,13 +250,17 @@ class FileSet:
         """
         self._columns()
 
-    def _map(self, file: int) -> MappedFile:
+    def _map(self, file: int) -> tuple[MappedFile, memoryview, int]:
         columns = self._columns()
         mapped = open_mapped(self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file]))
-        offsets = columns.offsets[int(columns.segment[file])].view
+        offsets, first = columns.offsets[int(columns.segment[file])].view, int(columns.first[file])
+        if len(self._spots) >= 2 * most_maps():
+            for number, spot in list(self._spots.items()):
+                if spot[0]() is None:
+                    self._spots.pop(number, None)
         # Weakly, so that the cache of maps can still drop it.
-        self._spots[file] = weakref.ref(mapped), offsets, int(columns.first[file])
-        return mapped
+        self._spots[file] = weakref.ref(mapped), offsets, first
+        return mapped, offsets, first
 
     def _columns(self) -> _Columns:
         # No functools.cached_property: before Python 3.12 it takes a lock, which a fork can leave locked.

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable.storage.whole import whole_file
+
 if TYPE_CHECKING:
+    import mmap
+
     from numpy.typing import NDArray
 
     from seekable.index.entry import Segment
-
-_READ_BYTES = 64 << 10
-"""A segment up to this size is read instead of mapped: a map costs a descriptor, and there may be a
-segment to each of hundreds of sources."""
 
 _FEWEST_JOINED = 2
 
@@ -59,20 +58,6 @@ def join_small(
     return (joined, *(offsets[i] for i in large)), number, before
 
 
-def _read(path: str, *, size: int) -> Offsets:
-    """Open a segment that has this many bytes.
-
-    Raises:
-        FileNotFoundError: it is not there, or is shorter or longer.
-    """
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size != size:
-            raise FileNotFoundError(f"{path!r} does not have {size} bytes")
-        if size <= _READ_BYTES:
-            return Offsets(file.read())
-        return Offsets(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ))
-
-
 _open: weakref.WeakValueDictionary[str, Offsets] = weakref.WeakValueDictionary()
 
 
@@ -85,4 +70,4 @@ def open_offsets(folder: str, segment: Segment) -> Offsets:
     path = os.path.join(folder, segment.file_name)
     if offsets := _open.get(path):
         return offsets
-    return _open.setdefault(path, _read(path, size=segment.bytes))
+    return _open.setdefault(path, Offsets(whole_file(path, size=segment.bytes)))

@@ -16,7 +16,7 @@ from seekable.index.fileset import FileSet
 from seekable.index.part import part_of
 from seekable.index.place import find_place
 from seekable.index.plan import Survey, survey
-from seekable.index.scan import ScanJob, content_digest, stat_file
+from seekable.index.scan import content_digest, stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -77,28 +77,28 @@ def open_files(
 
     Raises:
         DataNotFound: one of the files is not there.
+        AccessDenied: this user may not read one of them, or not write the index.
         UnsupportedFormat: one of them is certainly not of the scanner's format.
         IndexStale: one of them is written to all the time.
         WorkerDied: a worker process ended too early.
     """
     if jobs is not None and jobs < 1:
         raise InvalidArgument(f"jobs must be at least 1, or None for one to a processor; got {jobs}")
+    wanted = [_stat(root, names) for root, names in _by_root(found).items()]
     for builds in itertools.count():
         # What was indexed a moment ago is as fresh as it gets: no need to doubt it again.
-        indexes = [
-            _look_up(_stat(root, names), scanner.name, index_dir=index_dir, doubt=builds == 0)
-            for root, names in _by_root(found).items()
-        ]
+        indexes = [_look_up(files, scanner.name, index_dir=index_dir, doubt=builds == 0) for files in wanted]
         tasks = [task for index in indexes for task in _tasks(index)]
         if not tasks:
             break
         if builds == _MOST_BUILDS:
             raise IndexStale(
-                f"{tasks[0].job.path!r} and perhaps others were changed each time they had been indexed, "
+                f"{tasks[0].path!r} and perhaps others were changed each time they had been indexed, "
                 f"{builds} times in a row; open them when nothing writes to them"
             )
         notices = [index.notice for index in indexes if index.notice and index.survey.to_scan.any()]
         build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
+        wanted = [_stat_again(index) for index in indexes]
     return _file_set(found, indexes)
 
 
@@ -113,13 +113,21 @@ def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
 
 
 def _stat(root: str, numbers: dict[str, int]) -> _Files:
-    statuses = [stat_file(os.path.join(root, name)) for name in numbers]
-    return _Files(
-        root,
-        numbers,
-        sizes=np.array([status.st_size for status in statuses], np.int64),
-        mtimes_ns=np.array([status.st_mtime_ns for status in statuses], np.int64),
-    )
+    folder = os.path.join(root, "")
+    statuses = (stat_file(folder + name) for name in numbers)
+    pairs = ((status.st_size, status.st_mtime_ns) for status in statuses)
+    found = np.fromiter(pairs, np.dtype([("size", np.int64), ("mtime_ns", np.int64)]), len(numbers))
+    return _Files(root, numbers, sizes=found["size"].copy(), mtimes_ns=found["mtime_ns"].copy())
+
+
+def _stat_again(index: _Index) -> _Files:
+    """Return the files with the present status of those that were scanned."""
+    scanned, paths = np.flatnonzero(index.survey.to_scan).tolist(), _paths(index)
+    sizes, mtimes_ns = index.files.sizes.copy(), index.files.mtimes_ns.copy()
+    for file in scanned:
+        status = stat_file(paths[file])
+        sizes[file], mtimes_ns[file] = status.st_size, status.st_mtime_ns
+    return replace(index.files, sizes=sizes, mtimes_ns=mtimes_ns)
 
 
 def _look_up(
@@ -162,15 +170,13 @@ def _sure(index: _Index) -> _Index | None:
 def _tasks(index: _Index) -> Iterator[Task]:
     names, paths = list(index.files.numbers), _paths(index)
     for file in np.flatnonzero(index.survey.to_scan).tolist():
-        known = None
-        if index.table and index.survey.racy[file]:
-            known = index.table.digest("content", index.survey.rows[file])
-        job = ScanJob(paths[file], int(index.files.sizes[file]), known)
-        yield Task(index.folder, index.files.root, names[file], job)
+        size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
+        yield Task(index.folder, index.files.root, names[file], paths[file], size, mtime_ns)
 
 
 def _paths(index: _Index) -> list[str]:
-    return [os.path.join(index.files.root, name) for name in index.files.numbers]
+    folder = os.path.join(index.files.root, "")
+    return [folder + name for name in index.files.numbers]
 
 
 def _file_set(found: Sequence[Found], indexes: Sequence[_Index]) -> FileSet:

@@ -11,16 +11,12 @@ import numpy as np
 from seekable.errors import IndexStale
 from seekable.index.catalog import open_table, read_table
 from seekable.index.offsets import Offsets, open_offsets
+from seekable.index.witness import Few, Many, compact, witness
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.table import Table
-
-_MOST_WITNESSES = 256
-
-Witness = tuple[str, str, int]
-"""A file by name, format and content digest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,9 +35,8 @@ class Part:
     rows: range | NDArray[np.int32]
     """The rows, in the order in which their records come."""
 
-    witnesses: tuple[Witness, ...]
-    """The files themselves, to find them in a later table; none if they are many, because a pickle
-    shall be small."""
+    witness: Few | Many
+    """What finds the files in a later table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,8 +55,7 @@ class OpenPart:
 
 def part_of(root: str, folder: str, table: Table, rows: NDArray[np.int64]) -> Part:
     """Return some rows of a table as a part."""
-    witnesses = _witnesses(table, rows) if len(rows) <= _MOST_WITNESSES else ()
-    return Part(root, folder, table.file_name, _compact(rows), witnesses)
+    return Part(root, folder, table.file_name, compact(rows), witness(table, rows))
 
 
 def open_part(part: Part) -> OpenPart:
@@ -72,7 +66,7 @@ def open_part(part: Part) -> OpenPart:
     """
     table = open_table(part.folder, part.table)
     opened = _opened(part, table) if table else None
-    return opened or _open_again(part, part.witnesses)
+    return opened or _open_again(part)
 
 
 def lasting(opened: OpenPart) -> Part:
@@ -84,7 +78,7 @@ def lasting(opened: OpenPart) -> Part:
     part = opened.part
     if os.path.exists(os.path.join(part.folder, part.table)):
         return part
-    return _open_again(part, _witnesses(opened.table, row_numbers(part))).part
+    return _open_again(part).part
 
 
 def row_numbers(part: Part) -> NDArray[np.int64]:
@@ -101,33 +95,15 @@ def _opened(part: Part, table: Table) -> OpenPart | None:
     return OpenPart(part, table, offsets)
 
 
-def _open_again(part: Part, witnesses: tuple[Witness, ...]) -> OpenPart:
+def _open_again(part: Part) -> OpenPart:
     table = read_table(part.folder)
-    rows = _find(table, witnesses) if table and witnesses else None
+    rows = part.witness.rows_in(table, row_numbers(part)) if table else None
     if table is None or rows is None:
         raise IndexStale(
             f"the index in {part.folder!r} that this dataset was opened with ({part.table}) is gone, and "
-            f"the present one does not tell where its {len(part.rows)} files are; open the dataset again"
+            f"the present one does not have its {len(part.rows)} files as they were; open the dataset again"
         )
-    again = Part(part.root, part.folder, table.file_name, _compact(rows), witnesses)
-    opened = _opened(again, table)
+    opened = _opened(part_of(part.root, part.folder, table, rows), table)
     if opened is None:
         raise IndexStale(f"the index in {part.folder!r} is damaged; open the dataset again to rebuild it")
     return opened
-
-
-def _find(table: Table, witnesses: tuple[Witness, ...]) -> NDArray[np.int64] | None:
-    found = [int(table.rows([name], format_name=form)[0]) for name, form, _ in witnesses]
-    rows = np.array(found, np.int64)
-    return rows if (rows >= 0).all() and _witnesses(table, rows) == witnesses else None
-
-
-def _witnesses(table: Table, rows: NDArray[np.int64]) -> tuple[Witness, ...]:
-    return tuple((table.name(row), table.format(row), table.digest("content", row)) for row in rows.tolist())
-
-
-def _compact(rows: NDArray[np.int64]) -> range | NDArray[np.int32]:
-    first = int(rows[0]) if len(rows) else 0
-    if (rows == np.arange(first, first + len(rows))).all():
-        return range(first, first + len(rows))
-    return rows.astype(np.int32)

@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from seekable.storage.denied import may
+
 INDEX_FOLDER = ".seekable"
 INDEX_DIR_VARIABLE = "SEEKABLE_INDEX_DIR"
 
@@ -50,15 +52,16 @@ def find_place(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
     if chosen:
         return Place(_mirrored(os.path.abspath(os.fsdecode(chosen)), root), None)
     at_root = os.path.join(root, INDEX_FOLDER)
-    if _writable(at_root if os.path.isdir(at_root) else root):
+    if may(at_root if os.path.isdir(at_root) else root, os.W_OK | os.X_OK):
         return Place(at_root, None)
+    return Place(_mirrored(cache_folder(), root), at_root)
+
+
+def cache_folder() -> str:
+    """Return where indexes go of data whose own folder cannot be written."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Place(_mirrored(os.path.join(cache, "seekable"), root), at_root)
+    return os.path.join(cache, "seekable")
 
 
 def _mirrored(index_root: str, root: str) -> str:
     return os.path.join(index_root, root.lstrip(os.sep), INDEX_FOLDER)
-
-
-def _writable(folder: str) -> bool:
-    return os.access(folder, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable.index.digest import PIECE_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -18,7 +20,7 @@ RACY_NS = 2_000_000_000
 """A file indexed this close to its modification may have been changed after it, at the same time:
 file systems keep times in steps of up to two seconds."""
 
-_BATCH_BYTES = 64 << 20
+_BATCH_BYTES = PIECE_BYTES
 _BATCH_FILES = 1000
 
 
@@ -75,20 +77,51 @@ def survey(
     return Survey(rows, racy)
 
 
-def plan_batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the numbers of the files to scan together: largest first, small ones in one batch.
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a file, to be scanned."""
+
+    file: int
+    """The number of the file."""
+
+    number: int
+    """The number of the part in the file."""
+
+    start: int
+    """Where it starts."""
+
+    stop: int
+    """Where it ends."""
+
+
+def parts_of(size: int, *, part_bytes: int | None) -> int:
+    """Return into how many parts a file of this size is cut; one if there is no size of parts."""
+    return max(-(-size // part_bytes), 1) if part_bytes else 1
+
+
+def plan_batches(sizes: Sequence[int], *, part_bytes: int | None) -> Iterator[list[Part]]:
+    """Yield what to scan together: the largest files first, part by part, small files in one batch.
+
+    Args:
+        sizes: how many bytes the files have.
+        part_bytes: how many bytes a part has, but for a file's last one; None to leave all files whole.
 
     Example:
-        >>> list(plan_batches([10, 100 << 20, 30]))
-        [[1], [2, 0]]
+        >>> for batch in plan_batches([10, 100 << 20, 30], part_bytes=PIECE_BYTES):
+        ...     [(part.file, part.start >> 20) for part in batch]
+        [(1, 0)]
+        [(1, 64), (2, 0), (0, 0)]
     """
-    batch: list[int] = []
+    batch: list[Part] = []
     room = _BATCH_BYTES
-    for number in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
-        if batch and (sizes[number] > room or len(batch) == _BATCH_FILES):
-            yield batch
-            batch, room = [], _BATCH_BYTES
-        batch.append(number)
-        room -= sizes[number]
+    for file in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
+        for number in range(parts_of(sizes[file], part_bytes=part_bytes)):
+            start = number * (part_bytes or 0)
+            stop = min(start + part_bytes, sizes[file]) if part_bytes else sizes[file]
+            if batch and (stop - start > room or len(batch) == _BATCH_FILES):
+                yield batch
+                batch, room = [], _BATCH_BYTES
+            batch.append(Part(file, number, start, stop))
+            room -= stop - start
     if batch:
         yield batch

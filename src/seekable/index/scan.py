@@ -1,4 +1,4 @@
-"""Scanning one file, or many: the work of an index build that runs anywhere.
+"""Scanning a file, or a part of one: the work of an index build that runs anywhere.
 
 `scan_batch` and its argument are importable and picklable, so any `concurrent.futures.Executor` can
 run it, on this machine or on another one that sees the same files.
@@ -6,100 +6,140 @@ run it, on this machine or on another one that sees the same files.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seekable.errors import DataNotFound, IndexStale
+import numpy as np
+
+from seekable.errors import DataNotFound
 from seekable.index.digest import END_BYTES, head_tail_digest
+from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
+from seekable.storage.denied import unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from io import FileIO
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from seekable.index.scanner import Scanner
 
-_ATTEMPTS = 2
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 @dataclass(frozen=True, slots=True)
 class ScanJob:
-    """One file to scan."""
+    """A part of a file to scan."""
 
     path: str
-    """Its absolute path."""
+    """The file's absolute path."""
 
     size: int
-    """How many bytes it had when the work was planned."""
+    """How many bytes the file had when the work was planned."""
 
-    known_content: int | None = None
-    """The digest that it is indexed with; if it still has it, the offsets are not wanted again."""
+    mtime_ns: int
+    """When it was modified then."""
+
+    start: int
+    """Where the part starts."""
+
+    stop: int
+    """Where it ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScanBatch:
-    """Some files to scan, one after the other."""
+    """Some parts to scan, one after the other."""
 
     jobs: tuple[ScanJob, ...]
-    """The files."""
+    """The parts."""
 
     scanner: Scanner
     """What finds the records in them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FileScan:
-    """What was found in one file."""
+class PartScan:
+    """What was found in a part of a file."""
 
-    size: int
-    """How many bytes it has."""
+    identity: tuple[int, int, int]
+    """Device, inode and digest of both ends of the file: all its parts must agree."""
 
-    mtime_ns: int
-    """When it was modified."""
-
-    indexed_ns: int
+    begun_ns: int
     """When the scan began."""
 
-    head_tail: int
-    """The digest of its ends."""
+    pieces: bytes
+    """The digests of the pieces in the part."""
 
-    content: int
-    """The digest of all of it."""
+    starts: NDArray[np.uint64]
+    """Where in the file the records of the part start."""
 
-    starts: NDArray[np.uint64] | None
-    """Where its records start; None if the content is the known one."""
+    @property
+    def head_tail(self) -> int:
+        """The digest of the file's ends."""
+        return self.identity[2]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the starts in half the bytes if they are within 4 GiB, as those of a part are."""
+        first = self.starts[:1].copy()
+        narrow = len(first) and self.starts[-1] - first[0] <= np.iinfo(np.uint32).max
+        starts = (self.starts - first).astype(np.uint32) if narrow else self.starts
+        return _unpacked, (self.identity, self.begun_ns, self.pieces, first if narrow else None, starts)
 
 
-def scan_batch(batch: ScanBatch) -> list[FileScan]:
-    """Scan some files, for instance in another process."""
-    return [scan_file(job, batch.scanner, on_bytes=None) for job in batch.jobs]
+def _unpacked(
+    identity: tuple[int, int, int],
+    begun_ns: int,
+    pieces: bytes,
+    first: NDArray[np.uint64] | None,
+    starts: NDArray[Any],
+) -> PartScan:
+    return PartScan(identity, begun_ns, pieces, starts if first is None else starts + first)
 
 
-def scan_file(job: ScanJob, scanner: Scanner, *, on_bytes: Callable[[int], None] | None) -> FileScan:
-    """Scan one file, again if it is changed meanwhile.
+def scan_batch(batch: ScanBatch) -> list[PartScan | None]:
+    """Scan some parts, for instance in another process."""
+    return [scan_part(job, batch.scanner, on_bytes=None) for job in batch.jobs]
+
+
+def scan_part(job: ScanJob, scanner: Scanner, *, on_bytes: Callable[[int], None] | None) -> PartScan | None:
+    """Scan a part of a file.
 
     Args:
-        job: the file.
+        job: the part.
         scanner: what finds the records in it.
         on_bytes: is told how many more bytes were read.
 
+    Returns:
+        What was found; None if the file is not as it was when the work was planned, or was changed
+        meanwhile.
+
     Raises:
         DataNotFound: it is not there, or is no regular file.
-        IndexStale: it was changed meanwhile, both times.
-        UnsupportedFormat: it is of another format.
+        AccessDenied: this user may not read it.
+        UnsupportedFormat: it is of another format; told by its first part.
     """
-    for _ in range(_ATTEMPTS):
-        if scan := _scan_once(job, scanner, on_bytes):
-            return scan
-    raise IndexStale(
-        f"{job.path!r} was changed while it was indexed, {_ATTEMPTS} times in a row; "
-        f"index it when nothing writes to it"
-    )
+    begun_ns = time.time_ns()
+    before = stat_file(job.path)
+    if (before.st_size, before.st_mtime_ns) != (job.size, job.mtime_ns):
+        return None
+    with _opened(job.path) as file:
+        head = os.pread(file.fileno(), END_BYTES, 0)
+        head_tail = head_tail_digest(file.fileno(), size=job.size, head=head)
+        if not job.start:
+            scanner.check_head(head, job.path)
+        part = job.start, job.stop
+        source = ByteSource(file.fileno(), size=job.size, head=head, part=part, on_bytes=on_bytes)
+        starts = scanner.scan(source)
+        pieces = source.piece_digests()
+    if _identity(before) != _identity(stat_file(job.path)):
+        return None
+    return PartScan((before.st_dev, before.st_ino, head_tail), begun_ns, pieces, starts)
 
 
 def stat_file(path: str) -> os.stat_result:
@@ -107,10 +147,15 @@ def stat_file(path: str) -> os.stat_result:
 
     Raises:
         DataNotFound: there is no such file, or it is something else than a file.
+        AccessDenied: this user may not look there.
     """
     try:
         status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except PermissionError:
+        raise unreadable(path) from None
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
         raise DataNotFound(f"there is no file {path!r}, or it links to one that is gone") from None
     if not stat.S_ISREG(status.st_mode):
         raise DataNotFound(f"{path!r} is no regular file; only those can be indexed")
@@ -119,34 +164,18 @@ def stat_file(path: str) -> os.stat_result:
 
 def content_digest(path: str) -> int:
     """Return the digest of a whole file."""
-    with open(path, "rb", buffering=0) as file:
-        return _drained(ByteSource(file.fileno(), size=os.fstat(file.fileno()).st_size, head=b""))
+    with _opened(path) as file:
+        source = ByteSource(file.fileno(), size=os.fstat(file.fileno()).st_size, head=b"")
+        for _ in source.chunks():
+            pass
+        return digest_of_pieces(source.piece_digests())
 
 
-def _scan_once(job: ScanJob, scanner: Scanner, on_bytes: Callable[[int], None] | None) -> FileScan | None:
-    indexed_ns = time.time_ns()
-    before = stat_file(job.path)
-    with open(job.path, "rb", buffering=0) as file:
-        head = os.pread(file.fileno(), END_BYTES, 0)
-        head_tail = head_tail_digest(file.fileno(), size=before.st_size, head=head)
-        starts, content = None, None
-        if job.known_content is not None:
-            content = _drained(ByteSource(file.fileno(), size=before.st_size, head=head))
-            file.seek(0)
-        if content is None or content != job.known_content:
-            scanner.check_head(head, job.path)
-            source = ByteSource(file.fileno(), size=before.st_size, head=head, on_bytes=on_bytes)
-            starts = scanner.scan(source)
-            content = source.content_digest()
-    if _identity(before) != _identity(stat_file(job.path)):
-        return None
-    return FileScan(before.st_size, before.st_mtime_ns, indexed_ns, head_tail, content, starts)
-
-
-def _drained(source: ByteSource) -> int:
-    for _ in source.chunks():
-        pass
-    return source.content_digest()
+def _opened(path: str) -> FileIO:
+    try:
+        return open(path, "rb", buffering=0)
+    except PermissionError:
+        raise unreadable(path) from None
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int, int]:

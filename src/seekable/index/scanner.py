@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from seekable.index.digest import ContentHasher
+from seekable.index.digest import PieceHasher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,9 +37,9 @@ class Chunk:
 
 
 class ByteSource:
-    """The bytes of one file, to be read once, from start to end; hashed while they are read."""
+    """The bytes of one file, or of a part of it, to be read once from start to end; hashed meanwhile."""
 
-    __slots__ = ("_chunk_bytes", "_file", "_hasher", "_on_bytes", "head", "size")
+    __slots__ = ("_chunk_bytes", "_descriptor", "_hasher", "_on_bytes", "head", "size", "start", "stop")
 
     def __init__(
         self,
@@ -47,45 +47,62 @@ class ByteSource:
         *,
         size: int,
         head: bytes,
+        part: tuple[int, int] | None = None,
         chunk_bytes: int = CHUNK_BYTES,
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
-        """Read from an open file that stays the caller's to close.
+        """Read from an open file that stays the caller's to close, wherever it stands.
 
         Args:
-            descriptor: the file, at its start.
+            descriptor: the file.
             size: how many bytes it has; what is appended meanwhile is not read.
             head: its first bytes, at least 4 if it has as many.
+            part: where the part starts and ends; None for the whole file.
             chunk_bytes: how much to read at a time.
             on_bytes: is told the size of each chunk when it is done with.
         """
         self.size = size
         """How many bytes the file has."""
         self.head = head
-        """Its first bytes."""
-        self._file = io.FileIO(descriptor, closefd=False)
-        self._chunk_bytes = max(min(chunk_bytes, size), 1)
+        """Its first bytes, whichever part this is."""
+        self.start, self.stop = (0, size) if part is None else part
+        """Where in the file the part starts and ends."""
+        self._descriptor = descriptor
+        self._chunk_bytes = chunk_bytes
         self._on_bytes = on_bytes
-        self._hasher = ContentHasher()
+        self._hasher = PieceHasher()
+
+    @property
+    def before(self) -> bytes:
+        """The byte before the part, none at the start of the file."""
+        return os.pread(self._descriptor, 1, self.start - 1) if self.start else b""
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield the file's bytes in order."""
-        buffer = bytearray(self._chunk_bytes)
+        """Yield the part's bytes in order."""
+        for chunk in self._read(self.start, self.stop):
+            self._hasher.update(memoryview(chunk.buffer)[: chunk.size])
+            yield chunk
+            if self._on_bytes:
+                self._on_bytes(chunk.size)
+
+    def beyond(self) -> Iterator[Chunk]:
+        """Yield what is behind the part, up to the file's end, for as much of it as is needed."""
+        return self._read(self.stop, self.size)
+
+    def piece_digests(self) -> bytes:
+        """Return the digests of the part's pieces, after its last chunk was read."""
+        return self._hasher.digests()
+
+    def _read(self, start: int, stop: int) -> Iterator[Chunk]:
+        buffer = bytearray(max(min(self._chunk_bytes, stop - start), 1))
         view, array = memoryview(buffer), np.frombuffer(buffer, np.uint8)
-        base = 0
-        while base < self.size:
-            count = self._file.readinto(view[: self.size - base])
+        base = start
+        while base < stop:
+            count = os.preadv(self._descriptor, [view[: stop - base]], base)
             if not count:
                 return  # It was truncated, which the caller finds out by its size.
-            self._hasher.update(view[:count])
             yield Chunk(base, buffer, count, array[:count])
             base += count
-            if self._on_bytes:
-                self._on_bytes(count)
-
-    def content_digest(self) -> int:
-        """Return the digest of the whole file, after its last chunk was read."""
-        return self._hasher.digest()
 
 
 class Scanner(Protocol):
@@ -96,6 +113,16 @@ class Scanner(Protocol):
     fields. It reads every chunk of the source to the end. Memory beyond the chunk and the offsets
     themselves must not grow with the file.
     """
+
+    @property
+    def splittable(self) -> bool:
+        """Whether records can be found from the middle of a file.
+
+        Then `scan` is also given parts of a large file, each cut off at any byte and without what is
+        before it: it returns the records that start within the part, and may look `beyond` the part to
+        know whether the last one is a record. The parts of a file together must give what the whole
+        file gives, wherever it is cut. Otherwise a source is always a whole file.
+        """
 
     @property
     def name(self) -> str:
@@ -113,7 +140,7 @@ class Scanner(Protocol):
         """
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
-        """Return where the records start, ascending and without repeats.
+        """Return where in the file the records start, ascending and without repeats.
 
         A record's range ends where the next one starts, the last one's at the end of the file.
         """

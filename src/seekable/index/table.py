@@ -1,18 +1,19 @@
 """The table of an index: its files, in a form that is opened without parsing.
 
-``files-<digest>.bin``, all numbers little-endian and 8 bytes wide, so that `numpy.memmap` reads it::
+``files-<digest>.bin``, all numbers little-endian and 8 bytes wide, so that it can be mapped::
 
-    magic "seekable", version 1, F files, S segments, M formats, B bytes of strings     6 numbers
+    magic "seekable", version 2, F files, S segments, M formats, B bytes of strings     6 numbers
     size, mtime_ns, indexed_ns, records, head_tail, content, offsets,
-        format, segment, start                                                    10 x F numbers
+        format, segment, start, generation                                        11 x F numbers
     digests of the segments, then how many offsets each holds                      2 x S numbers
     the strings: F file names, M formats, each with a NUL byte behind it, filled up
         with NUL bytes to a multiple of 8                                                B bytes
 
 Files are sorted by the natural order of their names, then by format; names are the bytes that the
 file system has. ``format`` and ``segment`` are numbers of formats and segments; ``start`` is where in
-``offsets-<digest>.u64`` the file's ``records + 1`` offsets begin. The digest in the table's own name
-is xxh3_64 of the table, so a damaged one is known when it is opened.
+``offsets-<digest>.u64`` the file's ``records + 1`` offsets begin. A change of the index that adds files,
+or knows them otherwise, gives them a ``generation`` higher than all that are there. The digest in the
+table's own name is xxh3_64 of the table, so a damaged one is known when it is opened.
 """
 
 from __future__ import annotations
@@ -24,26 +25,33 @@ import numpy as np
 import xxhash
 
 from seekable.index.entry import Entry, Segment
-from seekable.storage.listing import natural_key
+from seekable.storage.listing import natural_key, natural_sorted
 
 if TYPE_CHECKING:
+    import mmap
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
 _MAGIC = int.from_bytes(b"seekable", "little")
-_VERSION = 1
+_VERSION = 2
 _WORD = np.dtype("<u8")
 _HEADER_WORDS = 6
 _SEGMENT_WORDS = 2
 _COLUMNS = ("size", "mtime_ns", "indexed_ns", "records", "head_tail", "content", "offsets")
-_REFERENCES = ("format", "segment", "start")
+_REFERENCES = ("format", "segment", "start", "generation")
+
+_FEW = 16
+"""Up to this many names are looked for one by one: that makes nothing of all the others."""
 
 
 class Table:
-    """The files of one index, as they were at one time; never changed."""
+    """The files of one index, as they were at one time; never changed.
 
-    def __init__(self, data: bytes) -> None:
+    Nothing is made of the files until it is asked for: a table that is mapped takes 8 bytes a file.
+    """
+
+    def __init__(self, data: bytes | mmap.mmap) -> None:
         """Take the bytes of a table file.
 
         Raises:
@@ -65,10 +73,12 @@ class Table:
             for digest, length in words[at : at + _SEGMENT_WORDS * segments].reshape(2, segments).T.tolist()
         ]
         """The segments that its files' offsets are in."""
-        self._names = data[strings_at:].split(b"\0")
-        self.formats = [name.decode() for name in self._names[self.files : self.files + formats]]
+        self._data = data
+        # Of each string, where it starts; and of one more, where that would.
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8, string_bytes, strings_at) == 0)
+        self._starts = np.concatenate([[0], ends[: self.files + formats] + 1]) + strings_at
+        self.formats = [self._string(self.files + number).decode() for number in range(formats)]
         """The formats that its files were scanned as."""
-        self._by_name: list[dict[bytes, int]] | None = None
         self.file_name = table_name(data)
         """What it is called in the index folder."""
 
@@ -81,30 +91,72 @@ class Table:
         """Return one of the digests of a row."""
         return int(self._columns[name][row])
 
+    def digests(self, name: str, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return one of the digests of some rows."""
+        digests: NDArray[np.uint64] = self._columns[name][rows]
+        return digests
+
     def format(self, row: int) -> str:
         """Return the name of the format that the file of a row was scanned as."""
         return self.formats[int(self._columns["format"][row])]
 
     def name(self, row: int) -> str:
         """Return the name of the file of a row."""
-        return os.fsdecode(self._names[row])
+        return os.fsdecode(self._string(row))
+
+    def names(self) -> list[str]:
+        """Return the names of the files of all rows."""
+        return os.fsdecode(self._strings()).split("\0")[:-1]
 
     def rows(self, names: Sequence[str], *, format_name: str) -> NDArray[np.int64]:
         """Return the rows of these files in this format, -1 where there is none."""
         if format_name not in self.formats:
             return np.full(len(names), -1, np.int64)
-        by_name = self._numbered()[self.formats.index(format_name)]
-        found = (by_name.get(os.fsencode(name), -1) for name in names)
+        number = self.formats.index(format_name)
+        if len(names) <= _FEW:
+            found = (self._row(os.fsencode(name), number) for name in names)
+        elif len(self.formats) == 1 and _joined(names) == self._strings():
+            return np.arange(self.files)
+        else:
+            mine = np.flatnonzero(self._columns["format"] == number).tolist()
+            here = self.names()
+            by_name = dict(zip(map(here.__getitem__, mine), mine, strict=True))
+            found = (by_name.get(name, -1) for name in names)
         return np.fromiter(found, np.int64, len(names))
 
-    def _numbered(self) -> list[dict[bytes, int]]:
-        """Return the rows of each format by name, made when they are first asked for."""
-        if self._by_name is None:
-            by_name: list[dict[bytes, int]] = [{} for _ in self.formats]
-            for row, number in enumerate(self._columns["format"].tolist()):
-                by_name[number][self._names[row]] = row
-            self._by_name = by_name
-        return self._by_name
+    def digest_of(self, rows: NDArray[np.int64]) -> int:
+        """Return what identifies some files, in this order: by name, format and content."""
+        numbers, number_of = np.unique(self._columns["format"][rows], return_inverse=True)
+        whole = len(rows) == self.files and bool((rows == np.arange(self.files)).all())
+        hasher = xxhash.xxh3_64(self._strings() if whole else _joined(map(self.name, rows.tolist())))
+        hasher.update(_joined(self.formats[number] for number in numbers.tolist()))
+        hasher.update(number_of.astype(_WORD).tobytes())
+        hasher.update(self._columns["content"][rows].tobytes())
+        return hasher.intdigest()
+
+    def _row(self, name: bytes, format_number: int) -> int:
+        """Return the row of a file, found by looking at all names; -1 if there is none."""
+        first, last = int(self._starts[0]), int(self._starts[self.files])
+        end = b"\0"
+        # The first name has numbers before it and no NUL byte.
+        at = first if self._data[first : first + len(name) + 1] == name + end else -1
+        if at < 0:
+            at = self._data.find(end + name + end, first, last) + 1
+        if at <= 0:
+            return -1
+        row = int(np.searchsorted(self._starts, at))
+        while row < self.files and self._string(row) == name:
+            if int(self._columns["format"][row]) == format_number:
+                return row
+            row += 1
+        return -1
+
+    def _string(self, number: int) -> bytes:
+        return self._data[int(self._starts[number]) : int(self._starts[number + 1]) - 1]
+
+    def _strings(self) -> bytes:
+        """Return the names of all files, as they are written."""
+        return self._data[int(self._starts[0]) : int(self._starts[self.files])]
 
     def entries(self) -> list[Entry]:
         """Return all rows as values."""
@@ -112,28 +164,29 @@ class Table:
         references = (self._columns[name].tolist() for name in _REFERENCES)
         return [
             Entry(
-                os.fsdecode(name), self.formats[number], *values, segment=self.segments[segment], start=start
+                *(name, self.formats[number], *values),
+                segment=self.segments[segment],
+                start=start,
+                generation=generation,
             )
-            for name, number, segment, start, values in zip(
-                self._names[: self.files], *references, zip(*numbers, strict=True), strict=True
+            for name, number, segment, start, generation, values in zip(
+                self.names(), *references, zip(*numbers, strict=True), strict=True
             )
         ]
 
 
-def encode_table(entries: Iterable[Entry]) -> bytes:
-    """Return the bytes of the table of these files, given in any order.
+def encode_table(ordered: Sequence[Entry]) -> bytes:
+    """Return the bytes of the table of these files, given in the order that `in_order` has.
 
     Example:
         >>> segment = Segment(digest=1, length=2)
-        >>> entry = Entry("a", "text", 3, 5, 7, 1, 11, 13, 17, segment=segment, start=0)
+        >>> entry = Entry("a", "text", 3, 5, 7, 1, 11, 13, 17, segment=segment, start=0, generation=1)
         >>> Table(encode_table([entry])).entries() == [entry]
         True
     """
-    ordered = sorted(entries, key=lambda entry: (natural_key(entry.name), entry.format))
     formats = {name: number for number, name in enumerate(sorted({entry.format for entry in ordered}))}
     segments = {segment: number for number, segment in enumerate(_unique(entry.segment for entry in ordered))}
-    strings = [*(os.fsencode(entry.name) for entry in ordered), *(name.encode() for name in formats)]
-    blob = b"".join(string + b"\0" for string in strings)
+    blob = _joined(entry.name for entry in ordered) + _joined(formats)
     blob += bytes(-len(blob) % _WORD.itemsize)
     words = [
         np.array([_MAGIC, _VERSION, len(ordered), len(segments), len(formats), len(blob)], _WORD),
@@ -141,13 +194,24 @@ def encode_table(entries: Iterable[Entry]) -> bytes:
         np.array([formats[entry.format] for entry in ordered], _WORD),
         np.array([segments[entry.segment] for entry in ordered], _WORD),
         np.array([entry.start for entry in ordered], _WORD),
+        np.array([entry.generation for entry in ordered], _WORD),
         np.array([segment.digest for segment in segments], _WORD),
         np.array([segment.length for segment in segments], _WORD),
     ]
     return b"".join([*(column.tobytes() for column in words), blob])
 
 
-def table_name(data: bytes) -> str:
+def in_order(entries: Iterable[Entry]) -> list[Entry]:
+    """Return entries in the order of a table: by the natural order of names, then by format."""
+    by_name: dict[str, Entry] = {}
+    others = [entry for entry in entries if by_name.setdefault(entry.name, entry) is not entry]
+    ordered = [by_name[name] for name in natural_sorted(by_name)]
+    if others:  # In several formats, as few files ever are.
+        ordered = sorted([*ordered, *others], key=lambda entry: (natural_key(entry.name), entry.format))
+    return ordered
+
+
+def table_name(data: bytes | mmap.mmap) -> str:
     """Return what a table file of these bytes is called."""
     return f"files-{xxhash.xxh3_64_intdigest(data):016x}.bin"
 
@@ -158,3 +222,8 @@ def _type_of(column: str) -> np.dtype[np.int64] | np.dtype[np.uint64]:
 
 def _unique(segments: Iterable[Segment]) -> list[Segment]:
     return list(dict.fromkeys(segments))
+
+
+def _joined(strings: Iterable[str]) -> bytes:
+    """Return strings as they are written, each with a NUL byte behind it."""
+    return os.fsencode("".join(f"{string}\0" for string in strings))

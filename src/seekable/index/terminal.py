@@ -1,4 +1,4 @@
-"""The progress of a build on a terminal."""
+"""The progress of a build, and of other work that takes long, on a terminal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class TerminalProgress:
         if progress.notice:
             self.close()
             sys.stderr.write(f"seekable: {progress.notice}\n")
-        if progress.files_done == progress.files:
+        if progress.is_done:
             self.close()
         elif time.monotonic() >= self._due:
             self._draw(progress)
@@ -64,31 +64,36 @@ class TerminalProgress:
         sys.stderr.flush()
 
     def _draw(self, progress: Progress) -> None:
-        bar = self._bar = self._bar or _new_bar()
-        (task,) = bar.task_ids
-        bar.update(task, completed=progress.bytes_done, total=progress.bytes, records=progress.records)
+        bar = self._bar
+        if bar is None or bar.tasks[0].description != progress.task:
+            bar = self._bar = _new_bar(progress)
+        done, total = progress.bytes_done, progress.bytes
+        if progress.rows is not None:
+            done, total = progress.records, progress.rows
+        bar.update(bar.task_ids[0], completed=done, total=total, records=progress.records)
         console = bar.console
         with console.capture() as captured:
             console.print(bar.get_renderable(), end="", no_wrap=True)
         line = captured.get().partition("\n")[0]
+        # Before it is drawn, because an interrupt may come as soon as it can be seen.
+        self._drawn = True
         sys.stderr.write(f"{_ERASE_LINE}{line}")
         sys.stderr.flush()
-        self._drawn = True
 
 
-def _new_bar() -> RichProgress:
+def _new_bar(shown: Progress) -> RichProgress:
     from rich import progress
     from rich.console import Console
 
     bar = progress.Progress(
-        progress.TextColumn("indexing"),
+        progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.TaskProgressColumn(),
         progress.TextColumn("{task.fields[records]:,} records"),
-        progress.TransferSpeedColumn(),
+        *([progress.TransferSpeedColumn()] if shown.rows is None else []),
         progress.TimeRemainingColumn(compact=True),
         console=Console(stderr=True),
         auto_refresh=False,
     )
-    bar.add_task("", total=None, records=0)
+    bar.add_task(shown.task, total=None, records=0)
     return bar

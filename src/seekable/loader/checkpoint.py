@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from seekable.dataset.arguments import checked_count
-from seekable.errors import CorruptState, InvalidArgument
+from seekable.errors import InvalidArgument
 from seekable.loader.matching import check_pipeline
+from seekable.loader.saved import description_name, generations_in, read_generation, read_json
+from seekable.loader.whereabouts import whereabouts, whereabouts_name
 from seekable.state.canonical import canonical_json
-from seekable.state.document import RunState
-from seekable.state.generations import Generation, generations, is_of_rank, state_name
+from seekable.state.generations import is_of_rank, state_name
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["load_state", "save_state"]
 
 
 def save_state(folder: str | os.PathLike[str], loader: Loader, *, keep: int = 3) -> str:
-    """Write a loader's state into a folder, and beside it, once, what its pipeline is.
+    """Write a loader's state into a folder, and beside it what its pipeline is and where its files are.
 
     Every rank calls it; the states of one step count when all are there. Files appear whole or not at all.
     Saved states of later steps, which a run that was taken up again from an earlier state has made untrue,
@@ -52,9 +52,11 @@ def save_state(folder: str | os.PathLike[str], loader: Loader, *, keep: int = 3)
     folder = os.path.abspath(folder)
     os.makedirs(folder, exist_ok=True)
     state = loader.state_dict()
-    description = os.path.join(folder, _description_name(state["fingerprint"]))
+    description = os.path.join(folder, description_name(state["fingerprint"]))
     if not os.path.exists(description):
         write_atomically(description, canonical_json(loader.dataset.describe(state["position"])))
+    if loader.rank == 0:
+        _write_whereabouts(os.path.join(folder, whereabouts_name(state["fingerprint"])), loader)
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
     write_atomically(path, canonical_json(state))
     _remove_torn(folder, rank=loader.rank, ranks=loader.world_size)
@@ -82,59 +84,29 @@ def load_state(folder: str | os.PathLike[str], loader: Loader, *, resume: Litera
         message = f"resume must be 'exact' (got {resume!r})"
         raise InvalidArgument(message)
     folder = os.path.abspath(folder)
-    complete = [generation for generation in _generations(folder) if generation.complete]
+    complete = [generation for generation in generations_in(folder) if generation.complete]
     if not complete:
         return False
-    state = _read_generation(folder, complete[-1])
-    description = os.path.join(folder, _description_name(state.fingerprint))
-    saved = _read_json(description) if os.path.exists(description) else None
+    state = read_generation(folder, complete[-1])
+    description = os.path.join(folder, description_name(state.fingerprint))
+    saved = read_json(description) if os.path.exists(description) else None
     check_pipeline(loader.dataset, state, saved=saved)
     loader.load_state_dict(state.document())
     return True
 
 
-def _generations(folder: str) -> list[Generation]:
-    return generations(os.listdir(folder)) if os.path.isdir(folder) else []
-
-
-def _read_generation(folder: str, generation: Generation) -> RunState:
-    """Return the state that all ranks' files of one step hold."""
-    states = {name: _read_json(os.path.join(folder, name)) for name in generation.names}
-    first, *others = states
-    for other in others:
-        if states[other] != states[first]:
-            message = (
-                f"the ranks' states of step {generation.step} in {folder} differ ({first} and {other}): they "
-                f"came to it by different ways; remove the files of this step to resume from the one before"
-            )
-            raise CorruptState(message)
-    try:
-        return RunState.parse(states[first])
-    except CorruptState as error:
-        message = f"{os.path.join(folder, first)}: {error}"
-        raise CorruptState(message) from error
-
-
-def _read_json(path: str) -> dict[str, Any]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except ValueError as error:
-        message = f"{path} is not JSON ({error}): remove it to resume from the state before"
-        raise CorruptState(message) from error
-    if not isinstance(document, dict):
-        message = f"{path} holds no object but a {type(document).__name__}: remove it to use the state before"
-        raise CorruptState(message)
-    return document
-
-
-def _description_name(fingerprint: str) -> str:
-    return f"pipeline-{fingerprint.rpartition(':')[2]}.json"
+def _write_whereabouts(path: str, loader: Loader) -> None:
+    """Note where the files are, anew where they moved; one rank does, because others may see other paths."""
+    noted = canonical_json(whereabouts(loader.dataset))
+    with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
+        if file.read() == noted:
+            return
+    write_atomically(path, noted)
 
 
 def _remove_old(folder: str, step: int, *, ranks: int, keep: int) -> None:
     """Remove what this save has made old, and what it has made untrue: other ways to here, or beyond."""
-    found = _generations(folder)
+    found = generations_in(folder)
     complete = [generation for generation in found if generation.complete and generation.step <= step]
     oldest = complete[-keep].step if len(complete) > keep else 0
     for generation in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptState
+from seekable.errors import CorruptState, InvalidArgument, TooManyHoles
 from seekable.loader.produce import Made, produce
 from seekable.loader.steps import Cursor, Steps
 from seekable.state.document import RunState
@@ -28,19 +28,21 @@ class Course:
         *,
         collate: Callable[[list[Any]], Any] | None,
         prefetch: int,
+        max_holes: int | None,
     ) -> None:
         """Stand before the first batch."""
         self.dataset = dataset
         self.steps = steps
         self.prefetch = prefetch
         self._collate = collate
+        self._max_holes = max_holes
         self.cursor = Cursor()
         """What was delivered."""
         self.anchor = Cursor()
         """From where on steps lead to batches by counting."""
         self.begins_here = True
         """Whether the next iterator goes on at the cursor, and not with the run after it."""
-        self.counts = {"batches": 0, "records": 0, "skipped": 0}
+        self.counts = {"batches": 0, "records": 0, "holes": 0, "skipped": 0}
         self.waited_seconds = 0.0
         steps.check_short(self.cursor)
 
@@ -49,12 +51,35 @@ class Course:
         if not self.begins_here:
             self.move(self.steps.next_run(self.cursor))
 
+    def cursor_of(self, step: int) -> Cursor:
+        """Return where the batch of a step begins, counted with the present batches.
+
+        Raises:
+            InvalidArgument: a step from before the batches changed, or one that never comes.
+        """
+        if step < self.anchor.step:
+            message = f"step must be at least {self.anchor.step}, where the batches changed (got {step})"
+            raise InvalidArgument(message)
+        return self.steps.ahead(self.anchor, step)
+
     def batches(self) -> Iterator[Made]:
         """Make the batches from the cursor to the end of its run."""
         return produce(self.dataset, self.steps, self.cursor, self._collate)
 
     def deliver(self, made: Made, *, waited_seconds: float) -> None:
-        """Count a batch as delivered."""
+        """Count a batch as delivered.
+
+        Raises:
+            TooManyHoles: with its holes there are more than are allowed; it is not delivered.
+        """
+        holes = self.counts["holes"] + made.holes
+        if self._max_holes is not None and holes > self._max_holes:
+            message = (
+                f"max_holes={self._max_holes} records may be holes, and at step {made.after.step} there were "
+                f"{holes}: look at what errors= of sk.open is given, or allow more"
+            )
+            raise TooManyHoles(message)
+        self.counts["holes"] = holes
         self.cursor = made.after
         self.begins_here = False
         self.counts["batches"] += 1

@@ -12,6 +12,7 @@ from seekable.loader.arguments import checked_batch, checked_epochs
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.course import Course
 from seekable.loader.matching import check_pipeline
+from seekable.loader.plan import plan_step
 from seekable.loader.ranks import checked_rank
 from seekable.loader.run import Run
 from seekable.loader.steps import Cursor, End, Steps
@@ -20,6 +21,8 @@ from seekable.state.document import RunState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
+
+    from seekable.loader.plan import StepPlan
 
 __all__ = ["Loader"]
 
@@ -42,6 +45,8 @@ class Loader:
         epochs: epochs of a run: 1, or without end where the dataset is.
         steps: the most batches of a run; what bounds a run over an endless dataset.
         prefetch: batches made ahead by a thread; 0 makes each when it is asked for.
+        max_holes: how many records may be holes (``sk.HOLE``), which are left out of batches and counted in
+            ``report()``, before that is an error; None for any number.
 
     Raises:
         AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
@@ -72,6 +77,7 @@ class Loader:
         epochs: int | None = None,
         steps: int | None = None,
         prefetch: int = 2,
+        max_holes: int | None = None,
     ) -> None:
         if not isinstance(dataset, Dataset):
             message = f"a Loader takes a Dataset (got {type(dataset).__name__}): wrap it in sk.from_sequence"
@@ -95,6 +101,7 @@ class Loader:
             steps_of,
             collate=None if single else collate,
             prefetch=checked_count("prefetch", prefetch, least=0),
+            max_holes=None if max_holes is None else checked_count("max_holes", max_holes, least=0),
         )
         self._live: Callable[[], Run | None] = _nothing
 
@@ -214,20 +221,26 @@ class Loader:
         Raises:
             InvalidArgument: a step from before, or one that never comes.
         """
-        step, course = checked_count("step", step, least=0), self._course
-        if step < course.anchor.step:
-            message = f"step must be at least {course.anchor.step}, where the batches changed (got {step})"
-            raise InvalidArgument(message)
-        cursor = course.steps.ahead(course.anchor, step)
-        positions, _ = course.steps.positions(cursor, 1, all_ranks=True)
-        return course.dataset.plan(positions).locate()
+        return [record.place for record in self.plan(step=step).records]
+
+    def plan(self, *, step: int) -> StepPlan:
+        """Return which records make a batch, over all ranks: positions, ranks and places; nothing is read.
+
+        Args:
+            step: as of ``locate``.
+
+        Raises:
+            InvalidArgument: a step from before, or one that never comes.
+        """
+        step = checked_count("step", step, least=0)
+        return plan_step(self.dataset, self._course.steps, self._course.cursor_of(step))
 
     def report(self) -> dict[str, Any]:
         """Return what this loader has delivered since it was made.
 
         Returns:
-            ``batches`` and ``records`` (this rank's) delivered, batches ``skipped``, and the
-            ``wait_seconds`` that were spent waiting for batches to be ready.
+            ``batches`` and ``records`` (this rank's) delivered, the ``holes`` that were left out of
+            them, batches ``skipped``, and the ``wait_seconds`` spent waiting for batches to be ready.
         """
         return {**self._course.counts, "wait_seconds": self._course.waited_seconds}
 

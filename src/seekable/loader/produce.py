@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.ahead import Ahead
+from seekable.dataset.hole import HOLE
+from seekable.errors import NothingPassed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,10 +24,11 @@ _AHEAD, _MOST_AHEAD = 4096, 16384
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A batch, and the cursor after it."""
+    """A batch, of how many records it is, how many more were holes, and the cursor after it."""
 
     batch: Any
     records: int
+    holes: int
     after: Cursor
 
 
@@ -44,8 +47,20 @@ def produce(
         for start, stop in itertools.pairwise(edges):
             ahead.read_to(stop)
             records = plan.slice(start, stop).read()
-            cursor = steps.after(cursor, 1)
-            yield Made(records[0] if collate is None else collate(records), len(records), cursor)
+            here, cursor = cursor, steps.after(cursor, 1)
+            there = [record for record in records if record is not HOLE]
+            if not there:
+                raise NothingPassed(_only_holes(here, len(records)))
+            batch = there[0] if collate is None else collate(there)
+            yield Made(batch, len(there), len(records) - len(there), cursor)
         left = steps.left(cursor)
         wanted = max(1, -(-positions_wanted * steps.world_size // steps.batch))
         positions_wanted = _MOST_AHEAD
+
+
+def _only_holes(here: Cursor, records: int) -> str:
+    what = "the only record is a hole" if records == 1 else f"all {records} records are holes"
+    return (
+        f"nothing to deliver at step {here.step} (position {here.position}): {what}. Take a larger batch, "
+        f"leave this one out with skip_batches(1), or let errors= of sk.open return other records"
+    )

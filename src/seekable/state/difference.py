@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["difference"]
 
@@ -10,8 +13,13 @@ _MOST = 8
 """Lines of difference that a message shows."""
 
 
-def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
+def difference(old: Mapping[str, Any], new: Mapping[str, Any], *, most: int | None = _MOST) -> str:
     """Return lines that say how a saved pipeline differs from the present one, "" if it does not.
+
+    Args:
+        old: the description that was saved.
+        new: the present one.
+        most: how many lines are enough; None for all.
 
     Example:
         >>> source = {"kind": "sequence", "length": 3}
@@ -20,12 +28,12 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> str:
         shuffle: seed was 1, is 2
     """
     lines = _node(old, new, path="")
-    if len(lines) > _MOST:
-        lines = [*lines[:_MOST], f"and {len(lines) - _MOST} more"]
+    if most is not None and len(lines) > most:
+        lines = [*lines[:most], f"and {len(lines) - most} more"]
     return "\n".join(lines)
 
 
-def _node(old: dict[str, Any], new: dict[str, Any], *, path: str) -> list[str]:
+def _node(old: Mapping[str, Any], new: Mapping[str, Any], *, path: str) -> list[str]:
     kind = str(new.get("kind"))
     here = f"{path}{kind}"
     if old.get("kind") != new.get("kind"):
@@ -46,7 +54,7 @@ def _node(old: dict[str, Any], new: dict[str, Any], *, path: str) -> list[str]:
     return lines
 
 
-def _shown(node: dict[str, Any], key: str) -> str:
+def _shown(node: Mapping[str, Any], key: str) -> str:
     return repr(node[key]) if key in node else "not given"
 
 

@@ -19,7 +19,7 @@ from seekable.errors import InvalidArgument, WrongType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["describe_function"]
+__all__ = ["describe_function", "module_name"]
 
 _NAMED = (
     types.FunctionType,
@@ -67,20 +67,20 @@ def _named(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
         if _is_json(arguments):
             return {**described, "arguments": arguments}
     elif isinstance(fn, types.MethodType) and isinstance(fn.__self__, type):
-        return {"name": f"{_module(fn.__self__)}.{fn.__self__.__qualname__}.{fn.__name__}"}
+        return {"name": f"{module_name(fn.__self__)}.{fn.__self__.__qualname__}.{fn.__name__}"}
     elif isinstance(fn, types.BuiltinFunctionType) and not _is_plain(fn):
         pass
     elif isinstance(fn, types.MethodDescriptorType | types.WrapperDescriptorType):
         return {"name": f"{fn.__objclass__.__module__}.{fn.__qualname__}"}
     elif isinstance(fn, _NAMED):
-        return {"name": f"{_module(fn)}.{fn.__qualname__}"}
+        return {"name": f"{module_name(fn)}.{fn.__qualname__}"}
     if version is None:
         message = (
             f"{fn!r} has no name that says what it does, so a state could not tell it from another: give "
             f"version= (any string or number, to be changed with its behaviour), or use a plain function"
         )
         raise InvalidArgument(message)
-    return {"name": f"{_module(type(fn))}.{type(fn).__qualname__}"}
+    return {"name": f"{module_name(type(fn))}.{type(fn).__qualname__}"}
 
 
 def _is_plain(fn: types.BuiltinFunctionType) -> bool:
@@ -95,7 +95,8 @@ def _is_json(value: object) -> bool:
         return False
 
 
-def _module(fn: Any) -> str:
+def module_name(fn: Any) -> str:
+    """Return the module that something was defined in; the script's name without suffix for ``__main__``."""
     module = getattr(fn, "__module__", None) or "builtins"
     if module != "__main__":
         return str(module)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,16 +35,29 @@ def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> N
     """
     temporary = f"{path}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
     try:
-        # Mode 666 less the umask, as for any new file; tempfile's 600 would hide the file from others.
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        with open(descriptor, "wb") as file:
+        with create_new(temporary) as file:
             file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, path)
+            os.fsync(file.fileno())
+        put_in_place(temporary, path)
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)
+
+
+def create_new(path: str) -> BinaryIO:
+    """Return a new file, open to be written.
+
+    Raises:
+        OSError: it cannot be made, or there is one of that name.
+    """
+    # Mode 666 less the umask, as for any new file; tempfile's 600 would hide the file from others.
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb")
+
+
+def put_in_place(temporary: str, path: str) -> None:
+    """Give a file that is whole and synced its name, in the same folder, and make sure that it keeps it."""
+    os.replace(temporary, path)
     _sync_folder(os.path.dirname(path) or ".")
 
 

@@ -14,6 +14,7 @@ import resource
 import threading
 
 from seekable.errors import IndexStale
+from seekable.storage.denied import unreadable
 
 _RESERVED_DESCRIPTORS = 128
 _FEWEST_MAPS = 64
@@ -45,6 +46,7 @@ class MappedFile:
 
         Raises:
             IndexStale: there is no such file, or it has another size or modification time.
+            AccessDenied: this user may not read it.
         """
         self.path = path
         self.size = size
@@ -55,6 +57,8 @@ class MappedFile:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise _stale(self, None) from None
+        except PermissionError:
+            raise unreadable(path) from None
         status = os.fstat(self._descriptor)
         if status.st_size != size or status.st_mtime_ns != mtime_ns:
             raise _stale(self, status)

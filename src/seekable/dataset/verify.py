@@ -1,0 +1,115 @@
+"""Whether files are what their index says, and whether each record of them can be decoded."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from seekable.dataset.evaluate import evaluate, means
+from seekable.dataset.open import format_of_all
+from seekable.dataset.source import FileSource
+from seekable.errors import CorruptRecord
+from seekable.formats.decoding import decoder_named
+from seekable.formats.registry import SUFFIXES, format_named
+from seekable.index.problem import Problem
+from seekable.index.progress import Progress
+from seekable.index.verify import verify_files
+from seekable.storage.listing import find_files
+
+if TYPE_CHECKING:
+    from seekable.index.progress import ProgressHook
+    from seekable.index.verify import Verification
+    from seekable.storage.listing import Asked
+
+__all__ = ["verify"]
+
+Bad = dict[str, tuple[CorruptRecord, int]]
+"""Of each file the first record that cannot be decoded, and how many there are."""
+
+
+def verify(
+    source: Asked,
+    *,
+    format: str | None = None,  # noqa: A002 - what users call it
+    deep: bool = False,
+    decode: bool = False,
+    index_dir: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: ProgressHook | None = None,
+) -> Verification:
+    r"""Return what is wrong with files and their index; nothing is written, and what is bad is not raised.
+
+    Args:
+        source: as of ``open``.
+        format: as of ``open``.
+        deep: read all of each file, find its records again and compare them with the index; else size, time
+            and both ends are compared.
+        decode: decode each record of the files that are good so far, in the way of the format.
+        index_dir: as of ``open``.
+        jobs: how many processes may read; by default one for each processor, where that is worth it.
+        progress: called as the reading goes on.
+
+    Raises:
+        DataNotFound: there is no such file.
+        UnsupportedFormat: a suffix is not known, or there is more than one format.
+
+    Example:
+        >>> import pathlib, tempfile, seekable as sk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     data = pathlib.Path(folder, "a.jsonl")
+        ...     _ = data.write_text('{"id": 0}\n{"id": 1}\n')
+        ...     good = verify(folder, deep=True) if sk.open(folder) else None
+        ...     _ = data.write_text('{"id": 0}\n{"id": 10}\n')
+        ...     (bad,) = verify(folder).problems
+        >>> good.problems, good.records, bad.kind
+        ((), 2, 'changed')
+    """
+    found = find_files(source, suffixes=SUFFIXES)
+    kind = format_of_all(found) if format is None else format_named(format)
+    asked = [source] if isinstance(source, str | os.PathLike) else source
+    folders = {os.path.abspath(os.fsdecode(path)) for path in asked if os.path.isdir(path)}
+    verified = verify_files(
+        found, kind.scanner, deep=deep, folders=folders, index_dir=index_dir, jobs=jobs, progress=progress
+    )
+    if not decode:
+        return verified
+    records = FileSource(verified.good, decoder_named(kind.decode), format=kind.name, asked="", version=None)
+    problems = [_problem(error, count) for error, count in _undecodable(records, jobs, progress).values()]
+    return replace(verified, problems=(*verified.problems, *problems))
+
+
+def _undecodable(records: FileSource, jobs: int | None, progress: ProgressHook | None) -> Bad:
+    bad: Bad = {}
+    job = partial(undecodable_in, records)
+    with closing(evaluate(job, records.size, using=means(jobs, None, at_once=False))) as runs:
+        for row, found in runs:
+            for path, (error, count) in found.items():
+                first, before = bad.get(path, (error, 0))
+                bad[path] = first, before + count
+            if progress:
+                files = len(records.files)
+                progress(Progress(0, files, 0, 0, row, task="decoding", rows=records.size))
+    return bad
+
+
+def undecodable_in(records: FileSource, start: int, stop: int) -> Bad:
+    """Return which records of some rows cannot be decoded; runs anywhere."""
+    bad: Bad = {}
+    for row in range(start, stop):
+        try:
+            records.record(row)
+        except CorruptRecord as error:
+            first, before = bad.get(error.path, (error, 0))
+            bad[error.path] = first, before + 1
+    return bad
+
+
+def _problem(error: CorruptRecord, count: int) -> Problem:
+    others = f"; of this file {count:,} records cannot be decoded" if count > 1 else ""
+    what = (
+        f"it cannot be decoded: {type(error.cause).__name__}: {error.cause}; it starts with {error.preview!r}"
+    )
+    return Problem("record", error.path, f"{what}{others}", row=error.row, offset=error.offset)

@@ -1,0 +1,189 @@
+"""Reading data files as a whole, in parts and in several processes, to compare them with their index."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from concurrent.futures import FIRST_COMPLETED, wait
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from seekable.index.compare import PartJob, compare_part, compare_parts
+from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest, head_tail_digest
+from seekable.index.executor import WorkerProcesses, usable_cpus
+from seekable.index.plan import plan_batches
+from seekable.index.problem import Problem
+from seekable.index.progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seekable.index.compare import Boundary, Compared
+    from seekable.index.plan import Part
+    from seekable.index.problem import Indexed, Kind
+    from seekable.index.progress import ProgressHook
+    from seekable.index.scanner import Scanner
+
+__all__ = ["compare_all", "has_same_ends"]
+
+_PART_BYTES = 4 * PIECE_BYTES
+_PARALLEL_BYTES = 1 << 30
+"""Below this, one process is done before workers are worth their start."""
+
+_FEWEST_WORKERS = 2
+_PROGRESS_SECONDS = 0.1
+
+
+def compare_all(
+    files: Sequence[Indexed], scanner: Scanner, *, jobs: int | None, progress: ProgressHook | None
+) -> list[Problem]:
+    """Read files as a whole and return what is wrong with them, at most one problem a file.
+
+    Args:
+        files: what to read, and what the index says of it.
+        scanner: what finds the records.
+        jobs: how many processes may read; None for one to a processor.
+        progress: is told how far it is, in this thread.
+
+    Raises:
+        WorkerDied: a worker process ended too early.
+    """
+    sizes = [file.size for file in files]
+    part_bytes = _PART_BYTES if scanner.splittable else None
+    batches = list(plan_batches(sizes, part_bytes=part_bytes))
+    watch = _Watch(files, batches, progress)
+    parts = sum(len(batch) for batch in batches)
+    workers = min(usable_cpus() if jobs is None else jobs, parts)
+    if workers < _FEWEST_WORKERS or sum(sizes) < _PARALLEL_BYTES:
+        results = _here(files, batches, scanner, watch)
+    else:
+        results = _in_workers(files, batches, scanner, watch, workers=workers)
+    compared: dict[int, dict[int, Compared]] = {number: {} for number in range(len(files))}
+    for part, result in results:
+        compared[part.file][part.number] = result
+    watch.tell(always=True)
+    judged = (_judge(files[number], [by[part] for part in sorted(by)]) for number, by in compared.items())
+    return [problem for problem in judged if problem]
+
+
+def has_same_ends(file: Indexed) -> bool:
+    """Tell whether the first and last 64 KiB of a file are those that were indexed."""
+    with open(file.path, "rb", buffering=0) as opened:
+        head = os.pread(opened.fileno(), END_BYTES, 0)
+        return head_tail_digest(opened.fileno(), size=file.size, head=head) == file.entry.head_tail
+
+
+def _job(file: Indexed, part: Part) -> PartJob:
+    return PartJob(file.path, file.folder, file.entry, start=part.start, stop=part.stop, size=file.size)
+
+
+def _here(
+    files: Sequence[Indexed], batches: Sequence[Sequence[Part]], scanner: Scanner, watch: _Watch
+) -> Iterator[tuple[Part, Compared]]:
+    for part in chain.from_iterable(batches):
+        yield part, compare_part(_job(files[part.file], part), scanner, on_bytes=watch.read)
+        watch.done(part)
+
+
+def _in_workers(
+    files: Sequence[Indexed],
+    batches: Sequence[Sequence[Part]],
+    scanner: Scanner,
+    watch: _Watch,
+    *,
+    workers: int,
+) -> Iterator[tuple[Part, Compared]]:
+    with WorkerProcesses(workers) as processes:
+        waiting = {}
+        for batch in batches:
+            jobs = [_job(files[part.file], part) for part in batch]
+            waiting[processes.submit(compare_parts, jobs, scanner)] = batch
+        while waiting:
+            # Not longer than a moment, so that the bar shows that all is alive.
+            for future in wait(waiting, timeout=_PROGRESS_SECONDS, return_when=FIRST_COMPLETED).done:
+                for part, result in zip(waiting.pop(future), future.result(), strict=True):
+                    watch.read(part.stop - part.start)
+                    watch.done(part)
+                    yield part, result
+            watch.tell()
+
+
+class _Watch:
+    """How far the reading is."""
+
+    def __init__(
+        self, files: Sequence[Indexed], batches: Sequence[Sequence[Part]], hook: ProgressHook | None
+    ) -> None:
+        self._hook = hook
+        self._files = files
+        self._left = Counter(part.file for part in chain.from_iterable(batches))
+        self._bytes = sum(file.size for file in files)
+        self._read = self._records = self._done = 0
+        self._told = time.monotonic()
+
+    def read(self, size: int) -> None:
+        self._read += size
+        self.tell()
+
+    def done(self, part: Part) -> None:
+        self._left[part.file] -= 1
+        if not self._left[part.file]:
+            self._done += 1
+            self._records += self._files[part.file].entry.records
+
+    def tell(self, *, always: bool = False) -> None:
+        if self._hook is None or not (always or time.monotonic() - self._told > _PROGRESS_SECONDS):
+            return
+        self._told = time.monotonic()
+        self._hook(
+            Progress(self._done, len(self._files), self._read, self._bytes, self._records, task="verifying")
+        )
+
+
+def _judge(file: Indexed, parts: Sequence[Compared]) -> Problem | None:
+    """Say what is wrong with a file whose parts were all compared."""
+    refused = next((part.refused for part in parts if part.refused), None)
+    if refused:
+        return Problem("changed" if file.difference else "content", file.path, refused, offset=0)
+    boundary = next((part.boundary for part in parts if part.boundary), None)
+    if content_digest(b"".join(part.pieces for part in parts)) != file.entry.content:
+        return _other_content(file, boundary)
+    if boundary:
+        message = (
+            f"its content is what was indexed, and yet {_in_words(boundary)}: the index in {file.folder!r} "
+            f"is wrong; remove it and index again"
+        )
+        return Problem("offsets", file.path, message, row=boundary.row, offset=boundary.offset)
+    if file.difference:
+        message = f"its content is what was indexed, but {file.difference}; opening it indexes it again"
+        return Problem("touched", file.path, message)
+    return None
+
+
+def _other_content(file: Indexed, boundary: Boundary | None) -> Problem:
+    what = file.difference or "its content is another, at the same size and time"
+    remedy = "put the old file back, or open it to index the new one"
+    if not file.difference:
+        remedy = "put the old file back, or index it again after `touch`"
+    if boundary:
+        message = f"{what}; {_in_words(boundary)}; {remedy}"
+        return Problem(_kind(file), file.path, message, row=boundary.row, offset=boundary.offset)
+    where, offset = "records start where they did, so that it cannot be told which one is another", None
+    if file.size == file.entry.size and has_same_ends(file):
+        offset = END_BYTES
+        where += f" but that it is between byte {offset:,} and byte {file.size - END_BYTES:,}"
+    return Problem(_kind(file), file.path, f"{what}; {where}; {remedy}", offset=offset)
+
+
+def _kind(file: Indexed) -> Kind:
+    return "changed" if file.difference else "content"
+
+
+def _in_words(boundary: Boundary) -> str:
+    row, indexed, found = boundary.row, boundary.indexed, boundary.found
+    if found is None:
+        return f"record {row:,}, indexed at byte {indexed:,}, does not start there any more"
+    if indexed is None:
+        return f"at byte {found:,} starts a record {row:,} that was not indexed"
+    return f"record {row:,} starts at byte {found:,} and was indexed at byte {indexed:,}"

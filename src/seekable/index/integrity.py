@@ -1,0 +1,127 @@
+"""Whether an index is whole: its catalog, its segments, and the offsets in them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xxhash
+
+from seekable.index.catalog import CATALOG, encode_catalog
+from seekable.index.digest import digest_text
+from seekable.index.offsets import open_offsets
+from seekable.index.problem import Problem
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.index.entry import Segment
+    from seekable.index.problem import Indexed
+    from seekable.index.table import Table
+
+__all__ = ["check_catalog", "check_offsets", "check_segment"]
+
+_READ_BYTES = 1 << 20
+_OFFSETS_AT_ONCE = 1 << 20
+_REMEDY = "remove {folder!r} and index again"
+
+
+def check_catalog(folder: str, table: Table) -> Problem | None:
+    """Compare ``catalog.json``, which other programs read, with the table that it names."""
+    path = os.path.join(folder, CATALOG)
+    with open(os.path.join(folder, table.file_name), "rb") as file:
+        data = file.read()
+    with open(path, "rb") as file:
+        at = 0
+        for part in encode_catalog(table.entries(), table=data):
+            if file.read(len(part)) != part:
+                message = f"its list of files is not that of the table, from about byte {at:,} on; {_REMEDY}"
+                return Problem("index", path, message.format(folder=folder), offset=at)
+            at += len(part)
+    return None
+
+
+def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | None:
+    """Tell whether a segment is there and has the bytes that its name is the digest of.
+
+    Args:
+        folder: the index folder.
+        segment: what to look at.
+        files: how many of the files that are looked at have their offsets in it.
+    """
+    path = os.path.join(folder, segment.file_name)
+    what = f"the offsets of {files:,} of the files are in it; {_REMEDY.format(folder=folder)}"
+    try:
+        size, digest = _size_and_digest(path)
+    except FileNotFoundError:
+        return Problem("index", path, f"it is not there, and {what}")
+    if size != segment.bytes:
+        offset = min(size, segment.bytes)
+        return Problem(
+            "index", path, f"it has {size:,} bytes instead of {segment.bytes:,}, and {what}", offset=offset
+        )
+    if digest != segment.digest:
+        return Problem(
+            "index",
+            path,
+            f"its bytes are not those that were written: their digest is {digest:016x}, and {what}",
+        )
+    return None
+
+
+def check_offsets(file: Indexed) -> Problem | None:
+    """Tell whether the offsets of a file ascend, lie inside it, and are those that its digest is of."""
+    entry, hasher, before = file.entry, xxhash.xxh3_64(), -1
+    offsets = open_offsets(file.folder, entry.segment).array
+    stop = entry.start + entry.records + 1
+    if stop > len(offsets):
+        message = f"its offsets end behind those of {entry.segment.file_name} in {file.folder!r}"
+        return Problem("offsets", file.path, f"{message}; {_REMEDY.format(folder=file.folder)}")
+    for first in range(entry.start, stop, _OFFSETS_AT_ONCE):
+        some = offsets[first : min(first + _OFFSETS_AT_ONCE, stop)]
+        hasher.update(some.tobytes())
+        wrong = _first_wrong(some, before=before, size=entry.size)
+        if wrong is not None:
+            row = first - entry.start + wrong
+            message = (
+                f"record {row:,} is indexed at byte {int(some[wrong]):,}, behind it or behind the file's end"
+            )
+            return _bad(file, message, row=row)
+        before = int(some[-1])
+    if before != entry.size:
+        return _bad(
+            file,
+            f"the last record is indexed to end at byte {before:,} of {entry.size:,}",
+            row=entry.records - 1,
+        )
+    if hasher.intdigest() != entry.offsets:
+        return _bad(
+            file,
+            f"the digest of its offsets is {digest_text(hasher.intdigest())}, not "
+            f"{digest_text(entry.offsets)}",
+        )
+    return None
+
+
+def _first_wrong(some: NDArray[np.uint64], *, before: int, size: int) -> int | None:
+    """Return the number of the first offset that does not ascend, or lies behind the end."""
+    numbers = some.astype(np.int64)
+    # The sentinel may equal the last start only in a file without a byte, which has no record.
+    bad = np.diff(numbers, prepend=before) <= 0
+    bad |= (numbers < 0) | (numbers > size)
+    return int(np.argmax(bad)) if bad.any() else None
+
+
+def _bad(file: Indexed, what: str, *, row: int | None = None) -> Problem:
+    message = f"{what}: the index in {file.folder!r} is wrong; {_REMEDY.format(folder=file.folder)}"
+    return Problem("offsets", file.path, message, row=row)
+
+
+def _size_and_digest(path: str) -> tuple[int, int]:
+    hasher, size = xxhash.xxh3_64(), 0
+    with open(path, "rb", buffering=0) as file:
+        while data := file.read(_READ_BYTES):
+            hasher.update(data)
+            size += len(data)
+    return size, hasher.intdigest()

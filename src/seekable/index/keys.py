@@ -1,0 +1,195 @@
+"""Key indexes: which record of some files has a key.
+
+``keys-<digest>.u64`` holds, as little-endian uint64, the sorted hashes of all keys and then the row of each,
+16 bytes a record; it is named by the xxh3_64 of its bytes. ``keys-<digest>.json`` says what it is of
+(`seekable.index.keyed`), and is named by that. It is written last, and so decides. Rows count over the files
+in their order.
+
+Here nobody knows what a key is: `seekable.dataset.keys` makes the hashes, and compares the real keys.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import re
+import time
+from bisect import bisect_left
+from math import isqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xxhash
+
+from seekable.errors import IndexStale
+from seekable.index.catalog import read_table
+from seekable.index.digest import digest_text
+from seekable.index.keyed import descriptions, encode_description, read_files, read_head
+from seekable.index.place import find_place
+from seekable.storage.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.index.fileset import FileSet
+    from seekable.index.keyed import Head, Keyed, KeyedFile
+    from seekable.index.table import Table
+
+__all__ = ["PAIR_BYTES", "KeyIndex", "lock_of", "open_pairs", "places", "read_keys", "write_keys"]
+
+PAIR_BYTES = 16
+"""What a key takes: its hash and its row."""
+
+_GRACE_SECONDS = 3600
+_WORD = np.dtype("<u8")
+_PAIRS = re.compile(r"keys-[0-9a-f]{16}\.u64")
+
+
+class KeyIndex:
+    """Sorted hashes and their rows, memory-mapped; never changed, safe from threads and after fork."""
+
+    def __init__(self, path: str, count: int, duplicates: dict[str, Any] | None) -> None:
+        """Take the pairs of a file, which is opened at first use."""
+        self.path = path
+        """The absolute path of the pairs."""
+        self.count = count
+        """How many keys there are, those that are there twice counted twice."""
+        self.duplicates = duplicates
+        """What was found of keys that several records have; None if each has its own."""
+        self._opened: memoryview | None = None
+        # Eight standard deviations, at least: next to no hash is further from where it is expected.
+        self._spread = 4 * isqrt(count) + 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeyIndex, (self.path, self.count, self.duplicates)
+
+    def rows(self, hashed: int) -> list[int]:
+        """Return the rows whose keys have a hash, ascending.
+
+        Raises:
+            IndexStale: the file is gone.
+        """
+        pairs = self._opened or self._open()
+        count = self.count
+        # Hashes are spread evenly, so where one must be is known to within a few pages of the file.
+        guess = hashed * count >> 64
+        low, high = max(guess - self._spread, 0), min(guess + self._spread, count)
+        if (low and pairs[low - 1] >= hashed) or (high < count and pairs[high] < hashed):
+            low, high = 0, count
+        at = bisect_left(pairs, hashed, low, high)
+        found = []
+        while at < count and pairs[at] == hashed:
+            found.append(pairs[count + at])
+            at += 1
+        return found
+
+    def _open(self) -> memoryview:
+        if not self.count:
+            self._opened = memoryview(b"").cast("Q")
+            return self._opened
+        try:
+            with open(self.path, "rb") as file:
+                mapped = mmap.mmap(file.fileno(), self.count * PAIR_BYTES, access=mmap.ACCESS_READ)
+        except (FileNotFoundError, ValueError):
+            message = f"the key index {self.path!r} is gone or was cut; open the dataset again to build it"
+            raise IndexStale(message) from None
+        # One look-up is a few jumps: what lies around them is not worth reading.
+        mapped.madvise(mmap.MADV_RANDOM)
+        self._opened = memoryview(mapped).cast("Q")
+        return self._opened
+
+
+def places(files: FileSet, *, index_dir: str | os.PathLike[str] | None) -> tuple[str, ...]:
+    """Return the folders that a key index over some files may be in; the last is where it is written."""
+    root, _, _ = files.runs[0]
+    place = find_place(root, index_dir=index_dir)
+    return (place.folder,) if place.shared is None else (place.shared, place.folder)
+
+
+def lock_of(folder: str) -> str:
+    """Return the lock file that is held while a key index is built in a folder."""
+    return os.path.join(folder, "keys.lock")
+
+
+def read_keys(folder: str, keyed: Keyed) -> KeyIndex | None:
+    """Return the key index of some files, None if there is none that is whole."""
+    head = read_head(os.path.join(folder, f"{keyed.name}.json"))
+    return open_pairs(folder, head) if head and head.made == keyed.made else None
+
+
+def open_pairs(folder: str, head: Head) -> KeyIndex | None:
+    """Return the key index that a description names, None if it cannot be read or is longer or shorter."""
+    path = os.path.join(folder, head.pairs)
+    try:
+        whole = os.path.getsize(path) == head.keys * PAIR_BYTES and os.access(path, os.R_OK)
+    except FileNotFoundError:
+        return None
+    return KeyIndex(path, head.keys, head.duplicates) if whole else None
+
+
+def write_keys(
+    folder: str,
+    files: FileSet,
+    keyed: Keyed,
+    pairs: tuple[NDArray[np.uint64], NDArray[np.int64]],
+    *,
+    duplicates: dict[str, Any] | None,
+) -> KeyIndex:
+    """Write a key index; the caller holds the folder's lock.
+
+    Args:
+        folder: the index folder.
+        files: the files.
+        keyed: what of them it is of.
+        pairs: the hashes of all keys, sorted, and the row of each.
+        duplicates: what is to be remembered of keys that several records have, JSON-safe.
+    """
+    parts = [column.astype(_WORD, copy=False).view("u1").data for column in pairs]
+    hasher = xxhash.xxh3_64()
+    for part in parts:
+        hasher.update(part)
+    name, count = f"keys-{hasher.hexdigest()}.u64", len(pairs[0])
+    write_atomically(os.path.join(folder, name), parts)
+    description = encode_description(files, keyed, pairs=name, keys=count, duplicates=duplicates)
+    write_atomically(os.path.join(folder, f"{keyed.name}.json"), description)
+    _remove_garbage(folder, of=files.runs[0][1])
+    return KeyIndex(os.path.join(folder, name), count, duplicates)
+
+
+def _remove_garbage(folder: str, *, of: str) -> None:
+    """Remove indexes of files that are not as they were, and pairs that nothing has named for an hour.
+
+    Args:
+        folder: where the key indexes are.
+        of: the index folder of the files, which is another one where that cannot be written.
+    """
+    table = read_table(of)
+    if table is None:
+        return
+    named = set()
+    for path in descriptions(folder):
+        head, files = read_head(path), read_files(path)
+        if head and files is not None and _present(files, table, str(head.made.get("scanned_as"))):
+            named.add(head.pairs)
+            continue
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            os.unlink(path)
+            if head:
+                os.utime(os.path.join(folder, head.pairs))  # Its hour begins now.
+    oldest = time.time() - _GRACE_SECONDS
+    with os.scandir(folder) as found:
+        for file in found:
+            if file.name not in named and _PAIRS.fullmatch(file.name) and file.stat().st_mtime < oldest:
+                with contextlib.suppress(FileNotFoundError, PermissionError):
+                    os.unlink(file.path)
+
+
+def _present(files: tuple[KeyedFile, ...], table: Table, format_name: str) -> bool:
+    """Tell whether an index folder still has those of some files, as they were, that lie at its root."""
+    own = [file for file in files if file.root == 0]
+    rows = table.rows([file.name for file in own], format_name=format_name)
+    return all(
+        row >= 0 and digest_text(table.digest("content", row)) == file.content
+        for row, file in zip(rows.tolist(), own, strict=True)
+    )

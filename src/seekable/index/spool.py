@@ -1,0 +1,122 @@
+"""The record offsets of a file that is being scanned: in memory while they are few, then on disk."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import TYPE_CHECKING, BinaryIO
+
+import xxhash
+
+from seekable.index.entry import OFFSET_BYTES, Segment
+from seekable.storage.atomic import TEMPORARY_SUFFIX, create_new, put_in_place
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_SPILL_BYTES = 32 << 20
+"""From this size on the offsets of one file are a segment of their own, written while it is scanned."""
+
+
+class OffsetSpool:
+    """The offsets of one file, given part by part and in order, and hashed as they come.
+
+    Example:
+        >>> import numpy as np
+        >>> spool = OffsetSpool("/index")
+        >>> spool.add(np.array([0, 7], np.uint64))
+        >>> spool.finish(size=12)
+        >>> spool.records, np.frombuffer(spool.data, "<u8").tolist()
+        (2, [0, 7, 12])
+    """
+
+    __slots__ = (
+        *("_file", "_folder", "_hasher", "_held", "_parts", "_path", "_published"),
+        *("data", "digest", "records"),
+    )
+
+    def __init__(self, folder: str) -> None:
+        """Begin without any; nothing is written until they are many.
+
+        Args:
+            folder: the index folder.
+        """
+        self.records = 0
+        """How many were added."""
+        self.digest = 0
+        """xxh3_64 of all of them, once they are finished."""
+        self.data = b""
+        """All of them, once they are finished, if they are not on disk."""
+        self._folder = folder
+        self._hasher: xxhash.xxh3_64 | None = xxhash.xxh3_64()
+        self._parts: list[memoryview | bytes] = []
+        self._held = 0
+        self._path = ""
+        self._file: BinaryIO | None = None
+        self._published = False
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether they are many."""
+        return self._file is not None
+
+    def add(self, starts: NDArray[np.uint64]) -> None:
+        """Take the next ones.
+
+        Raises:
+            OSError: they are many, and the index folder cannot be written or is full.
+        """
+        self.records += len(starts)
+        self._take(starts.astype("<u8", copy=False).view("u1").data)
+        if self._held >= _SPILL_BYTES:
+            self._spill()
+
+    def finish(self, *, size: int) -> None:
+        """Add the end of the file's last record, its size; what is on disk is synced then."""
+        self._take(size.to_bytes(OFFSET_BYTES, "little"))
+        assert self._hasher is not None
+        # Many finished files may wait to be committed: neither the hasher nor the arrays stay with them.
+        self.digest, self._hasher = self._hasher.intdigest(), None
+        if self._file:
+            self._spill()
+            os.fsync(self._file.fileno())
+            self._file.close()
+        else:
+            self.data = b"".join(self._parts)
+            self._parts.clear()
+
+    def publish(self) -> Segment:
+        """Give what is on disk its name, as a segment of the index; a commit that failed may do so again."""
+        segment = Segment(self.digest, self.records + 1)
+        if not self._published:
+            put_in_place(self._path, os.path.join(self._folder, segment.file_name))
+            self._published = True
+        return segment
+
+    def discard(self) -> None:
+        """Remove what is on disk and was not published."""
+        if self._file:
+            self._file.close()
+        if self._file and os.path.lexists(self._path):
+            os.unlink(self._path)
+
+    def _take(self, data: memoryview | bytes) -> None:
+        assert self._hasher is not None
+        self._hasher.update(data)
+        self._parts.append(data)
+        self._held += len(data)
+
+    def _spill(self) -> None:
+        if self._file is None:
+            # Open until it is finished: another build may take it for what a killed one left, and remove it.
+            self._path = os.path.join(self._folder, f"offsets.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}")
+            self._file = create_new(self._path)
+        self._file.writelines(self._parts)
+        self._file.flush()
+        # What was written is not needed here again: told so, Linux begins at once to write it to the disk,
+        # while the next parts are scanned, and there is little left to wait for in the end.
+        start = self._file.tell() - self._held
+        os.posix_fadvise(self._file.fileno(), start, self._held, os.POSIX_FADV_DONTNEED)
+        self._parts.clear()
+        self._held = 0

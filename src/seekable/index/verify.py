@@ -1,0 +1,229 @@
+"""Whether data files are what their index says, and the index is whole. Nothing is ever written.
+
+A look compares size, modification time (which is all that opening compares) and both ends of each file with
+the index, and reads the index itself: its catalog, its table, each segment and each offset. A deep look also
+reads each file as a whole, finds its records again, and compares content and every offset.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.errors import IndexStale
+from seekable.index.catalog import CATALOG, read_table
+from seekable.index.deep import compare_all, has_same_ends
+from seekable.index.fileset import FileSet
+from seekable.index.integrity import check_catalog, check_offsets, check_segment
+from seekable.index.part import part_of
+from seekable.index.place import find_place
+from seekable.index.problem import Indexed, Problem
+from seekable.index.progress import Progress
+from seekable.index.scan import stat_file
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from seekable.index.part import Part
+    from seekable.index.progress import ProgressHook
+    from seekable.index.scanner import Scanner
+    from seekable.index.table import Table
+    from seekable.storage.listing import Found
+
+__all__ = ["Verification", "verify_files"]
+
+_PROGRESS_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was looked at, and what is wrong with it."""
+
+    files: int
+    """Data files."""
+
+    records: int
+    """Records that the index has of them."""
+
+    bytes: int
+    """Bytes that they have now."""
+
+    folders: tuple[str, ...]
+    """The index folders."""
+
+    problems: tuple[Problem, ...]
+    """What is wrong with the index, then with the files, in their order, at most one problem a file."""
+
+    indexed: tuple[Indexed, ...]
+    """The files that are indexed, in their order."""
+
+    @property
+    def good(self) -> FileSet:
+        """The indexed files that nothing is wrong with, as the index has them; nothing is built."""
+        bad = {problem.path for problem in self.problems}
+        bad |= {file.path for file in self.indexed if os.path.join(*file.segment) in bad}
+        runs = groupby(
+            (file for file in self.indexed if file.path not in bad), lambda file: (file.root, file.folder)
+        )
+        return FileSet(tuple(_part(root, folder, list(files)) for (root, folder), files in runs))
+
+
+def verify_files(
+    found: Sequence[Found],
+    scanner: Scanner,
+    *,
+    deep: bool,
+    folders: Collection[str] = (),
+    index_dir: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: ProgressHook | None = None,
+) -> Verification:
+    """Compare files with their index, and the index with itself.
+
+    Args:
+        found: the files.
+        scanner: what finds the records in them.
+        deep: read all of them, instead of their ends.
+        folders: roots all of which is meant, so that a file that the index has below one must be there.
+        index_dir: where indexes are kept, if not beside the data.
+        jobs: how many processes may read; None for one to a processor.
+        progress: is told how far a deep look is, in this thread.
+
+    Raises:
+        DataNotFound: one of the files is not there.
+        WorkerDied: a worker process ended too early.
+    """
+    of_indexes: dict[str, Problem | None] = {}
+    indexed: list[Indexed] = []
+    problems: dict[str, Problem] = {}
+    gone: dict[str, Problem] = {}
+    for run in found:
+        folder, table = _index_of(run, scanner.name, index_dir)
+        if folder not in of_indexes:
+            of_indexes[folder] = _check_index(folder, table)
+        here = _survey(run, folder, table, scanner.name)
+        indexed += [file for file in here if isinstance(file, Indexed)]
+        problems |= {file.path: file for file in here if isinstance(file, Problem)}
+        if table and run.root in folders:
+            gone |= _by_path(_gone(run, folder, table, scanner.name))
+    damaged = _check_segments(indexed)
+    rest = [file for file in indexed if file.segment not in damaged]
+    problems |= _by_path(check_offsets(file) for file in rest)
+    rest = [file for file in rest if file.path not in problems]
+    if deep:
+        problems |= _by_path(compare_all(rest, scanner, jobs=jobs, progress=progress))
+    else:
+        problems |= _by_path(_look_at_all(rest, progress))
+    paths = (os.path.join(run.root, name) for run in found for name in run.names)
+    of_files = [problems[path] for path in dict.fromkeys(paths) if path in problems]
+    return Verification(
+        files=sum(len(run.names) for run in found),
+        records=sum(file.entry.records for file in indexed),
+        bytes=sum(file.size for file in indexed),
+        folders=tuple(of_indexes),
+        problems=(*filter(None, of_indexes.values()), *damaged.values(), *of_files, *gone.values()),
+        indexed=tuple(indexed),
+    )
+
+
+def _part(root: str, folder: str, files: Sequence[Indexed]) -> Part:
+    table = read_table(folder)
+    rows = np.array([file.row for file in files], np.int64)
+    if table is None or [table.name(row) for row in rows.tolist()] != [file.entry.name for file in files]:
+        raise IndexStale(f"the index in {folder!r} was built anew while it was verified; verify it again")
+    return part_of(root, folder, table, rows)
+
+
+def _by_path(problems: Iterable[Problem | None]) -> dict[str, Problem]:
+    return {problem.path: problem for problem in problems if problem}
+
+
+def _index_of(
+    run: Found, format_name: str, index_dir: str | os.PathLike[str] | None
+) -> tuple[str, Table | None]:
+    """Return the index folder that opening would use, and its table if there is one."""
+    place = find_place(run.root, index_dir=index_dir)
+    shared = read_table(place.shared) if place.shared else None
+    if place.shared and shared and (shared.rows(run.names, format_name=format_name) >= 0).all():
+        return place.shared, shared
+    return place.folder, read_table(place.folder)
+
+
+def _check_index(folder: str, table: Table | None) -> Problem | None:
+    if table is not None:
+        return check_catalog(folder, table)
+    catalog = os.path.join(folder, CATALOG)
+    if os.path.exists(catalog):
+        message = "the catalog, or the table that it names, is damaged; seekable index builds them anew"
+        return Problem("index", catalog, message)
+    return Problem("index", catalog, "there is no index; seekable index makes one")
+
+
+def _survey(run: Found, folder: str, table: Table | None, format_name: str) -> list[Indexed | Problem]:
+    """Return each file with what the index says of it, or that it says nothing."""
+    if table is None:
+        return []
+    entries = table.entries()
+    surveyed: list[Indexed | Problem] = []
+    for name, row in zip(run.names, table.rows(run.names, format_name=format_name).tolist(), strict=True):
+        path = os.path.join(run.root, name)
+        status = stat_file(path)
+        if row < 0:
+            message = f"the index in {folder!r} does not know it; seekable index adds it"
+            surveyed.append(Problem("not indexed", path, message))
+        else:
+            entry = entries[row]
+            surveyed.append(Indexed(run.root, folder, row, entry, status.st_size, status.st_mtime_ns))
+    return surveyed
+
+
+def _gone(run: Found, folder: str, table: Table, format_name: str) -> Iterator[Problem]:
+    """Yield the files of an index that are not there any more."""
+    here = set(run.names)
+    for entry in table.entries():
+        path = os.path.join(run.root, entry.name)
+        if entry.format == format_name and entry.name not in here and not os.path.lexists(path):
+            message = (
+                f"it is in the index in {folder!r} with {entry.records:,} records, and not there any more"
+            )
+            yield Problem("gone", path, message)
+
+
+def _check_segments(indexed: Sequence[Indexed]) -> dict[tuple[str, str], Problem]:
+    """Return what is wrong with the segments of some files."""
+    files = Counter(file.segment for file in indexed)
+    segments = {file.segment: file for file in indexed}
+    found = {
+        key: check_segment(file.folder, file.entry.segment, files=files[key])
+        for key, file in segments.items()
+    }
+    return {key: problem for key, problem in found.items() if problem}
+
+
+def _look_at_all(files: Sequence[Indexed], progress: ProgressHook | None) -> Iterator[Problem | None]:
+    size, read, records, told = sum(file.size for file in files), 0, 0, time.monotonic()
+    for number, file in enumerate(files):
+        if progress and time.monotonic() - told > _PROGRESS_SECONDS:
+            told = time.monotonic()
+            progress(Progress(number, len(files), read, size, records, task="verifying"))
+        yield _look(file)
+        read, records = read + file.size, records + file.entry.records
+
+
+def _look(file: Indexed) -> Problem | None:
+    """Compare a file's size, time and ends."""
+    if file.difference:
+        return Problem("changed", file.path, f"{file.difference}; opening it indexes it again")
+    if not has_same_ends(file):
+        message = (
+            "its first or last 64 KiB are others, at the same size and time (a deep look tells more); put "
+            "the old file back, or index it again after `touch`"
+        )
+        return Problem("content", file.path, message)
+    return None

@@ -1,0 +1,71 @@
+"""What is noted beside a pipeline's description: where its files are, and weights that are still to come.
+
+None of it decides an order that has begun, so none of it enters the fingerprint; ``seekable plan`` needs it
+to say which bytes a step will read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable.dataset.contract import Leaf
+from seekable.dataset.source import FileSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.dataset.base import Dataset
+    from seekable.dataset.contract import Node
+
+__all__ = ["SCHEMA", "whereabouts", "whereabouts_name"]
+
+SCHEMA = 1
+
+
+def whereabouts_name(fingerprint: str) -> str:
+    """Return the file name of what is noted of the pipeline with this fingerprint.
+
+    Example:
+        >>> whereabouts_name("xxh3:0123")
+        'sources-0123.json'
+    """
+    return f"sources-{fingerprint.rpartition(':')[2]}.json"
+
+
+def whereabouts(dataset: Dataset) -> dict[str, Any]:
+    """Return, JSON-safe, where each source's files are; of scheduled pipelines also the whole description.
+
+    Example:
+        >>> import seekable as sk
+        >>> whereabouts(sk.from_sequence("abc").shuffle(seed=1))
+        {'seekable_sources': 1, 'sources': [{'kind': 'sequence'}]}
+    """
+    noted = {"seekable_sources": SCHEMA, "sources": [_noted(leaf) for leaf in _leaves(dataset)]}
+    return {**noted, "description": dataset.describe(None)} if dataset.scheduled else noted
+
+
+def _noted(leaf: Leaf) -> dict[str, Any]:
+    if not isinstance(leaf, FileSource):
+        return {"kind": leaf.kind}
+    runs = [
+        {"root": _as_text(root), "index": _as_text(folder), "files": files}
+        for root, folder, files in leaf.files.runs
+    ]
+    return {"kind": leaf.kind, "runs": runs}
+
+
+def _as_text(path: str) -> str | None:
+    """Return a path as JSON can hold it, None if it has bytes that are no UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return None
+    return path
+
+
+def _leaves(node: Node) -> Iterator[Leaf]:
+    """Yield the sources in the order in which they stand in the description."""
+    if isinstance(node, Leaf):
+        yield node
+    for child in node.children:
+        yield from _leaves(child)

@@ -1,0 +1,40 @@
+"""A few cases of each target at each run of the tests; ``make fuzz`` runs as many as there is time for."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.fuzz import run
+from tests.fuzz.targets import TARGETS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_fifty_cases(target: str, tmp_path: Path) -> None:
+    for case in range(50):
+        folder = tmp_path / str(case)
+        folder.mkdir()
+        TARGETS[target](folder, random.Random(f"{target} {case}"))
+
+
+def test_a_failure_is_shown_with_the_command_that_repeats_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(folder: Path, rng: random.Random) -> None:  # noqa: ARG001 - as targets are
+        raise AssertionError
+
+    monkeypatch.setitem(TARGETS, "text", failing)
+    assert not run.run("text", 7)
+    assert '--only text --case 7"' in capsys.readouterr().out
+
+
+def test_the_command_runs() -> None:
+    command = [sys.executable, run.__file__, "--seconds", "0", "--only", "jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "1 cases of jsonl: none failed\n"
