@@ -176,7 +176,7 @@ class Dataset(Node, Fluent):
         if isinstance(key, list | tuple | np.ndarray):
             positions = [self._lookup.position(asked_key(each)) for each in key]
             return self.fetch(np.array(positions, dtype=np.int64))
-        return self.record(self._lookup.position(asked_key(key)))
+        return self._lookup.record(asked_key(key))
 
     @cached
     def _lookup(self) -> Lookup:

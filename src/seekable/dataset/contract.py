@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.dataset.keys import Keys
+
     Int64s = NDArray[np.int64]
     RowsOf = Callable[["Leaf"], Sequence[int]]
 
@@ -289,6 +291,11 @@ class Leaf(RecordNode):
     def size(self) -> int:
         """How many records there are."""
 
+    @property
+    @abstractmethod
+    def keys(self) -> Keys | None:
+        """The keys of the records; None if the source was not opened with any."""
+
     @abstractmethod
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows of this source that are row ``row`` of a file."""
@@ -320,15 +327,6 @@ class Leaf(RecordNode):
     def stage(self, upto: int) -> tuple[str, ...]:
         """Return nothing: a source has one description."""
         return ()
-
-    @property
-    def key_count(self) -> int | None:
-        """How many keys its records have; None if it was not opened with keys."""
-        return None
-
-    def rows_with_key(self, key: str | int) -> list[int]:
-        """Return the rows whose records have a key, ascending."""
-        return []
 
     def find_within(self, rows_of: RowsOf, within: Within) -> Int64s:
         """Return the rows, in each epoch that the range touches."""

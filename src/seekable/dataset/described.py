@@ -88,6 +88,11 @@ class DescribedSource(Dataset, Leaf):
         """Return one place."""
         return self.places(np.array([position % self.size], dtype=np.int64))[0]
 
+    @property
+    def keys(self) -> None:
+        """None: there is no index of them."""
+        return None
+
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that name, or of that path where the files were found again."""
         if self.files is not None:

@@ -28,6 +28,7 @@ class _Match:
 
     leaf: Leaf
     row: int
+    record: Any
 
     def __str__(self) -> str:
         place = Forest([self.leaf]).plan(_ONLY_ROOT, np.array([self.row], dtype=np.int64)).locate()[0]
@@ -46,13 +47,25 @@ class Lookup:
         self._dataset = dataset
         self._within = Within(0, size, 0)
         self._leaves = _leaves(dataset)
-        self._keyed = [leaf for leaf in self._leaves if leaf.key_count is not None]
+        self._keyed = [(leaf, leaf.keys) for leaf in self._leaves if leaf.keys is not None]
         if not self._keyed:
             message = (
                 "key() needs to know what the key of a record is, and no source of this dataset was opened "
                 'with one: sk.open(..., key="id"), or a function of the record'
             )
             raise InvalidArgument(message)
+
+    def record(self, key: str | int) -> Any:
+        """Return the record that has a key.
+
+        Raises:
+            KeyNotFound: none has it.
+            AmbiguousKey: several records have it.
+        """
+        matches = self._matches(key)
+        if len(matches) == 1 and self._dataset is matches[0].leaf:
+            return matches[0].record
+        return self._dataset.record(self._position(key, matches))
 
     def position(self, key: str | int) -> int:
         """Return the first position of the record that has a key.
@@ -61,7 +74,9 @@ class Lookup:
             KeyNotFound: none has it.
             AmbiguousKey: several records have it.
         """
-        matches = self._matches(key)
+        return self._position(key, self._matches(key))
+
+    def _position(self, key: str | int, matches: list[_Match]) -> int:
         found = [(int(at[0]), match) for match in matches if (at := self._positions(match)).size]
         if len({position for position, _ in found}) > 1:
             raise AmbiguousKey(_ambiguous(key, [match for _, match in found]))
@@ -70,7 +85,9 @@ class Lookup:
         return found[0][0]
 
     def _matches(self, key: str | int) -> list[_Match]:
-        return [_Match(leaf, row) for leaf in self._keyed for row in leaf.rows_with_key(key)]
+        return [
+            _Match(leaf, row, record) for leaf, keys in self._keyed for row, record in keys.matches(leaf, key)
+        ]
 
     def _positions(self, match: _Match) -> Any:
         def rows_of(leaf: Leaf) -> Sequence[int]:
@@ -81,7 +98,7 @@ class Lookup:
     def _not_found(self, key: str | int, matches: list[_Match]) -> str:
         if matches:
             return f"the record with the key {key!r}, {matches[0]}, is not among the rows of this dataset"
-        count = sum(leaf.key_count or 0 for leaf in self._keyed)
+        count = sum(keys.index.count for _, keys in self._keyed)
         message = f"no record has the key {key!r}; there are {count:,} keys"
         if others := len(self._leaves) - len(self._keyed):
             message += f", and {others:,} of {len(self._leaves):,} sources were opened without key="

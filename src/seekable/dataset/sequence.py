@@ -113,6 +113,11 @@ class SequenceSource(Dataset, Leaf):
         """Return one item."""
         return self.sequence[position % self.size]
 
+    @property
+    def keys(self) -> None:
+        """None: there is no index of them."""
+        return None
+
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row itself, if the place is this sequence."""
         return [row] if path == self.place and row < self.size else []

@@ -12,7 +12,6 @@ import numpy as np
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader
-from seekable.dataset.keys import asked_key, key_hash
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import line_span
 from seekable.index.fileset import combine
@@ -121,28 +120,6 @@ class FileSource(Dataset, Leaf):
         """Return the row in each file of that path."""
         numbers = self._numbers.get(path, ())
         return [int(self.files.starts[i]) + row for i in numbers if row < self.files.records[i]]
-
-    def key(self, key: Any) -> Any:
-        """Return the record that has a key, or a list of records for a list of keys."""
-        if isinstance(key, list | tuple | np.ndarray):
-            return [self.key(each) for each in key]
-        if self.keys is not None:
-            key = asked_key(key)
-            rows = self.keys.index.rows(key_hash(key))
-            if len(rows) == 1:
-                record = self.record(rows[0])
-                if self.keys.has(record, key):
-                    return record
-        return super().key(key)
-
-    @property
-    def key_count(self) -> int | None:
-        """As many as the index has."""
-        return None if self.keys is None else self.keys.index.count
-
-    def rows_with_key(self, key: str | int) -> list[int]:
-        """Look in the index, and compare the keys of the records."""
-        return [] if self.keys is None else self.keys.rows(self, key)
 
     @cached
     def _starts(self) -> list[int]:
