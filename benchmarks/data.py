@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,9 +44,36 @@ class Sizes:
     trials: int
     """How often a restart is timed at each position."""
 
+    converted: int
+    """Records that are converted into the formats of other libraries."""
 
-FULL = Sizes(records=200_000, short_lines=2_000_000, sources=500, rounds=9, trials=50)
-QUICK = Sizes(records=40_000, short_lines=400_000, sources=500, rounds=5, trials=20)
+    large: int
+    """Bytes, at least, of what two processes index."""
+
+    opened: tuple[tuple[int, int], ...]
+    """Files, and rows in all of them, that are opened with an index."""
+
+
+FULL = Sizes(
+    records=200_000,
+    short_lines=2_000_000,
+    sources=500,
+    rounds=9,
+    trials=50,
+    converted=50_000,
+    large=4_200_000_000,
+    opened=((1_000, 10_000_000), (100_000, 1_000_000)),
+)
+QUICK = replace(
+    FULL,
+    records=40_000,
+    short_lines=400_000,
+    rounds=5,
+    trials=20,
+    converted=10_000,
+    large=1_250_000_000,
+    opened=((1_000, 1_000_000), (10_000, 100_000)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +81,8 @@ class Data:
     """Where the files are."""
 
     sizes: Sizes
+
+    folder: str
 
     long: str
     """One file of all records."""
@@ -79,7 +109,50 @@ def make(sizes: Sizes, folder: str = FOLDER) -> Data:
         _write(long, _long_lines(sizes.records))
     if not os.path.exists(short):
         _write(short, _short_lines(sizes.short_lines))
-    return Data(sizes, long, short, _halves(long, sizes), _dealt(long, folder, sizes, sizes.sources))
+    return Data(sizes, folder, long, short, _halves(long, sizes), _dealt(long, folder, sizes, sizes.sources))
+
+
+def beginning(data: Data) -> str:
+    """Return a file of the first records: those that other libraries get in their formats."""
+    path = os.path.join(data.folder, f"first-{data.sizes.converted}", "first.jsonl")
+    if not os.path.exists(path):
+        with open(data.long, "rb") as lines:
+            _write(path, itertools.islice(lines, data.sizes.converted))
+    return path
+
+
+def large(data: Data) -> tuple[str, tuple[str, ...]]:
+    """Return one large file, which has the records several times, and as many links to a file with them."""
+    times = -(-data.sizes.large // os.path.getsize(data.long))
+    folder = os.path.join(data.folder, f"large-{times}")
+    one = os.path.join(folder, "one", "one.jsonl")
+    many = tuple(os.path.join(folder, "many", f"{i:04d}.jsonl") for i in range(times))
+    if not os.path.exists(one):
+        _write(one, _copies(data.long, times))
+    os.makedirs(os.path.dirname(many[0]), exist_ok=True)
+    for path in many:
+        if not os.path.exists(path):
+            os.link(data.long, path)
+    return one, many
+
+
+def numbered(data: Data, *, files: int, rows: int) -> str:
+    """Return a folder of so many files with so many rows in all, each as small as a record can be."""
+    folder = os.path.join(data.folder, f"numbered-{files}-{rows}")
+    each = rows // files
+    if os.path.exists(folder):
+        return folder
+    for i in range(files):
+        lines = b"".join(b'{"id": %d}\n' % row for row in range(i * each, (i + 1) * each))
+        _write(os.path.join(f"{folder}.new", f"{i % 100:02d}", f"{i:06d}.jsonl"), [lines])
+    os.rename(f"{folder}.new", folder)
+    return folder
+
+
+def _copies(path: str, times: int) -> Iterator[bytes]:
+    for _ in range(times):
+        with open(path, "rb", buffering=0) as file:
+            yield from iter(lambda: file.read(_WRITE_BYTES), b"")
 
 
 def _halves(long: str, sizes: Sizes) -> tuple[str, str]:

@@ -1,13 +1,15 @@
-"""Building an index: one process on one core, in an index folder that is empty."""
+"""Building an index in a folder that is empty: one process on one core, and what a second one brings."""
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
 from benchmarks import floors, peers
+from benchmarks.data import large
 from benchmarks.measure import Contestant, Race, Row, Target, missing, one_core, race, relative
 
 import seekable as sk
@@ -48,6 +50,33 @@ def rows(data: Data) -> Iterator[Row]:
     times = _race(data.short, others, rounds=data.sizes.rounds)
     floor = f"numpy.flatnonzero {_rate(times, 'numpy'):.1f}"
     yield _row("index, lines of 100 bytes", times, Target("at least", 0.8), over="numpy", against=floor)
+    one, many = large(data)
+    for name, paths in (("a file", [one]), (f"{len(many)} files", list(many))):
+        yield _two_processes(name, paths, rounds=data.sizes.rounds)
+
+
+def _two_processes(name: str, paths: list[str], *, rounds: int) -> Row:
+    """Measure what a second process brings, where there is enough to do for two."""
+    size = sum(map(os.path.getsize, paths))
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.dirname(paths[0]))) as scratch:
+        folder = os.path.join(scratch, "index")
+        contestants = {
+            jobs: Contestant(
+                functools.partial(sk.open, paths, index_dir=folder, jobs=jobs),
+                count=size,
+                prepare=functools.partial(shutil.rmtree, folder, ignore_errors=True),
+            )
+            for jobs in (1, 2)
+        }
+        times = race({str(jobs): contestant for jobs, contestant in contestants.items()}, rounds=rounds)
+    return relative(
+        f"index, {name} of {size / _GB:.2g} GB, two processes",
+        1 / times.median("2") / _GB,
+        "GB/s",
+        Target("at least", 1.6),
+        against=f"one process {1 / times.median('1') / _GB:.1f}",
+        ratio=1 / times.ratio("2", "1"),
+    )
 
 
 def _race(path: str, others: dict[str, Contestant], *, rounds: int) -> Race:

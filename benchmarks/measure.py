@@ -12,15 +12,22 @@ import os
 import statistics
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
+class Timed(Protocol):
+    """Whatever can take its turn."""
+
+    def seconds(self) -> float:
+        """Do the job once, and return the seconds that it took for each record."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """One way to do a job."""
+    """One way to do a job, in this process."""
 
     run: Callable[[], object]
     """What is timed."""
@@ -30,6 +37,14 @@ class Contestant:
 
     prepare: Callable[[], object] | None = None
     """What is done before each run and not timed."""
+
+    def seconds(self) -> float:
+        """Do the job once, and return the seconds that it took for each record."""
+        if self.prepare:
+            self.prepare()
+        began = time.perf_counter()
+        self.run()
+        return (time.perf_counter() - began) / self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +63,17 @@ class Race:
         return statistics.median(ours / theirs for ours, theirs in pairs)
 
 
-def race(contestants: Mapping[str, Contestant], *, rounds: int) -> Race:
+def race(contestants: Mapping[str, Timed], *, rounds: int) -> Race:
     """Let all contestants do the job once unmeasured, then in turn for some rounds."""
     names = list(contestants)
     for name in names:
-        _timed(contestants[name])
+        contestants[name].seconds()
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for turn in range(rounds):
         first = turn % len(names)
         for name in names[first:] + names[:first]:
-            seconds[name].append(_timed(contestants[name]))
+            seconds[name].append(contestants[name].seconds())
     return Race(seconds)
-
-
-def _timed(contestant: Contestant) -> float:
-    if contestant.prepare:
-        contestant.prepare()
-    began = time.perf_counter()
-    contestant.run()
-    return (time.perf_counter() - began) / contestant.count
 
 
 @contextlib.contextmanager
@@ -115,10 +122,15 @@ class Row:
     """How many times the other's; None where only the figure itself has a target, or the other is missing."""
 
     target: str
-    """What the ratio, or else the figure, must be."""
+    """What the ratio, or else the figure, must be; nothing where it is only told."""
 
     ok: bool | None
-    """Whether it is; None if it could not be told, because the opponent is not installed."""
+    """Whether it is; None if there is no target, or it could not be told for want of the opponent."""
+
+
+def shown(number: float) -> str:
+    """Return a number in as many digits as are worth reading."""
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
 def absolute(name: str, value: float, unit: str, target: Target, *, against: str = "") -> Row:
@@ -127,12 +139,17 @@ def absolute(name: str, value: float, unit: str, target: Target, *, against: str
     return Row(name, value, unit, against, None, wanted, target.met(value))
 
 
-def relative(name: str, value: float, unit: str, target: Target, *, against: str, ratio: float) -> Row:
-    """Return a row whose ratio to something else has a target."""
-    return Row(name, value, unit, against, ratio, f"{target.sense} {target.bound:g} x", target.met(ratio))
+def relative(name: str, value: float, unit: str, target: Target | None, *, against: str, ratio: float) -> Row:
+    """Return a row whose ratio to something else has a target, or is only told."""
+    return Row(name, value, unit, against, ratio, _wanted(target), target.met(ratio) if target else None)
 
 
-def missing(name: str, value: float, unit: str, target: Target, *, peer: str) -> Row:
+def missing(
+    name: str, value: float, unit: str, target: Target | None, *, peer: str, why: str = "not installed"
+) -> Row:
     """Return a row whose opponent is not there."""
-    wanted = f"{target.sense} {target.bound:g} x"
-    return Row(name, value, unit, f"{peer}: not installed", None, wanted, None)
+    return Row(name, value, unit, f"{peer}: {why}", None, _wanted(target), None)
+
+
+def _wanted(target: Target | None) -> str:
+    return f"{target.sense} {target.bound:g} x" if target else ""

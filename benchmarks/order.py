@@ -44,7 +44,27 @@ def rows(data: Data) -> Iterator[Row]:
     yield absolute(
         "permutation, one by one", times.median("single") * 1e6, "us", Target("at most", 4), against=against
     )
+    yield _windowed(data)
     yield _randomness(data)
+
+
+def _windowed(data: Data) -> Row:
+    """Measure a shuffle with windows and lanes through its node, whose table of the epoch is there."""
+    ds = sk.from_sequence(range(_SIZE)).shuffle(seed=0, window=16, lanes=8)
+    whole = sk.from_sequence(range(_SIZE)).shuffle(seed=0)
+    positions = _AT_ONCE * _BLOCKS
+    contestants = {
+        "windowed": Contestant(lambda: _plan_blocks(ds), count=positions),
+        "whole": Contestant(lambda: _plan_blocks(whole), count=positions),
+    }
+    times = race(contestants, rounds=data.sizes.rounds)
+    return absolute(
+        f"shuffle(window=16, lanes=8), blocks of {_AT_ONCE}",
+        times.median("windowed") * 1e6,
+        "us",
+        Target("at most", 0.3),
+        against=f"shuffle of everything {times.median('whole') * 1e6:.3f}",
+    )
 
 
 def _randomness(data: Data) -> Row:
@@ -74,6 +94,11 @@ def same_randomly(record: int, rng: Any) -> int:  # noqa: ARG001 - what is measu
 def _permute_blocks() -> None:
     for start, stop in itertools.pairwise(range(0, _AT_ONCE * (_BLOCKS + 1), _AT_ONCE)):
         permute(np.arange(start, stop), _SIZE, _KEY)
+
+
+def _plan_blocks(ds: sk.Dataset) -> None:
+    for start, stop in itertools.pairwise(range(0, _AT_ONCE * (_BLOCKS + 1), _AT_ONCE)):
+        ds.plan(np.arange(start, stop))
 
 
 def _permute_singly() -> None:

@@ -59,21 +59,22 @@ def _race(data: Data, ds: sk.Dataset, order: list[int], spans: Sequence[Span]) -
     jobs = {
         "batches": lambda: [None for batch in batches if not ds[batch]],
         "batches floor": lambda: floors.decoded_in_batches(spans, BATCH),
-        "single": lambda: _each(ds, order),
+        "single": lambda: each(ds, order),
         "single floor": lambda: floors.decoded_singly(spans),
     }
     forager, lhotse = peers.forager(os.path.dirname(data.long)), peers.lhotse(data.long)
     if forager:
         samples = forager.open()
-        jobs["forager"] = lambda: _each(samples, order)
+        jobs["forager"] = lambda: each(samples, order)
     if lhotse:
         reader = lhotse.open()
-        jobs["lhotse"] = lambda: _each(reader, order)
+        jobs["lhotse"] = lambda: each(reader, order)
     contestants = {name: Contestant(job, count=len(order)) for name, job in jobs.items()}
     return race(contestants, rounds=data.sizes.rounds)
 
 
-def _each(records: Any, order: Sequence[int]) -> None:
+def each(records: Any, order: Sequence[int]) -> None:
+    """Read some records one by one."""
     for row in order:
         records[row]
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from benchmarks import data, epochs, index, order, records, restore, table  # noqa: E402 - a script is given its own folder, not the root
+from benchmarks import cold, data, epochs, formats, index, opening, order, records, restore, table  # noqa: E402 - a script is given its own folder, not the root
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +29,11 @@ TOPICS = {
     "index": index.rows,
     "records": records.rows,
     "epochs": epochs.rows,
+    "formats": formats.rows,
     "order": order.rows,
+    "opening": opening.rows,
     "restore": restore.rows,
+    "cold": cold.rows,
 }
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
 BEGIN, END = "<!-- table: make bench ARGS=--markdown -->\n", "<!-- end of table -->\n"
@@ -52,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def status(rows: Sequence[Row]) -> int:
     """Return 1 where a target is missed, and say on stderr what was missed and what could not be told."""
     for row in rows:
-        if row.ok is None:
+        if row.ok is None and row.ratio is None:
             print(f"not told: {row.name}: {row.against}", file=sys.stderr)
     missed = [row for row in rows if row.ok is False]
     for row in missed:
@@ -80,7 +83,7 @@ def _measure(topics: Sequence[str], files: data.Data) -> list[Row]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--only", nargs="+", choices=list(TOPICS), help="measure these topics only")
-    parser.add_argument("--quick", action="store_true", help="less data and fewer rounds: under a minute")
+    parser.add_argument("--quick", action="store_true", help="less data and fewer rounds: a minute or two")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--markdown", action="store_true", help="also write the table into docs/benchmarks.md"

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from benchmarks.measure import shown
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,8 +20,11 @@ _VERDICTS = {True: "ok", False: "MISSED", None: "not told"}
 def cells(row: Row) -> tuple[str, ...]:
     """Return a row as text."""
     ratio = "" if row.ratio is None else f"{row.ratio:.2f} x"
-    figure = f"{row.value:.3g} {row.unit}"
-    return row.name, figure, row.against, ratio, row.target, _VERDICTS[row.ok]
+    return row.name, f"{shown(row.value)} {row.unit}", row.against, ratio, row.target, _verdict(row)
+
+
+def _verdict(row: Row) -> str:
+    return _VERDICTS[row.ok] if row.target else ""
 
 
 def as_text(rows: Sequence[Row]) -> str:

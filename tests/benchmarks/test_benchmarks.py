@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from benchmarks import data, epochs, floors, index, order, peers, records, restore, run, table
+from benchmarks import (
+    away,
+    data,
+    epochs,
+    floors,
+    formats,
+    index,
+    opening,
+    order,
+    peers,
+    records,
+    restore,
+    run,
+    table,
+)
 from benchmarks.measure import Contestant, Row, Target, absolute, missing, one_core, race, relative
 
 import seekable as sk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-TINY = data.Sizes(records=60, short_lines=300, sources=6, rounds=1, trials=1)
+TINY = data.Sizes(
+    records=60,
+    short_lines=300,
+    sources=6,
+    rounds=1,
+    trials=1,
+    converted=40,
+    large=300_000,
+    opened=((3, 30), (5, 10)),
+)
 MET = relative("met", 2.0, "us", Target("at most", 3), against="the floor 1.0", ratio=2.0)
 UNTOLD = missing("untold", 2.0, "us", Target("at least", 5), peer="Somebody 1.0")
+TOLD = relative("told", 2.0, "us", None, against="Somebody 1.0", ratio=2.0)
 MISSED = absolute("missed", 2.0, "us", Target("at most", 1))
 
 
@@ -40,6 +66,20 @@ def test_data_is_the_same_each_time_and_in_all_its_files(tiny: data.Data, tmp_pa
     for paths in (tiny.halves, tiny.small):
         assert list(sk.concat([sk.open(path) for path in paths])) == list(sk.open(tiny.long))
     assert len(sk.open(tiny.short)) == TINY.short_lines
+    assert list(sk.open(data.beginning(tiny))) == list(sk.open(tiny.long))[: TINY.converted]
+
+
+def test_large_data_is_as_large_in_one_file_as_in_several(tiny: data.Data) -> None:
+    one, many = data.large(tiny)
+    assert list(sk.open(one)) == list(sk.open(list(many))) == list(sk.open(tiny.long)) * len(many)
+    assert os.path.getsize(one) >= TINY.large
+
+
+def test_numbered_rows_are_all_there(tiny: data.Data) -> None:
+    for files, rows in TINY.opened:
+        folder = data.numbered(tiny, files=files, rows=rows)
+        assert [record["id"] for record in sk.open(folder)] == list(range(rows))
+        assert len(list(Path(folder).rglob("*.jsonl"))) == files
 
 
 @pytest.mark.parametrize("size", ["long", "short"])
@@ -57,7 +97,7 @@ def test_floor_of_reading_gives_the_records_that_the_dataset_gives(tiny: data.Da
     assert floors.decoded(spans) == list(ds)
 
 
-@pytest.mark.parametrize("topic", [index, records, epochs, order, restore])
+@pytest.mark.parametrize("topic", [index, records, epochs, order, opening, restore])
 def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
     tiny: data.Data, monkeypatch: pytest.MonkeyPatch, topic: object
 ) -> None:
@@ -67,6 +107,62 @@ def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
     for row in rows:
         assert row.value > 0
         assert (row.ok is None) == row.against.endswith("not installed")
+
+
+def test_formats_are_measured_on_what_libraries_made_of_the_records(tiny: data.Data) -> None:
+    plain = {key: away.Library("Plain 0", "tests.benchmarks.plain") for key in formats.LIBRARIES}
+    rows = list(formats.rows(tiny, plain))
+    assert [row.name for row in rows] == [
+        *["random records, 256 at a time"] * len(formats.BATCHES),
+        *["random records, ds[i]"] * len(formats.SINGLE),
+        *["epoch, shuffled"] * len(formats.EPOCH),
+    ]
+    assert all(row.value > 0 and row.ratio for row in rows)
+    assert {row.ok is None for row in rows if row.target} == {False}
+
+
+def test_a_library_that_is_not_there_leaves_its_rows_untold(tiny: data.Data) -> None:
+    absent = {key: away.Library(f"{key} 1.0", "tests.benchmarks.absent") for key in formats.LIBRARIES}
+    rows = list(formats.rows(tiny, absent))
+    assert len(rows) == len(formats.BATCHES) + len(formats.SINGLE) + len(formats.EPOCH)
+    for row in rows:
+        assert row.ok is None
+        assert row.against.endswith(" 1.0: not installed")
+
+
+def test_a_library_that_does_not_start_says_why(tiny: data.Data, tmp_path: Path) -> None:
+    library = away.Library("Broken 1.0", "tests.benchmarks.broken")
+    with away.visiting(library, source=data.beginning(tiny), folder=str(tmp_path)) as broken:
+        assert broken.absent == "does not start: OSError('no such processor')"
+        assert broken.name == "Broken 1.0"
+
+
+def test_every_library_has_a_module_of_ours() -> None:
+    assert all(importlib.util.find_spec(library.module) for library in formats.LIBRARIES.values())
+
+
+@pytest.mark.parametrize(("module", "complaint"), [("other", "has for record"), ("twice", "is not each of")])
+def test_a_library_that_delivers_something_else_is_not_timed(
+    tiny: data.Data, module: str, complaint: str
+) -> None:
+    with pytest.raises(RuntimeError, match=complaint):
+        next(formats.rows(tiny, {"it": away.Library("It 0", f"tests.benchmarks.{module}")}))
+
+
+def test_the_last_words_of_a_library_that_dies_are_told(tiny: data.Data, tmp_path: Path) -> None:
+    library = away.Library("Plain 0", "tests.benchmarks.plain")
+    with (
+        pytest.raises(RuntimeError, match=r"(?s)Plain ended with status 1.*IndexError"),
+        away.visiting(library, source=data.beginning(tiny), folder=str(tmp_path)) as plain,
+    ):
+        plain.ask("rows", rows=[10**6])
+
+
+def test_no_library_outlives_its_visit(tiny: data.Data, tmp_path: Path) -> None:
+    library = away.Library("Plain 0", "tests.benchmarks.plain")
+    with away.visiting(library, source=data.beginning(tiny), folder=str(tmp_path)) as plain:
+        assert plain.ask("ids") == list(range(TINY.converted))
+    assert plain.process.returncode == 0
 
 
 def test_contestants_take_turns_in_rounds_after_one_run_each() -> None:
@@ -98,8 +194,6 @@ def test_a_target_is_met_from_its_bound_on(target: Target, met: float, unmet: fl
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux binds processes to processors")
 def test_one_core_ends_with_its_block() -> None:
-    import os
-
     before = os.sched_getaffinity(0)
     with one_core():
         assert len(os.sched_getaffinity(0)) == 1
@@ -118,6 +212,12 @@ def test_what_could_not_be_told_is_named_and_not_passed(capsys: pytest.CaptureFi
     assert "Somebody 1.0: not installed" in capsys.readouterr().err
     assert "not told" in table.as_text([UNTOLD])
     assert json.loads(table.as_json([UNTOLD]))[0]["ok"] is None
+
+
+def test_what_has_no_target_is_neither_met_nor_missed_nor_untold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.status([TOLD]) == 0
+    assert not capsys.readouterr().err
+    assert table.cells(TOLD) == ("told", "2 us", "Somebody 1.0", "2.00 x", "", "")
 
 
 def test_the_page_keeps_its_text_around_a_new_table(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import pty
-import signal
+import re
 import struct
 import subprocess
 import sys
@@ -59,9 +59,9 @@ class InTerminal:
     """What reads from the terminal what the process writes."""
 
     def read_until(self, wanted: bytes) -> bytes:
-        """Return what is written up to something that must come."""
+        """Return what is written up to something that must come; a regular expression."""
         seen = b""
-        while wanted not in seen:
+        while not re.search(wanted, seen):
             some = self._read()
             assert some, seen
             seen += some
@@ -75,8 +75,18 @@ class InTerminal:
         return self.process.wait(), seen
 
     def interrupt(self) -> None:
-        """Send what Ctrl-C sends."""
-        self.process.send_signal(signal.SIGINT)
+        """Press Ctrl-C."""
+        os.write(self.screen, b"\x03")
+
+    def children(self) -> list[int]:
+        """Return the processes that the process has started and not yet ended."""
+        found = []
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # It ended meanwhile.
+                state, parent = status.read_text().rpartition(")")[2].split()[:2]
+                if int(parent) == self.process.pid and state != "Z":
+                    found.append(int(status.parent.name))
+        return found
 
     def _read(self) -> bytes:
         with contextlib.suppress(OSError):  # EIO, when nobody has the other end open any more.
@@ -84,11 +94,16 @@ class InTerminal:
         return b""
 
 
+def _take_terminal() -> None:
+    """Make standard input the terminal that interrupts come from."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 @contextlib.contextmanager
 def in_terminal(
     command: list[str], *, columns: int = 100, more: Mapping[str, str] | None = None
 ) -> Iterator[InTerminal]:
-    """Run a process in a terminal."""
+    """Run a process in a terminal that is its own."""
     screen, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     try:
@@ -99,6 +114,7 @@ def in_terminal(
             stderr=terminal,
             env=environment(more),
             start_new_session=True,
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - one call of the system, and no lock
         )
     finally:
         os.close(terminal)

@@ -25,6 +25,15 @@ FAILURES: list[tuple[str, list[str], int, str]] = [
     ("an option that nobody knows", ["get", "corpus", "--raw", "5"], 2, "UsageError"),
     ("no row", ["get", "corpus"], 2, "UsageError"),
     ("no path", ["index"], 2, "UsageError"),
+    ("a folder to verify that is not there", ["verify", "no/such"], 4, "DataNotFound"),
+    ("two formats to verify", ["verify", "both"], 1, "UnsupportedFormat"),
+    ("a state that is not there", ["plan", "no/such"], 4, "DataNotFound"),
+    ("a state to show that is not there", ["state", "show", "no/such"], 4, "DataNotFound"),
+    ("a state that is none", ["state", "show", "corpus/shard-0.jsonl"], 1, "CorruptState"),
+    ("no command of state", ["state", "shw"], 2, "UsageError"),
+    ("an end that nobody knows", ["plan", "corpus", "--end", "long"], 2, "UsageError"),
+    ("nothing to measure", ["bench", "no/such"], 4, "DataNotFound"),
+    ("a doctor of nothing", ["doctor", "no/such"], 4, "DataNotFound"),
     ("no such command", ["indx", "corpus"], 2, "UsageError"),
 ]
 CASES = pytest.mark.parametrize(

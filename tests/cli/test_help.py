@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.command import SEEKABLE, environment, output, run
@@ -10,7 +11,11 @@ from tests.cli.command import SEEKABLE, environment, output, run
 import seekable
 from seekable.cli.exits import ExitCode
 
-COMMANDS = ["index", "info", "get", "head", "sample"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = ["index", "info", "get", "head", "sample", "verify", "plan", "bench", "doctor", "state"]
+PAGES = [[command] for command in COMMANDS] + [["state", "show"], ["state", "diff"]]
 
 
 def test_help_names_the_commands_and_the_exit_codes() -> None:
@@ -20,17 +25,26 @@ def test_help_names_the_commands_and_the_exit_codes() -> None:
         assert re.search(rf"^    {code.value}  ", page, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_has_examples_that_name_only_options_it_has(command: str) -> None:
-    page = output(command, "--help").decode()
+@pytest.mark.parametrize("command", PAGES, ids=" ".join)
+def test_each_command_has_examples_that_name_only_options_it_has(command: list[str]) -> None:
+    page = output(*command, "--help").decode()
     options, _, examples = page.partition("Examples:")
-    assert f"seekable {command} " in examples
+    assert f"seekable {' '.join(command)}" in examples
     ours = [line.partition(" | ")[0] for line in examples.splitlines()]
     for option in re.findall(r" (--?[a-z][a-z-]*)", "\n".join(ours)):
         assert re.search(rf"^  (-\w, )?{option}\b", options, re.MULTILINE), option
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["get", "--help"], ["--version"]])
+def test_each_command_can_print_json() -> None:
+    without = [page for page in PAGES if page != ["state"] and b"--json" not in output(*page, "--help")]
+    assert without == []
+
+
+def test_what_each_command_does_fits_on_its_line() -> None:
+    assert "..." not in output("--help").decode().partition("Commands:")[2].partition("Examples:")[0]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([*page, "--help"] for page in PAGES), ["--version"]])
 def test_help_waits_for_nothing_heavy(arguments: list[str]) -> None:
     heavy = {"msgspec", "numpy", "rich", "xxhash"}
     code = (
@@ -65,16 +79,57 @@ def test_a_bug_keeps_its_traceback() -> None:
     assert "TypeError" in done.stderr
 
 
-def test_the_shell_completes_commands() -> None:
-    asked = {"_SEEKABLE_COMPLETE": "complete_bash", "COMP_WORDS": "seekable in", "COMP_CWORD": "1"}
+def completed(line: str, *, shell: str = "bash") -> list[str]:
+    """Return what a shell is offered for the end of a line."""
+    words = line.split(" ")
+    asked = {
+        "_SEEKABLE_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
     done = subprocess.run([SEEKABLE], env=environment(asked), capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["index", "info"]
+    assert done.stderr == ""
+    return done.stdout.split()
 
 
-def test_the_script_for_completion_is_shown() -> None:
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("seekable in", ["index", "info"]),
+        ("seekable s", ["sample", "state"]),
+        ("seekable state ", ["show", "diff"]),
+        ("seekable verify --de", ["--deep", "--decode"]),
+        ("seekable plan --end ", ["short", "drop", "pad"]),
+        ("seekable index --js", ["--json"]),
+    ],
+)
+def test_the_shell_completes_commands_options_and_values(line: str, offered: list[str]) -> None:
+    assert completed(line) == offered
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_complete_too(shell: str) -> None:
+    offered = " ".join(completed("seekable ver", shell=shell))
+    assert "verify" in offered
+    assert "Compare files with their index" in offered
+
+
+def test_bash_itself_completes_by_the_script_that_is_shown(tmp_path: Path) -> None:
     # typer asks which shell it was started from; `true` keeps bash from becoming the command.
     script = f'"{SEEKABLE}" --show-completion; true'
-    done = subprocess.run(
-        ["bash", "-c", script], env=environment(), capture_output=True, text=True, check=False
+    shown = subprocess.run(
+        ["bash", "-c", script], env=environment(), capture_output=True, text=True, check=True
     )
-    assert "_SEEKABLE_COMPLETE=complete_bash" in done.stdout
+    assert "_SEEKABLE_COMPLETE=complete_bash" in shown.stdout
+    (tmp_path / "completion.sh").write_text(shown.stdout)
+    code = (
+        f"source {tmp_path / 'completion.sh'}\n"
+        'COMP_WORDS=(seekable doc); COMP_CWORD=1; _seekable_completion "$1"\n'
+        'echo "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(
+        ["bash", "-c", code, "bash", SEEKABLE], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("doctor\n", "")

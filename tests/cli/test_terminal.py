@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import sys
 from typing import TYPE_CHECKING
 
-from tests.cli.command import SEEKABLE, Corpus, documents, in_terminal, output
+import pytest
+from tests.cli.command import SEEKABLE, Corpus, in_terminal, output, run
 from tests.index.corpus import age
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ENDLESS_BYTES = 40 << 30
-"""More than can be scanned before the test interrupts it; a hole, so that it takes no room."""
+ENDLESS_BYTES = 1 << 42
+"""More than can be scanned before the test interrupts it."""
+
+LONG_BYTES = 1 << 33
+"""What takes longer to scan than a bar waits to appear, if a machine scans less than 8 GB/s."""
+
+FILE_BYTES = 1 << 28
+"""What takes a moment to scan."""
+
+ERASE = b"\r\x1b[2K"
+"""What wipes a line."""
 
 
 def test_facts_are_coloured_in_a_terminal(corpus: Corpus) -> None:
@@ -40,26 +52,123 @@ def test_a_quick_build_draws_no_bar(corpus: Corpus) -> None:
     assert seen == corpus.lines[0] + b"\r\n"
 
 
-def write_endless(folder: Path) -> None:
-    """Write a file that takes longer to scan than any test."""
-    with open(folder / "z.jsonl", "wb") as file:
+def write_endless(path: Path) -> None:
+    """Write a file that takes longer to scan than any test: a hole, so that it takes no room."""
+    with open(path, "wb") as file:
         file.truncate(ENDLESS_BYTES)
-    age(folder / "z.jsonl")
+    age(path)
 
 
-def test_a_long_build_draws_a_bar_and_an_interrupt_keeps_what_is_done(corpus: Corpus) -> None:
-    write_endless(corpus.folder)
-    with in_terminal([SEEKABLE, "index", "--jobs", "1", str(corpus.folder)]) as terminal:
+def assert_wiped(seen: bytes, message: bytes) -> None:
+    """Check that the bar was one line, that it is gone, and that the message alone was left."""
+    bar, _, left = seen.rpartition(ERASE)
+    assert bar.count(b"\n") == 0
+    assert left.startswith(message)
+    assert left.count(b"\n") == 1
+    assert b"Traceback" not in seen
+
+
+@pytest.mark.parametrize("columns", [24, 80, 300])
+def test_a_long_build_draws_a_bar_of_one_line(corpus: Corpus, columns: int) -> None:
+    write_endless(corpus.folder / "z.jsonl")
+    command = [SEEKABLE, "index", "--jobs", "1", str(corpus.folder)]
+    with in_terminal(command, columns=columns) as terminal:
         terminal.read_until(b"indexing")
         terminal.interrupt()
         code, seen = terminal.finish()
     assert code == 130
-    bar, _, message = seen.rpartition(b"\r\x1b[2K")
-    assert bar.count(b"\n") == 0
-    assert message.startswith(b"seekable: interrupted; what was indexed so far is kept")
-    assert message.count(b"\n") == 1
-    (told,) = documents("info", corpus.folder / "shard-0.jsonl")
-    assert told["index"]["was_up_to_date"]
+    assert_wiped(seen, b"seekable: interrupted; what was indexed so far is kept")
+
+
+def test_a_long_build_in_a_pipe_draws_nothing(tmp_path: Path) -> None:
+    with open(tmp_path / "a.txt", "wb") as file:
+        file.truncate(LONG_BYTES)
+    age(tmp_path / "a.txt")
+    assert output("index", "-q", tmp_path) == b""
+    assert output("verify", "-q", "--deep", tmp_path) == b""
+
+
+def test_an_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
+    for number in range(1000):
+        with open(tmp_path / f"{number:03d}.txt", "wb") as file:
+            file.truncate(FILE_BYTES)
+        age(tmp_path / f"{number:03d}.txt")
+    with in_terminal([SEEKABLE, "index", "--jobs", "1", str(tmp_path)]) as terminal:
+        # In one process one file comes after the other, and a hundredth of the bytes is more than one.
+        terminal.read_until(rb"[1-9]%")
+        terminal.interrupt()
+        assert terminal.finish()[0] == 130
+    told = json.loads(run("verify", "--json", tmp_path).stdout)
+    assert {problem["kind"] for problem in told["problems"]} == {"not indexed"}
+    assert told["files"] - len(told["problems"]) == told["records"] > 0
+
+
+def test_an_interrupt_ends_the_workers_without_a_word_of_theirs(corpus: Corpus) -> None:
+    for name in ("y.jsonl", "z.jsonl"):
+        write_endless(corpus.folder / name)
+    with in_terminal([SEEKABLE, "index", "--jobs", "2", str(corpus.folder)]) as terminal:
+        terminal.read_until(b"indexing")
+        workers = terminal.children()
+        assert workers
+        # Out of reach of the terminal's interrupt, from their first moment on.
+        assert terminal.process.pid not in {os.getpgid(worker) for worker in workers}
+        descriptors = [os.pidfd_open(worker) for worker in workers]
+        terminal.interrupt()
+        code, seen = terminal.finish()
+        # The descriptor of a process becomes readable when the process ends.
+        for descriptor in descriptors:
+            assert select.select([descriptor], [], [], 60)[0]
+            os.close(descriptor)
+    assert code == 130
+    assert_wiped(seen, b"seekable: interrupted; what was indexed so far is kept")
+
+
+def test_a_long_look_draws_a_bar_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\n")
+    output("index", path)
+    write_endless(path)
+    with in_terminal([SEEKABLE, "verify", "--deep", "--jobs", "1", str(path)]) as terminal:
+        terminal.read_until(b"verifying")
+        terminal.interrupt()
+        code, seen = terminal.finish()
+    assert code == 130
+    assert_wiped(seen, b"seekable: interrupted\r\n")
+
+
+def test_bench_says_what_it_does_and_leaves_nothing_when_interrupted(corpus: Corpus, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    command = [SEEKABLE, "bench", "--seconds", "100000", str(corpus.folder)]
+    with in_terminal(command, more={"TMPDIR": str(temporary)}) as terminal:
+        terminal.read_until(b"measuring: indexing")
+        assert len(list(temporary.iterdir())) == 1
+        terminal.interrupt()
+        code, seen = terminal.finish()
+    assert code == 130
+    assert_wiped(seen, b"seekable: interrupted\r\n")
+    assert list(temporary.iterdir()) == []
+
+
+def test_in_a_terminal_of_few_columns_a_status_is_one_line(corpus: Corpus) -> None:
+    command = [SEEKABLE, "bench", "--seconds", "0", "--json", str(corpus.folder)]
+    with in_terminal(command, columns=20) as terminal:
+        code, seen = terminal.finish()
+    assert code == 0
+    told, _, document = seen.rpartition(ERASE)
+    lines = told.split(ERASE)
+    assert b"measuring: random, " in told
+    assert max(map(len, lines)) == 19
+    assert json.loads(document)["schema"] == 1
+
+
+@pytest.mark.parametrize("options", [["--no-progress"], ["-q"]])
+def test_a_status_can_be_turned_off(corpus: Corpus, options: list[str]) -> None:
+    command = [SEEKABLE, "bench", "--seconds", "0", "--json", *options, str(corpus.folder)]
+    with in_terminal(command) as terminal:
+        code, seen = terminal.finish()
+    assert code == 0
+    assert json.loads(seen)["schema"] == 1
 
 
 HALF = """

@@ -20,6 +20,7 @@ from seekable.errors import DataNotFound
 from seekable.formats.registry import FORMATS, SUFFIXES
 from seekable.index.compare import PartJob, compare_part
 from seekable.index.digest import END_BYTES
+from seekable.index.entry import Segment
 from seekable.index.integrity import check_offsets
 from seekable.index.problem import Indexed
 from seekable.index.verify import verify_files
@@ -247,7 +248,7 @@ def test_offsets_that_are_digested_and_wrong(tmp_path: Path, offsets: list[int],
     (file,) = verified(tmp_path, deep=False, form="text").indexed
     numbers = np.array(offsets, "<u8")
     digest = xxhash.xxh3_64_intdigest(numbers.tobytes())
-    segment = replace(file.entry.segment, digest=digest, length=4)
+    segment = Segment(digest, 4)
     (tmp_path / ".seekable" / segment.file_name).write_bytes(numbers.tobytes())
     entry = replace(file.entry, records=3, start=0, segment=segment, offsets=digest)
     problem = check_offsets(Indexed(file.root, file.folder, 0, entry, 9, LONG_AGO_NS))

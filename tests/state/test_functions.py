@@ -62,7 +62,7 @@ class Thing:
             {"name": "builtins.pow", "arguments": [[2, 3], {}]},
         ),
     ],
-    ids=str,
+    ids=lambda value: str(value) if isinstance(value, dict) else type(value).__name__,
 )
 def test_what_has_a_name_enters_by_it(fn: Callable[..., Any], described: dict[str, Any]) -> None:
     assert describe_function(fn, None) == described

@@ -36,11 +36,13 @@ EXIT_CODES = """\
 0    ok
 1    failure
 2    wrong usage
-3    mismatch: the data is not what was expected
+3    mismatch: data, or a state, is not what was expected
 4    not found: no such file, or no such row
 130  interrupted
 """
 """The table that --help shows."""
+
+_INDEXING = frozenset({"index", "info", "get", "head", "sample"})
 
 _CODES: dict[type[Exception], ExitCode] = {
     DataNotFound: ExitCode.NOT_FOUND,
@@ -68,13 +70,12 @@ def errors_told(arguments: Sequence[str]) -> Iterator[None]:
         raise typer.Exit(ExitCode.OK) from None
     except KeyboardInterrupt:
         _flush_or_drop_output()
-        message = "interrupted; what was indexed so far is kept, and the same command goes on from there"
-        _tell(arguments, "Interrupted", message, ExitCode.INTERRUPTED)
+        _tell(arguments, "Interrupted", _interrupted(arguments), ExitCode.INTERRUPTED)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     except (SeekableError, OSError) as error:
         _flush_or_drop_output()
         code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), ExitCode.FAILURE)
-        _tell(arguments, type(error).__name__, str(error), code, **_details(error))
+        _tell(arguments, type(error).__name__, _with_notes(error), code, **_details(error))
         raise typer.Exit(code) from None
 
 
@@ -102,6 +103,17 @@ def wants_json(arguments: Sequence[str]) -> bool:
     """Return whether errors are to be told as JSON, whether or not the arguments can be parsed."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
+
+
+def _interrupted(arguments: Sequence[str]) -> str:
+    if arguments[:1] and arguments[0] in _INDEXING:
+        return "interrupted; what was indexed so far is kept, and the same command goes on from there"
+    return "interrupted"
+
+
+def _with_notes(error: Exception) -> str:
+    """Return the message, and what was noted of the way out; a worker's traceback is left out."""
+    return "; ".join([str(error), *(note for note in getattr(error, "__notes__", ()) if "\n" not in note)])
 
 
 def _flush_or_drop_output() -> None:

@@ -44,8 +44,9 @@ def index(
     import time
 
     from seekable.cli.opening import Opening
-    from seekable.cli.output import bytes_in_words, in_words, json_safe, write_document, write_line
+    from seekable.cli.output import in_words, json_safe, write_document, write_line
     from seekable.cli.place import index_folder
+    from seekable.storage.memory import bytes_in_words
 
     documents = []
     for path in paths:

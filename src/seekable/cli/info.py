@@ -35,10 +35,10 @@ def info(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell how many records there are, how long, and where their index is.
+    """Tell how many records there are, and how long.
 
-    What is new or changed is indexed first. Lengths are in bytes and include the ends of lines; no data is
-    read for them.
+    What is new or changed is indexed first, and where the index lies is told. Lengths are in bytes and
+    include the ends of lines; no data is read for them.
     """
     from seekable.cli.opening import Opening
     from seekable.cli.output import write_document, write_facts
@@ -84,7 +84,8 @@ def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
 
 
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
-    from seekable.cli.output import bytes_in_words, in_words
+    from seekable.cli.output import in_words
+    from seekable.storage.memory import bytes_in_words
 
     lengths, index = found["record_bytes"], found["index"]
     shown = ("min", "p50", "p95", "p99", "max")

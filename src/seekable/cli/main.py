@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from seekable._version import __version__
-from seekable.cli import get, head, index, info, sample
+from seekable.cli import bench, doctor, get, head, index, info, plan, sample, state, verify
 from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
 from seekable.cli.options import examples, paragraph
 
@@ -43,6 +43,11 @@ app.command(epilog=info.EPILOG)(info.info)
 app.command(epilog=get.EPILOG, context_settings={"ignore_unknown_options": True})(get.get)
 app.command(epilog=head.EPILOG)(head.head)
 app.command(epilog=sample.EPILOG)(sample.sample)
+app.command(epilog=verify.EPILOG)(verify.verify)
+app.command(epilog=plan.EPILOG)(plan.plan)
+app.add_typer(state.app, name="state")
+app.command(epilog=bench.EPILOG)(bench.bench)
+app.command(epilog=doctor.EPILOG)(doctor.doctor)
 
 
 def _print_version(asked: bool) -> None:  # noqa: FBT001 - typer hands it over so

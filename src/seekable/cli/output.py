@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 SCHEMA = 1
 """The version of all JSON that is printed; a field that goes, or changes its meaning, makes a new one."""
-
-_STEP = 1000
-_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def document(fields: Mapping[str, Any]) -> bytes:
@@ -45,6 +42,35 @@ def write_facts(facts: Mapping[str, str]) -> None:
         write_line(f"{name:{width}}  {value}")
 
 
+def write_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under a header, in columns; those whose values are all numbers stand to the right."""
+    for line in table_lines(header, rows):
+        write_line(line)
+
+
+def table_lines(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows under a header as lines.
+
+    Example:
+        >>> table_lines(["file", "bytes"], [["a", "12"], ["long", "1,234"]])
+        ['file  bytes', 'a        12', 'long  1,234']
+    """
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    right = [all(_is_number(value) for value in column[1:]) for column in columns]
+    return [
+        "  ".join(
+            f"{value:>{width}}" if is_right else f"{value:{width}}"
+            for value, width, is_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in (header, *rows)
+    ]
+
+
+def _is_number(value: str) -> bool:
+    return value.strip("-").replace(",", "").replace(".", "").isdigit() or value == "-"
+
+
 def write(data: bytes) -> None:
     """Print bytes as they are."""
     sys.stdout.buffer.write(data)
@@ -63,19 +89,6 @@ def in_words(count: int, noun: str) -> str:
         ('1 file', '12,345 records')
     """
     return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def bytes_in_words(count: int) -> str:
-    """Return a number of bytes as a person reads it.
-
-    Example:
-        >>> bytes_in_words(999), bytes_in_words(1_234_567)
-        ('999 bytes', '1.2 MB')
-    """
-    size, unit = float(count), 0
-    while size >= _STEP and unit + 1 < len(_UNITS):
-        size, unit = size / _STEP, unit + 1
-    return f"{size:.1f} {_UNITS[unit]}" if unit else in_words(count, "byte")
 
 
 def _write_facts_on_terminal(facts: Mapping[str, str]) -> None:

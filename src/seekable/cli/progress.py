@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
-from typing import final
+from typing import Self, final
 
 from seekable.index.progress import Progress
 from seekable.index.terminal import terminal_progress
+
+_ERASE_LINE = "\r\x1b[2K"
 
 
 @final
@@ -35,3 +38,31 @@ class BuildWatch:
         """Wipe the bar away, also when the build did not end well."""
         if self._bar is not None:
             self._bar.close()
+
+
+@final
+class StatusLine:
+    """One line on a terminal that says what is going on, wiped away at the end; nothing elsewhere."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown and terminal_progress() is not None
+        self._drawn = False
+
+    def tell(self, what: str) -> None:
+        """Say what is going on now."""
+        if self._shown:
+            # Before it is drawn, because an interrupt may come as soon as it can be seen.
+            self._drawn = True
+            sys.stderr.write(
+                f"{_ERASE_LINE}{what}"[: len(_ERASE_LINE) + shutil.get_terminal_size().columns - 1]
+            )
+            sys.stderr.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Wipe the line away."""
+        if self._drawn:
+            sys.stderr.write(_ERASE_LINE)
+            sys.stderr.flush()

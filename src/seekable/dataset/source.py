@@ -75,16 +75,16 @@ class FileSource(Dataset, Leaf):
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The format, the decoding and every file by name, size, records and digests."""
-        entries = (self.files.entry(i) for i in range(len(self.files)))
         files = [
-            {
-                "name": entry.name,
-                "size": entry.size,
-                "records": entry.records,
-                "head_tail": entry.head_tail_digest,
-                "offsets": entry.offsets_digest,
-            }
-            for entry in entries
+            {"name": name, "size": size, "records": records, "head_tail": head_tail, "offsets": offsets}
+            for name, size, records, head_tail, offsets in zip(
+                self.files.names(),
+                self.files.sizes.tolist(),
+                self.files.records.tolist(),
+                self.files.digests("head_tail"),
+                self.files.digests("offsets"),
+                strict=True,
+            )
         ]
         function = self.decoder.function
         decode = self.decoder.name if function is None else describe_function(function, self.version)
@@ -118,20 +118,12 @@ class FileSource(Dataset, Leaf):
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that path."""
-        numbers = self._numbers.get(path, ())
+        numbers = self.files.numbers(path)
         return [int(self.files.starts[i]) + row for i in numbers if row < self.files.records[i]]
 
     @cached
-    def _starts(self) -> list[int]:
-        starts: list[int] = self.files.starts.tolist()
-        return starts
-
-    @cached
-    def _numbers(self) -> dict[str, list[int]]:
-        numbers: dict[str, list[int]] = {}
-        for i in range(len(self.files)):
-            numbers.setdefault(self.files.path(i), []).append(i)
-        return numbers
+    def _starts(self) -> memoryview:
+        return self.files.starts.data
 
 
 class _FilesReader(Reader):
@@ -139,12 +131,16 @@ class _FilesReader(Reader):
 
     def __init__(self, nodes: Sequence[FileSource]) -> None:
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
-        self.owners = [node for node in nodes for _ in range(len(node.files))]
-        """Whose each file is."""
+        self._nodes = nodes
+        self._owners = np.repeat(np.arange(len(nodes)), [len(node.files) for node in nodes])
         self.temperature = Temperature()
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
+
+    def source(self, file: int) -> FileSource:
+        """Return the source that a file is of."""
+        return self._nodes[int(self._owners[file])]
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         rows = self._first_rows[which] + positions % self._lengths[which]
@@ -173,7 +169,7 @@ class _FilesPlan(Plan):
         """Read file by file in offset order, and give the records back in the order asked."""
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
-        fileset, owners, temperature = self.reader.files, self.reader.owners, self.reader.temperature
+        fileset, temperature = self.reader.files, self.reader.temperature
         before = disk_reads()
         if temperature.cold:
             self._fetch(order)
@@ -185,13 +181,14 @@ class _FilesPlan(Plan):
             if file != current:
                 current, mapped = file, fileset.mapped(file)
                 mapped.check()
-                view, decode = mapped.view, owners[file].decoder.fast
+                source = self.reader.source(file)
+                view, decode = mapped.view, source.decoder.fast
             record = view[start:end]
             try:
                 out[place] = decode(record)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
                 row = int(self.rows[place] - fileset.starts[file])
-                out[place] = _recovered(owners[file], record, error, path=mapped.path, row=row, offset=start)
+                out[place] = _recovered(source, record, error, path=mapped.path, row=row, offset=start)
         temperature.note(disk_reads() - before)
         return out
 

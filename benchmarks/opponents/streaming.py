@@ -1,0 +1,52 @@
+"""MosaicML Streaming: shards in its own format, MDS."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+DISTRIBUTION = "mosaicml-streaming"
+_COLUMNS = {"id": "int", "source": "str", "text": "str"}
+
+
+def convert(source: str, folder: str) -> None:
+    """Write the JSON lines as shards of its default size."""
+    streaming = _imported()
+    with open(source, "rb") as lines, streaming.MDSWriter(out=folder, columns=_COLUMNS) as writer:
+        for line in lines:
+            writer.write(json.loads(line))
+
+
+class Opponent:
+    """A StreamingDataset whose shards are all here."""
+
+    def __init__(self, folder: str) -> None:
+        streaming = _imported()
+        # What a process that was killed has left would be taken for another rank of this one.
+        importlib.import_module("streaming.base.util").clean_stale_shared_memory()
+        self._dataset = streaming.StreamingDataset(local=folder, shuffle=True, shuffle_seed=0, batch_size=256)
+        self.get: Callable[[int], Any] = self._dataset.__getitem__
+
+    def epoch(self) -> Iterable[Any]:
+        """Return all records, shuffled in its default way."""
+        records: Iterable[Any] = self._dataset
+        return records
+
+
+def _imported() -> Any:
+    """Import it, with a torchvision that does not fit its torch too.
+
+    It imports torchvision for its pictures. One that was built for a GPU, beside a torch that was built
+    without, misses its own operators when it is imported; none of them is used here.
+    """
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError:
+        library = importlib.import_module("torch.library")
+        for operator in ("nms", "qnms"):
+            library.define(f"torchvision::{operator}", "(Tensor boxes, Tensor scores, float most) -> Tensor")
+    return importlib.import_module("streaming")

@@ -1,0 +1,95 @@
+"""Where data lies, and where its index does: for ``doctor``."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+from seekable.cli.findings import Finding, graded
+from seekable.cli.machine import can_be_written
+from seekable.formats.registry import SUFFIXES
+from seekable.index.catalog import CATALOG, read_table
+from seekable.index.place import Place, find_place
+from seekable.storage.listing import Found, find_files
+from seekable.storage.memory import bytes_in_words
+
+_MOUNTS = "/proc/self/mounts"
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "lustre", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "9p"}
+)
+_AHEAD_SECONDS = 60
+_LITTLE_ROOM_BYTES = 1 << 30
+
+
+def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
+    """Yield where data lies, how its index is kept, and whether the files' times can be trusted.
+
+    Raises:
+        DataNotFound: there is no such data.
+    """
+    for found in find_files(path, suffixes=SUFFIXES):
+        place = find_place(found.root, index_dir=index_dir)
+        yield _files(found)
+        yield _index(place)
+        yield _room(place)
+
+
+def _files(found: Found) -> Finding:
+    statuses = [os.stat(os.path.join(found.root, name)) for name in found.names]
+    size = sum(status.st_size for status in statuses)
+    value = (
+        f"{found.root}: {len(found.names):,} file(s), {bytes_in_words(size)}, on {_filesystem(found.root)}"
+    )
+    ahead = max(status.st_mtime for status in statuses) - time.time()
+    if ahead > _AHEAD_SECONDS:
+        advice = (
+            f"a file was modified {ahead:,.0f} s in the future: set the clocks, or a change may go unseen"
+        )
+        return graded("data", "files", value, warn=advice)
+    if _filesystem(found.root) in _NETWORK:
+        advice = "random reads over a network are slow unless the data fits in memory: see shuffle(window=)"
+        return graded("data", "files", value, warn=advice)
+    return graded("data", "files", value)
+
+
+def _index(place: Place) -> Finding:
+    why = " (the data's folder cannot be written)" if place.shared else ""
+    folder = place.folder
+    if place.shared and read_table(place.shared):
+        return graded("data", "index", f"{place.shared}, read only; what it lacks goes to {folder}")
+    if not can_be_written(folder):
+        bad = "it cannot be written: name a folder that can with --index-dir or SEEKABLE_INDEX_DIR"
+        return graded("data", "index", f"{folder}{why}", bad="" if read_table(folder) else bad)
+    if read_table(folder):
+        return graded("data", "index", f"{folder}{why}")
+    damaged = os.path.exists(os.path.join(folder, CATALOG))
+    what = "is damaged, and will be built anew" if damaged else "is not there yet"
+    return graded("data", "index", f"{folder}{why} {what}")
+
+
+def _room(place: Place) -> Finding:
+    folder = place.folder
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    status = os.statvfs(folder)
+    free = status.f_frsize * status.f_bavail
+    advice = "an index takes 8 bytes a record; an index build that runs out of room leaves the old one"
+    warn = advice if free < _LITTLE_ROOM_BYTES else ""
+    return graded("data", "room for it", f"{bytes_in_words(free)} free on {_filesystem(folder)}", warn=warn)
+
+
+def _filesystem(path: str) -> str:
+    """Return the type of the file system that a path lies on, as far as the system tells it."""
+    best, kind = "", "a file system of unknown type"
+    try:
+        with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:
+            lines = [line.split(" ") for line in mounts]
+    except OSError:
+        return kind
+    real = os.path.realpath(path)
+    for _, point, mounted, *_ in lines:
+        place = point.replace("\\040", " ").rstrip("/")
+        if (real == place or real.startswith(f"{place}/")) and len(place) >= len(best):
+            best, kind = place, mounted
+    return kind

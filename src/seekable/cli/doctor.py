@@ -1,0 +1,77 @@
+"""``seekable doctor``: whether this machine is fit, and what to do where it is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seekable.cli.exits import ExitCode
+from seekable.cli.options import IndexDirOption, JsonOption, QuietOption, examples
+
+if TYPE_CHECKING:
+    from seekable.cli.findings import Finding
+
+EPILOG = examples(
+    "doctor",
+    "doctor /data/corpus                and where its index is, or would go",
+    "doctor --json | jq '.findings[] | select(.level != \"ok\")'",
+)
+
+
+def doctor(
+    path: Annotated[
+        str | None,
+        typer.Argument(metavar="PATH", help="Data to look at, too.", show_default=False),
+    ] = None,
+    *,
+    index_dir: IndexDirOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Look at this machine, and tell what to do.
+
+    Looked at are versions, limits, processes and the cache. Each finding is ok, warn (slower, or too little
+    for large data) or bad (does not work). Nothing is written. The exit code is 1 where something is bad.
+    With -q only what is not ok is told.
+    """
+    from seekable.cli.machine import cache_findings, limit_findings, process_findings
+    from seekable.cli.output import json_safe, write_document
+    from seekable.cli.versions import version_findings
+
+    findings = [*version_findings(), *limit_findings(), *process_findings(), *cache_findings()]
+    if path is not None:
+        from seekable.cli.dataplace import data_findings
+
+        findings += data_findings(path, index_dir=index_dir)
+    worst = max(findings, key=lambda finding: ("ok", "warn", "bad").index(finding.level)).level
+    if as_json:
+        listed = [
+            {
+                "group": finding.group,
+                "name": finding.name,
+                "level": finding.level,
+                "value": json_safe(finding.value),
+                "advice": json_safe(finding.advice),
+            }
+            for finding in findings
+        ]
+        write_document({"worst": worst, "findings": listed})
+    else:
+        _tell([finding for finding in findings if not quiet or finding.level != "ok"])
+    if worst == "bad":
+        raise typer.Exit(ExitCode.FAILURE)
+
+
+def _tell(findings: list[Finding]) -> None:
+    from seekable.cli.output import write_line
+
+    width = max((len(finding.name) for finding in findings), default=0)
+    group = ""
+    for finding in findings:
+        if finding.group != group:
+            group = finding.group
+            write_line(group)
+        write_line(f"  {finding.level:4}  {finding.name:{width}}  {finding.value}")
+        if finding.advice:
+            write_line(f"  {'':4}  {'':{width}}  -> {finding.advice}")

@@ -1,0 +1,151 @@
+"""What this machine and this process allow: for ``doctor``."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import threading
+from collections.abc import Iterator
+
+from seekable.cli.findings import Finding, graded
+from seekable.errors import InvalidArgument
+from seekable.index.executor import usable_cpus
+from seekable.index.place import INDEX_DIR_VARIABLE, cache_folder
+from seekable.storage.mapped import most_maps
+from seekable.storage.memory import bytes_in_words, cache_bytes, memory_bytes
+
+_FEW_FILES = 1024
+_TOO_FEW_FILES = 256
+_USUAL_MAPS = 65530
+_SMALL_SHARED_BYTES = 1 << 30
+_MAPS = "/proc/sys/vm/max_map_count"
+_CPU_QUOTA = "/sys/fs/cgroup/cpu.max"
+_SHARED_MEMORY = "/dev/shm"  # noqa: S108 - looked at, not written
+
+
+def limit_findings() -> Iterator[Finding]:
+    """Yield the limits that a large dataset may meet."""
+    yield _open_files()
+    yield from _maps()
+    yield _processors()
+    yield _memory()
+    yield from _shared_memory()
+
+
+def process_findings() -> Iterator[Finding]:
+    """Yield what is to be known of processes that this one starts."""
+    method = multiprocessing.get_start_method()
+    value = f"start method {method}, {threading.active_count()} thread(s) alive here"
+    advice = (
+        ""
+        if method != "fork"
+        else (
+            "a fork copies locks that other threads hold: start workers before threads, or use 'spawn' or "
+            "'forkserver'"
+        )
+    )
+    yield Finding("processes", "fork", "ok", f"{value}; open datasets reopen their files in a child", advice)
+    ranks = {name: os.environ[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK") if name in os.environ}
+    if ranks:
+        told = ", ".join(f"{name}={value}" for name, value in ranks.items())
+        yield Finding("processes", "ranks", "ok", told, "a Loader wants rank= and world_size= said")
+
+
+def cache_findings() -> Iterator[Finding]:
+    """Yield where indexes go that cannot lie beside their data, and whether they can."""
+    folder = cache_folder()
+    used = (
+        f"{bytes_in_words(folder_tree_bytes(folder))} of indexes"
+        if os.path.isdir(folder)
+        else "not there yet"
+    )
+    advice = (
+        ""
+        if can_be_written(folder)
+        else (f"it cannot be written: set XDG_CACHE_HOME, or {INDEX_DIR_VARIABLE}, to a folder that can")
+    )
+    yield graded("cache", "cache folder", f"{folder}, {used}", warn=advice)
+    chosen = os.environ.get(INDEX_DIR_VARIABLE)
+    if chosen:
+        bad = "" if can_be_written(chosen) else "all indexes go there, and it cannot be written"
+        yield graded("cache", INDEX_DIR_VARIABLE, os.path.abspath(chosen), bad=bad)
+
+
+def can_be_written(folder: str) -> bool:
+    """Tell whether a folder can be written, or made."""
+    folder = os.path.abspath(folder)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def folder_tree_bytes(folder: str) -> int:
+    """Return how many bytes the files below a folder have."""
+    return sum(
+        os.lstat(os.path.join(here, name)).st_size for here, _, names in os.walk(folder) for name in names
+    )
+
+
+def _open_files() -> Finding:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    of = "no limit" if hard == resource.RLIM_INFINITY else f"{hard:,}"
+    value = f"{soft:,} (of {of}): up to {most_maps():,} data files are kept open"
+    advice = "with more files than that, each read may have to open one: ulimit -n 8192"
+    return graded(
+        "limits",
+        "open files",
+        value,
+        bad="too few for a library to work: ulimit -n 4096" if 0 <= soft < _TOO_FEW_FILES else "",
+        warn=advice if 0 <= soft < _FEW_FILES else "",
+    )
+
+
+def _maps() -> Iterator[Finding]:
+    text = _read(_MAPS)
+    if text and text.isdecimal():
+        few = int(text) < _USUAL_MAPS
+        advice = f"sysctl -w vm.max_map_count={_USUAL_MAPS}" if few else ""
+        yield graded("limits", "memory maps", f"{int(text):,} in a process", warn=advice)
+
+
+def _processors() -> Finding:
+    usable, there = usable_cpus(), os.cpu_count() or 1
+    value = f"{usable} of {there}"
+    quota, _, period = (_read(_CPU_QUOTA) or "").partition(" ")
+    if quota.isdecimal() and period.isdecimal():
+        share = int(quota) / int(period)
+        value += f", a quota of {share:g}"
+        if share < usable:
+            return graded(
+                "limits", "processors", value, warn=f"say jobs={max(1, round(share))} when indexing"
+            )
+    return graded("limits", "processors", value)
+
+
+def _memory() -> Finding:
+    try:
+        cache = cache_bytes()
+    except InvalidArgument as error:
+        return graded("limits", "memory", bytes_in_words(memory_bytes()), bad=str(error))
+    value = f"{bytes_in_words(memory_bytes())}, of which {bytes_in_words(cache)} are taken to hold data"
+    return graded("limits", "memory", value)
+
+
+def _shared_memory() -> Iterator[Finding]:
+    if not os.path.isdir(_SHARED_MEMORY):
+        return
+    status = os.statvfs(_SHARED_MEMORY)
+    size = status.f_frsize * status.f_blocks
+    advice = "PyTorch's workers hand tensors over through it: docker run --shm-size=8g"
+    yield graded(
+        "limits", "shared memory", bytes_in_words(size), warn=advice if size < _SMALL_SHARED_BYTES else ""
+    )
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return None

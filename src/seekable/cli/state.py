@@ -1,0 +1,204 @@
+"""``seekable state``: what saved states hold, and in what two of them differ."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seekable.cli.exits import ExitCode
+from seekable.cli.options import JsonOption, examples
+
+if TYPE_CHECKING:
+    from seekable.loader.saved import Saved
+    from seekable.state.generations import Generation
+
+EPILOG = examples("state show checkpoints/", "state diff old/ new/")
+
+SHOW_EPILOG = examples(
+    "state show checkpoints/                                the newest complete one",
+    "state show checkpoints/state-000000000040-00000-of-00001.json",
+    "state show --json checkpoints/ | jq .position",
+)
+
+DIFF_EPILOG = examples(
+    "state diff monday/checkpoints tuesday/checkpoints",
+    "state diff pipeline-1f0c.json pipeline-77ab.json       descriptions alone",
+    "state diff a/ b/ || echo another pipeline, or another step",
+)
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+
+def _path(metavar: str) -> Any:
+    return typer.Argument(metavar=metavar, help="A folder, a state or a description.", show_default=False)
+
+
+@app.callback(epilog=EPILOG)
+def _state() -> None:
+    """Show what saved states hold, and in what two of them differ.
+
+    A state is a file or a folder that sk.save_state wrote into, of which the newest complete state counts.
+    """
+
+
+@app.command(epilog=SHOW_EPILOG)
+def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) -> None:
+    """Tell where a saved run is, and what its pipeline is."""
+    from seekable.cli.output import write_document
+    from seekable.loader.saved import generations_in, read_saved
+
+    generations = generations_in(os.path.abspath(path))
+    saved = read_saved(path)
+    found = _as_json(path, saved, generations)
+    if as_json:
+        write_document(found)
+    else:
+        _tell(found, saved)
+
+
+@app.command(epilog=DIFF_EPILOG)
+def diff(
+    old: Annotated[str, _path("A")], new: Annotated[str, _path("B")], *, as_json: JsonOption = False
+) -> None:
+    """Tell in what two states differ.
+
+    The exit code is 0 where they are the same and 3 where they are not.
+    """
+    from seekable.cli.output import write_document, write_line
+    from seekable.loader.saved import read_saved
+
+    was, now = read_saved(old), read_saved(new)
+    pipeline, place = _pipeline_differences(was, now), _place_differences(was, now)
+    same = not pipeline and not place
+    if as_json:
+        write_document({"same": same, "same_pipeline": not pipeline, "differences": [*pipeline, *place]})
+    else:
+        for line in [*pipeline, *place]:
+            write_line(line)
+    if not same:
+        raise typer.Exit(ExitCode.MISMATCH)
+
+
+def _pipeline_differences(was: Saved, now: Saved) -> list[str]:
+    from seekable.state.difference import difference
+
+    if was.fingerprint == now.fingerprint:
+        return []
+    if was.description is None or now.description is None:
+        without = was if was.description is None else now
+        why = f"beside {without.path} there is no description to say in what"
+        return [f"fingerprint was {was.fingerprint}, is {now.fingerprint}; {why}"]
+    return difference(was.description, now.description, most=None).splitlines()
+
+
+def _place_differences(was: Saved, now: Saved) -> list[str]:
+    if was.state is None or now.state is None:
+        return []
+    places = [(state.step, state.epoch, state.position, state.began) for state in (was.state, now.state)]
+    names = ("step", "epoch", "position", "began")
+    return [
+        f"{name} was {before}, is {after}"
+        for name, before, after in zip(names, *places, strict=True)
+        if before != after
+    ]
+
+
+def _as_json(path: str, saved: Saved, generations: list[Generation]) -> dict[str, Any]:
+    from seekable.cli.output import json_safe
+
+    return {
+        "path": json_safe(path),
+        "fingerprint": saved.fingerprint,
+        **(_run(saved) if saved.state else {}),
+        "generations": [
+            {
+                "step": generation.step,
+                "ranks": generation.ranks,
+                "present": len(generation.names),
+                "complete": generation.complete,
+            }
+            for generation in generations
+        ],
+        "sources": _sources(saved),
+    }
+
+
+def _run(saved: Saved) -> dict[str, Any]:
+    assert saved.state is not None
+    state, (size, why) = saved.state, _size(saved)
+    run: dict[str, Any] = {"step": state.step, "epoch": state.epoch, "position": state.position}
+    if state.began is not None:
+        run["began"] = state.began
+    if not size:
+        return {**run, "records": None, "unknown": why}
+    data_epoch, row = divmod(state.position, size)
+    return {**run, "records": size, "data_epoch": data_epoch, "row": row, "percent": 100 * row / size}
+
+
+def _size(saved: Saved) -> tuple[int | None, str]:
+    """Return the records of an epoch, or why they are not known."""
+    from seekable.dataset.rebuild import rebuild
+    from seekable.errors import SeekableError
+
+    if saved.description is None:
+        return None, "there is no description of the pipeline beside the state"
+    try:
+        size = rebuild(saved.description).size
+    except SeekableError as error:
+        return None, str(error)
+    return size, "an epoch has no record" if size == 0 else "the data has no end"
+
+
+def _sources(saved: Saved) -> list[dict[str, Any]] | None:
+    from seekable.dataset.rebuild import sources_of
+
+    if saved.description is None:
+        return None
+    noted = (saved.noted or {}).get("sources", [])
+    sources = []
+    for number, source in enumerate(sources_of(saved.description)):
+        files = source.get("files", [])
+        runs = noted[number].get("runs", []) if number < len(noted) else []
+        sources.append(
+            {
+                "kind": source["kind"],
+                "files": len(files),
+                "records": source.get("length", sum(file["records"] for file in files)),
+                "bytes": sum(file["size"] for file in files),
+                "roots": list(dict.fromkeys(run["root"] for run in runs)),
+            }
+        )
+    return sources
+
+
+def _tell(found: dict[str, Any], saved: Saved) -> None:
+    from seekable.cli.output import in_words, write_facts, write_line
+    from seekable.state.outline import outline
+
+    facts = {"path": found["path"]}
+    if "step" in found:
+        facts |= {"step": f"{found['step']:,}", "epoch": f"{found['epoch']:,}", "position": _position(found)}
+    facts["fingerprint"] = found["fingerprint"]
+    for generation in found["generations"]:
+        of = in_words(generation["ranks"], "rank")
+        whole = "complete" if generation["complete"] else f"not complete: {generation['present']} of them"
+        facts[f"at step {generation['step']:,}"] = f"{of}, {whole}"
+    roots = dict.fromkeys(root for source in found["sources"] or [] for root in source["roots"] if root)
+    if roots:
+        facts["data"] = ", ".join(roots)
+    write_facts(facts)
+    if saved.description is not None:
+        write_line("")
+        for line in outline(saved.description):
+            write_line(line)
+
+
+def _position(found: dict[str, Any]) -> str:
+    if found["records"] is None:
+        return f"{found['position']:,} ({found['unknown']})"
+    return (
+        f"{found['position']:,}: record {found['row']:,} of {found['records']:,} in epoch "
+        f"{found['data_epoch']:,}, {found['percent']:.1f} %"
+    )

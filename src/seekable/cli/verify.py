@@ -1,0 +1,130 @@
+"""``seekable verify``: whether data is what its index says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seekable.cli.exits import ExitCode
+from seekable.cli.options import (
+    FormatOption,
+    IndexDirOption,
+    JobsOption,
+    JsonOption,
+    NoProgressOption,
+    PathArgument,
+    QuietOption,
+    examples,
+)
+
+if TYPE_CHECKING:
+    from seekable.index.problem import Problem
+    from seekable.index.verify import Verification
+
+EPILOG = examples(
+    "verify corpus/                     size, time and both ends of each file",
+    "verify --deep 'corpus/*.jsonl'     every byte and every offset",
+    "verify --deep --decode corpus.jsonl",
+    "verify --json corpus/ | jq -r '.problems[].path'",
+)
+
+_MOST_SHOWN = 20
+
+
+def verify(  # noqa: PLR0913 - an argument for each of its options
+    path: PathArgument,
+    *,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Read all of each file and compare it with the index.")
+    ] = False,
+    decode: Annotated[
+        bool, typer.Option("--decode", help="Decode each record of the files that are good.")
+    ] = False,
+    format_name: FormatOption = None,
+    index_dir: IndexDirOption = None,
+    jobs: JobsOption = None,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare files with their index; nothing is written.
+
+    Without --deep, size, modification time and the first and last 64 KiB of each file are compared, and all
+    of the index is. A file that was rewritten in its middle, at the same size and time, is found by --deep
+    only. The exit code is 3 where something is not as it was indexed.
+    """
+    from seekable.cli.output import write_document
+    from seekable.cli.progress import BuildWatch
+    from seekable.dataset.verify import verify as verify_data
+
+    watch = BuildWatch(bar=not no_progress, notices=not quiet)
+    try:
+        found = verify_data(
+            path,
+            format=format_name,
+            deep=deep,
+            decode=decode,
+            index_dir=index_dir,
+            jobs=jobs,
+            progress=watch,
+        )
+    finally:
+        watch.close()
+    if as_json:
+        write_document(_as_json(path, found, deep=deep, decode=decode))
+    else:
+        _tell(path, found, deep=deep, decode=decode, quiet=quiet)
+    if found.problems:
+        raise typer.Exit(ExitCode.MISMATCH)
+
+
+def _as_json(path: str, found: Verification, *, deep: bool, decode: bool) -> dict[str, Any]:
+    from seekable.cli.output import json_safe
+
+    problems = [_problem_as_json(problem) for problem in found.problems]
+    return {
+        "path": json_safe(path),
+        "good": not problems,
+        "deep": deep,
+        "decoded": decode,
+        "files": found.files,
+        "records": found.records,
+        "bytes": found.bytes,
+        "index_folders": [json_safe(folder) for folder in found.folders],
+        "problems": problems,
+        "first_bad": problems[0] if problems else None,
+    }
+
+
+def _problem_as_json(problem: Problem) -> dict[str, Any]:
+    from seekable.cli.output import json_safe
+
+    return {
+        "kind": problem.kind,
+        "path": json_safe(problem.path),
+        "message": json_safe(problem.message),
+        "row": problem.row,
+        "offset": problem.offset,
+    }
+
+
+def _tell(path: str, found: Verification, *, deep: bool, decode: bool, quiet: bool) -> None:
+    from seekable.cli.output import in_words, write_line
+    from seekable.storage.memory import bytes_in_words
+
+    for problem in found.problems[:_MOST_SHOWN]:
+        row = "" if problem.row is None else f", record {problem.row:,}"
+        offset = "" if problem.offset is None else f", byte {problem.offset:,}"
+        write_line(f"{problem.path}{row}{offset}: {problem.kind}: {problem.message}")
+    if len(found.problems) > _MOST_SHOWN:
+        write_line(f"and {len(found.problems) - _MOST_SHOWN:,} more; --json lists all")
+    if quiet:
+        return
+    looked = (
+        "every byte and every offset" if deep else "size, time and both ends of each file, all of the index"
+    )
+    looked += ", and each record decoded" * decode
+    data = f"{in_words(found.records, 'record')} in {in_words(found.files, 'file')}"
+    verdict = f"{in_words(len(found.problems), 'problem')} in" if found.problems else "good:"
+    write_line(f"{path}: {verdict} {data}, {bytes_in_words(found.bytes)}; compared {looked}")

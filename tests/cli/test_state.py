@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.cli.command import Corpus, documents, output, run
+
+import seekable as sk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def save(folder: Path, dataset: sk.Dataset, *steps: int, **arguments: Any) -> None:
+    loader = sk.Loader(dataset, collate=list, prefetch=0, **{"batch_size": 10, **arguments})
+    for _ in loader:
+        if loader.step in steps:
+            sk.save_state(folder, loader)
+
+
+@pytest.fixture
+def states(corpus: Corpus) -> Path:
+    """States of a run over a corpus, beside it."""
+    save(corpus.folder.parent / "states", sk.open(corpus.folder).shuffle(seed=1), 2, 9, epochs=2)
+    return corpus.folder.parent / "states"
+
+
+def test_the_newest_state_is_shown(states: Path, corpus: Corpus) -> None:
+    (shown,) = documents("state", "show", states)
+    assert (shown["step"], shown["epoch"], shown["position"]) == (9, 0, 90)
+    assert (shown["records"], shown["data_epoch"], shown["row"], shown["percent"]) == (120, 0, 90, 75.0)
+    assert shown["generations"] == [
+        {"step": step, "ranks": 1, "present": 1, "complete": True} for step in (2, 9)
+    ]
+    size = sum(path.stat().st_size for path in corpus.folder.glob("*.jsonl"))
+    assert shown["sources"] == [
+        {"kind": "files", "files": 3, "records": 120, "bytes": size, "roots": [str(corpus.folder)]}
+    ]
+
+
+def test_people_read_facts_and_the_pipeline(states: Path) -> None:
+    text = output("state", "show", states).decode()
+    assert "position     90: record 90 of 120 in epoch 0, 75.0 %\n" in text
+    assert "at step 9    1 rank, complete\n" in text
+    pipeline = text.partition("\n\n")[2].splitlines()
+    assert pipeline[0] == "shuffle(seed=1)"
+    assert pipeline[1].startswith("  files(decode='json', format='jsonl'): 120 records in 3 files, ")
+
+
+def test_one_file_is_shown(states: Path) -> None:
+    (path,) = states.glob("state-000000000002-*.json")
+    (shown,) = documents("state", "show", path)
+    assert (shown["step"], shown["generations"]) == (2, [])
+
+
+def test_a_generation_without_all_ranks_is_shown_as_that(states: Path, corpus: Corpus) -> None:
+    dataset = sk.open(corpus.folder).shuffle(seed=1)
+    ranks = {"batch_size": None, "global_batch_size": 10, "rank": 1, "world_size": 2}
+    loader = sk.Loader(dataset, collate=list, prefetch=0, **ranks)  # type: ignore[arg-type]
+    loader.skip_batches(11)
+    (states / "state-000000000011-00001-of-00002.json").write_text(json.dumps(loader.state_dict()))
+    (shown,) = documents("state", "show", states)
+    assert shown["step"] == 9
+    assert shown["generations"][-1] == {"step": 11, "ranks": 2, "present": 1, "complete": False}
+    assert b"at step 11   2 ranks, not complete: 1 of them\n" in output("state", "show", states)
+
+
+@pytest.mark.parametrize("lost", ["pipeline-*.json", "sources-*.json"])
+def test_what_does_not_lie_beside_a_state_is_not_shown(states: Path, lost: str) -> None:
+    (path,) = states.glob(lost)
+    path.unlink()
+    (shown,) = documents("state", "show", states)
+    if lost.startswith("pipeline"):
+        assert (shown["records"], shown["sources"]) == (None, None)
+        assert shown["unknown"] == "there is no description of the pipeline beside the state"
+    else:
+        assert shown["sources"][0]["roots"] == []
+    assert output("state", "show", states)
+
+
+def test_how_far_a_run_is_is_not_known_where_the_order_is_not(tmp_path: Path) -> None:
+    save(tmp_path, sk.from_sequence(range(90)).select(range(60)).shuffle(seed=1), 2)
+    (shown,) = documents("state", "show", tmp_path)
+    assert shown["records"] is None
+    assert "the order of shuffle > select cannot be told" in shown["unknown"]
+    save(tmp_path / "endless", sk.mix([sk.from_sequence("ab")], seed=0, stop="never"), 2, steps=3)
+    (shown,) = documents("state", "show", tmp_path / "endless")
+    assert (shown["position"], shown["unknown"], shown["began"]) == (20, "the data has no end", 0)
+
+
+def test_the_same_states_do_not_differ(states: Path) -> None:
+    assert output("state", "diff", states, states) == b""
+    assert documents("state", "diff", states, states)[0]["same"] is True
+
+
+def test_what_differs_is_told_with_exit_code_3(states: Path, corpus: Corpus) -> None:
+    save(states.parent / "other", sk.open(corpus.folder).shuffle(seed=2), 3)
+    done = run("state", "diff", states, states.parent / "other")
+    assert (done.returncode, done.stderr) == (3, b"")
+    assert done.stdout.decode().splitlines() == [
+        "shuffle: seed was 1, is 2",
+        "step was 9, is 3",
+        "position was 90, is 30",
+    ]
+    told = json.loads(run("state", "diff", states, states.parent / "other", "--json").stdout)
+    assert (told["same"], told["same_pipeline"], len(told["differences"])) == (False, False, 3)
+
+
+def test_states_of_one_pipeline_differ_by_place(states: Path) -> None:
+    one, two = sorted(states.glob("state-*.json"))
+    told = json.loads(run("state", "diff", one, two, "--json").stdout)
+    assert (told["same"], told["same_pipeline"]) == (False, True)
+    assert told["differences"] == ["step was 2, is 9", "position was 20, is 90"]
+
+
+def test_descriptions_are_compared_alone_and_all_of_the_difference_is_told(tmp_path: Path) -> None:
+    parts = [[sk.from_sequence(range(9)).shuffle(seed=seed + of) for of in range(20)] for seed in (0, 100)]
+    for name, some in zip("ab", parts, strict=True):
+        save(tmp_path / name, sk.concat(some), 1)
+    (one,), (two,) = (list((tmp_path / name).glob("pipeline-*.json")) for name in "ab")
+    done = run("state", "diff", one, two)
+    assert (done.returncode, len(done.stdout.splitlines())) == (3, 20)
+
+
+def test_without_a_description_the_fingerprints_are_told(states: Path, corpus: Corpus) -> None:
+    save(states.parent / "other", sk.open(corpus.folder).shuffle(seed=2), 9)
+    for path in (states.parent / "other").glob("pipeline-*.json"):
+        path.unlink()
+    done = run("state", "diff", states, states.parent / "other")
+    assert done.returncode == 3
+    assert done.stdout.startswith(b"fingerprint was xxh3:")
+    assert b"there is no description to say in what" in done.stdout
+
+
+@pytest.mark.parametrize("command", [["show"], ["diff", "nowhere"]])
+def test_a_state_that_is_not_there_exits_with_4(tmp_path: Path, command: list[str]) -> None:
+    assert run("state", *command, tmp_path / "nowhere").returncode == 4
+    assert run("state", *command, tmp_path).returncode == 4
