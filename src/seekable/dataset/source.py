@@ -131,16 +131,12 @@ class _FilesReader(Reader):
 
     def __init__(self, nodes: Sequence[FileSource]) -> None:
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
-        self._nodes = nodes
-        self._owners = np.repeat(np.arange(len(nodes)), [len(node.files) for node in nodes])
+        self.sources = [node for node in nodes for _ in range(len(node.files))]
+        """Whose each file is."""
         self.temperature = Temperature()
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
-
-    def source(self, file: int) -> FileSource:
-        """Return the source that a file is of."""
-        return self._nodes[int(self._owners[file])]
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         rows = self._first_rows[which] + positions % self._lengths[which]
@@ -169,7 +165,7 @@ class _FilesPlan(Plan):
         """Read file by file in offset order, and give the records back in the order asked."""
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
-        fileset, temperature = self.reader.files, self.reader.temperature
+        fileset, sources, temperature = self.reader.files, self.reader.sources, self.reader.temperature
         before = disk_reads()
         if temperature.cold:
             self._fetch(order)
@@ -181,7 +177,7 @@ class _FilesPlan(Plan):
             if file != current:
                 current, mapped = file, fileset.mapped(file)
                 mapped.check()
-                source = self.reader.source(file)
+                source = sources[file]
                 view, decode = mapped.view, source.decoder.fast
             record = view[start:end]
             try:
