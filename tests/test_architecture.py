@@ -69,7 +69,7 @@ UNSAFE_MODULES = frozenset({"cloudpickle", "dill", "marshal", "pickle", "shelve"
 UNSAFE_CALLS = frozenset({"__import__", "eval", "exec", "os.popen", "os.system"})
 ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
     ("seekable.dataset.evaluate", "cloudpickle"): "pipes to its own workers and executors, never a file",
-    ("seekable.index.executor", "pickle"): "pipes to and from its own child processes, never a file",
+    ("seekable.index.building.executor", "pickle"): "pipes to and from its own child processes, never a file",
     ("seekable.testing.resume", "cloudpickle"): "a pipe to its own child process, never a file",
 }
 
@@ -386,7 +386,7 @@ GOOD: list[tuple[str, str, str]] = [
         "dataset.fluent",
         "class Fluent:\n    def map(self):\n        from seekable.dataset.mapped import Mapped",
     ),
-    ("pickle in pipes", "index.executor", "import pickle"),
+    ("pickle in pipes", "index.building.executor", "import pickle"),
     ("no shell", "index.executor", "import subprocess\nsubprocess.Popen(['ls'], shell=False)"),
 ]
 

@@ -19,14 +19,14 @@ import seekable as sk
 import seekable.dataset
 from seekable.dataset.batch import Batch
 from seekable.dataset.concat import Concat
-from seekable.dataset.described import DescribedMap, DescribedSource
+from seekable.dataset.described.nodes import DescribedMap, DescribedSource
+from seekable.dataset.described.rebuild import rebuild
 from seekable.dataset.epoch import Epoch
-from seekable.dataset.filter import Filter
+from seekable.dataset.filter.node import Filter
 from seekable.dataset.interleave import Interleave
 from seekable.dataset.map import Map
 from seekable.dataset.map_batches import MapBatches
 from seekable.dataset.mix import Mix
-from seekable.dataset.rebuild import rebuild
 from seekable.dataset.repeat import Repeat
 from seekable.dataset.select import Select
 from seekable.dataset.sequence import SequenceSource

@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -95,8 +96,13 @@ class InTerminal:
 
 
 def _take_terminal() -> None:
-    """Make standard input the terminal that interrupts come from."""
+    """Make standard input the terminal that interrupts come from, and hear them.
+
+    Tests that run in the background of a shell have inherited that they are ignored.
+    """
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
@@ -114,7 +120,7 @@ def in_terminal(
             stderr=terminal,
             env=environment(more),
             start_new_session=True,
-            preexec_fn=_take_terminal,  # noqa: PLW1509 - one call of the system, and no lock
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - calls of the system, and no lock
         )
     finally:
         os.close(terminal)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.cli.command import SEEKABLE, Corpus, in_terminal, output, run
 from tests.index.corpus import age
+from tests.processes import ends
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,9 +115,8 @@ def test_an_interrupt_ends_the_workers_without_a_word_of_theirs(corpus: Corpus) 
         descriptors = [os.pidfd_open(worker) for worker in workers]
         terminal.interrupt()
         code, seen = terminal.finish()
-        # The descriptor of a process becomes readable when the process ends.
         for descriptor in descriptors:
-            assert select.select([descriptor], [], [], 60)[0]
+            assert ends(descriptor)
             os.close(descriptor)
     assert code == 130
     assert_wiped(seen, b"seekable: interrupted; what was indexed so far is kept")

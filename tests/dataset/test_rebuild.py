@@ -14,9 +14,9 @@ from tests.index.corpus import fill
 from tests.test_closed_world import BUILDERS, concrete_classes, endless
 
 import seekable as sk
-from seekable.dataset.described import DescribedMap, DescribedSource
-from seekable.dataset.rebuild import FORMATS_OF_RUNS, REBUILT, UNKNOWN_ROWS, rebuild, sources_of
-from seekable.dataset.refind import Run, find_again
+from seekable.dataset.described.nodes import DescribedMap, DescribedSource
+from seekable.dataset.described.rebuild import FORMATS_OF_RUNS, REBUILT, UNKNOWN_ROWS, rebuild, sources_of
+from seekable.dataset.described.refind import Run, find_again
 from seekable.dataset.sequence import SequenceSource
 from seekable.dataset.source import FileSource
 from seekable.formats.registry import FORMATS

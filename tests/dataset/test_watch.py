@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from tests.cli.command import in_terminal
+from tests.processes import ends
 
 from seekable.dataset.watch import Watch, watched
 
@@ -57,8 +57,10 @@ def test_nothing_is_drawn_in_a_pipe(tmp_path: Path) -> None:
 
 
 FOR_EVER = """
-import os, sys
+import os, signal, sys
 import seekable as sk
+# Inherited as ignored where the tests run in the background of a shell.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 path = sys.argv[1]
 def passes(number):
     if number == 700:
@@ -86,8 +88,7 @@ def test_an_interrupt_ends_the_workers_and_leaves_nothing_half_written(tmp_path:
         out, errors = process.communicate(timeout=60)
     assert worker != process.pid
     assert (process.returncode, out, errors) == (0, "interrupted\n", "")
-    # The descriptor of a process becomes readable when the process ends.
-    assert select.select([descriptor], [], [], 30)[0]
+    assert ends(descriptor)
     os.close(descriptor)
     assert {file.name for file in tmp_path.iterdir()} <= {"pipe", "kept.u64.lock"}
 

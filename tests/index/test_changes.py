@@ -8,7 +8,7 @@ import pytest
 from tests.index.corpus import LONG_AGO_NS, age, check, fill, index_files, open_data, write
 
 from seekable.errors import DataNotFound, IndexStale
-from seekable.index import ledger
+from seekable.index.building import ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable

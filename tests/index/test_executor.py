@@ -3,7 +3,6 @@ from __future__ import annotations
 import math
 import operator
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -13,9 +12,10 @@ from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.processes import ends
 
 from seekable.errors import InvalidArgument, WorkerDied
-from seekable.index.executor import WorkerProcesses, usable_cpus
+from seekable.index.building.executor import WorkerProcesses, usable_cpus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,7 @@ def test_jobs_must_be_positive() -> None:
 
 SCRIPT = """
 import operator, os, sys
-from seekable.index.executor import WorkerProcesses
+from seekable.index.building.executor import WorkerProcesses
 print("main runs", flush=True)
 workers = WorkerProcesses(1)
 print(workers.submit(os.getpid).result(), flush=True)
@@ -96,7 +96,7 @@ def test_a_worker_sees_the_modules_that_its_parent_sees(tmp_path: Path) -> None:
         import sys
         sys.path.insert(0, {str(tmp_path)!r})
         import mine
-        from seekable.index.executor import WorkerProcesses
+        from seekable.index.building.executor import WorkerProcesses
         with WorkerProcesses(1) as workers:
             print(workers.submit(mine.answer).result())
     """
@@ -119,6 +119,5 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         worker = int(parent.stdout.readline())
         descriptor = os.pidfd_open(worker)
         parent.kill()
-    # The descriptor of a process becomes readable when the process ends.
-    assert select.select([descriptor], [], [], 30)[0]
+    assert ends(descriptor)
     os.close(descriptor)

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.index.corpus import write
 
 import seekable as sk
-from seekable.dataset.keys import key_hash
-from seekable.index.keys import KeyIndex
+from seekable.dataset.keys.key import key_hash
+from seekable.index.keys.hashes import KeyIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

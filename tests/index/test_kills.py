@@ -22,7 +22,7 @@ HERE = Path(__file__).parents[2]
 BUILD_FOR_EVER = """
 import itertools, sys
 from pathlib import Path
-from seekable.index import ledger
+from seekable.index.building import ledger
 from tests.index.corpus import open_data
 from tests.index.test_kills import change
 ledger._COMMIT_SECONDS = -1.0  # Commit after each file.
@@ -36,7 +36,7 @@ for generation in itertools.count(int(sys.argv[2])):
 BUILD = """
 import sys
 from pathlib import Path
-from seekable.index import ledger
+from seekable.index.building import ledger
 from tests.index.corpus import open_data, read
 ledger._COMMIT_SECONDS = -1.0  # Commit after each file.
 print(len(read(open_data(Path(sys.argv[1])))))
@@ -53,7 +53,8 @@ def count(event, arguments):
         if left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 from pathlib import Path
-from seekable.index import build, digest, ledger, merge, spool
+from seekable.index import digest
+from seekable.index.building import build, ledger, merge, spool
 from tests.index.corpus import open_data
 ledger._COMMIT_SECONDS = -1.0
 if sys.argv[3:] == ["parts"]:

@@ -14,7 +14,7 @@ import pytest
 from tests.index.corpus import check, fill, index_files, open_data, read, write
 from tests.index.test_fileset import expire
 
-from seekable.index import merge
+from seekable.index.building import merge
 from seekable.index.catalog import read_table
 from seekable.storage.mapped import most_maps
 

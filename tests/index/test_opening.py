@@ -18,8 +18,8 @@ from tests.index.corpus import age, check, fill, index_files, open_data, read, w
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import FORMATS
-from seekable.index import build, ledger
-from seekable.index.executor import WorkerProcesses
+from seekable.index.building import build, ledger
+from seekable.index.building.executor import WorkerProcesses
 from seekable.index.opening import open_files
 from seekable.index.progress import Progress
 from seekable.storage.listing import Found
@@ -263,7 +263,7 @@ def test_any_bytes_are_indexed_as_a_plain_splitter_says(
 
 NOTEBOOK = """
 import sys
-from seekable.index import build, ledger
+from seekable.index.building import build, ledger
 build._PARALLEL_BYTES = 0
 from tests.index.corpus import open_data, check
 from pathlib import Path

@@ -24,10 +24,11 @@ from tests.index.executors import Backwards, Cancelling, Inline, Interfering
 
 from seekable.errors import IndexStale, UnsupportedFormat, WorkerDied
 from seekable.formats.jsonl import JsonlScanner
-from seekable.index import build, digest, ledger, plan, spool
-from seekable.index.executor import WorkerProcesses
+from seekable.index import digest
+from seekable.index.building import build, ledger, plan, spool
+from seekable.index.building.executor import WorkerProcesses
+from seekable.index.building.scan import PartScan
 from seekable.index.opening import open_files
-from seekable.index.scan import PartScan
 from seekable.storage.atomic import write_atomically
 from seekable.storage.listing import Found
 
@@ -201,7 +202,7 @@ def test_a_commit_that_fails_half_way_may_be_repeated(
             raise failure
         write_atomically(path, data)
 
-    monkeypatch.setattr("seekable.index.commit.write_atomically", write_or_fail)
+    monkeypatch.setattr("seekable.index.building.commit.write_atomically", write_or_fail)
     monkeypatch.setattr(ledger, "_COMMIT_SECONDS", -1.0)
     with pytest.raises(OSError, match="No space left"):
         open_data(tmp_path)
@@ -266,7 +267,8 @@ def test_a_format_without_a_middle_is_scanned_whole(tmp_path: Path) -> None:
 MEMORY = """
 import resource, sys
 from pathlib import Path
-from seekable.index import build, digest, spool
+from seekable.index import digest
+from seekable.index.building import build, spool
 from tests.index.corpus import open_data
 build._PART_BYTES = digest.PIECE_BYTES = spool._SPILL_BYTES = 1 << 20
 open_data(Path(sys.argv[1]), form="text")

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seekable.index.building.plan import RACY_NS, parts_of, plan_batches, survey
 from seekable.index.entry import Entry, Segment
-from seekable.index.plan import RACY_NS, parts_of, plan_batches, survey
 from seekable.index.table import Table, encode_table, in_order
 
 NOW = 10**18

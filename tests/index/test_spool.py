@@ -9,9 +9,9 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.index import spool as spool_module
+from seekable.index.building import spool as spool_module
+from seekable.index.building.spool import OffsetSpool
 from seekable.index.digest import digest_text
-from seekable.index.spool import OffsetSpool
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,20 +18,20 @@ from tests.index.corpus import LONG_AGO_NS, age, fill, index_files, open_data, w
 
 from seekable.errors import DataNotFound
 from seekable.formats.registry import FORMATS, SUFFIXES
-from seekable.index.compare import PartJob, compare_part
 from seekable.index.digest import END_BYTES
 from seekable.index.entry import Segment
-from seekable.index.integrity import check_offsets
-from seekable.index.problem import Indexed
-from seekable.index.verify import verify_files
+from seekable.index.verifying.compare import PartJob, compare_part
+from seekable.index.verifying.integrity import check_offsets
+from seekable.index.verifying.problem import Indexed
+from seekable.index.verifying.verify import verify_files
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.problem import Problem
     from seekable.index.progress import Progress
-    from seekable.index.verify import Verification
+    from seekable.index.verifying.problem import Problem
+    from seekable.index.verifying.verify import Verification
 
 
 def verified(
@@ -303,7 +303,7 @@ def write_large(path: Path, *, size: int, ends: list[int]) -> None:
 def test_a_large_file_is_read_in_parts_and_in_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seekable.index.deep._PARALLEL_BYTES", 0)
+    monkeypatch.setattr("seekable.index.verifying.deep._PARALLEL_BYTES", 0)
     size, ends = 600 << 20, [10, 100 << 20, (256 << 20) - 1, 256 << 20, 400 << 20, (512 << 20) + 5]
     path = tmp_path / "a.txt"
     write_large(path, size=size, ends=ends)

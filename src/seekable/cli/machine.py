@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from seekable.cli.findings import Finding, graded
 from seekable.errors import InvalidArgument
-from seekable.index.executor import usable_cpus
+from seekable.index.building.executor import usable_cpus
 from seekable.index.place import INDEX_DIR_VARIABLE, cache_folder
 from seekable.storage.mapped import most_maps
 from seekable.storage.memory import bytes_in_words, cache_bytes, memory_bytes

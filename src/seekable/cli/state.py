@@ -139,7 +139,7 @@ def _run(saved: Saved) -> dict[str, Any]:
 
 def _size(saved: Saved) -> tuple[int | None, str]:
     """Return the records of an epoch, or why they are not known."""
-    from seekable.dataset.rebuild import rebuild
+    from seekable.dataset.described.rebuild import rebuild
     from seekable.errors import SeekableError
 
     if saved.description is None:
@@ -152,7 +152,7 @@ def _size(saved: Saved) -> tuple[int | None, str]:
 
 
 def _sources(saved: Saved) -> list[dict[str, Any]] | None:
-    from seekable.dataset.rebuild import sources_of
+    from seekable.dataset.described.rebuild import sources_of
 
     if saved.description is None:
         return None

@@ -15,8 +15,8 @@ from seekable.dataset.cached import cached
 from seekable.dataset.contract import Node, Within
 from seekable.dataset.fluent import Fluent
 from seekable.dataset.forest import Forest
-from seekable.dataset.keys import asked_key
-from seekable.dataset.lookup import Lookup
+from seekable.dataset.keys.key import asked_key
+from seekable.dataset.keys.lookup import Lookup
 from seekable.dataset.show import explained, expression
 from seekable.errors import EndlessDataset, InvalidArgument, OutOfRange, WrongType
 from seekable.state.canonical import fingerprint_of

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.keys import Keys
+    from seekable.dataset.keys.key import Keys
 
     Int64s = NDArray[np.int64]
     RowsOf = Callable[["Leaf"], Sequence[int]]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import cloudpickle
 
 from seekable.errors import InvalidArgument
-from seekable.index.executor import WorkerProcesses, usable_cpus
+from seekable.index.building.executor import WorkerProcesses, usable_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

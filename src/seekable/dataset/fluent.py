@@ -182,7 +182,7 @@ class Fluent:
             >>> len(ds), list(ds)
             (4, [0, 3, 6, 9])
         """
-        from seekable.dataset.filter import filter_rows
+        from seekable.dataset.filter.node import filter_rows
 
         return filter_rows(
             self._self, fn, save=save, version=version, jobs=jobs, executor=executor, progress=progress

@@ -7,9 +7,9 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seekable.dataset.duplicates import duplicates_told
 from seekable.dataset.evaluate import means
-from seekable.dataset.keybuild import open_keys
+from seekable.dataset.keys.build import open_keys
+from seekable.dataset.keys.duplicates import duplicates_told
 from seekable.dataset.show import listed
 from seekable.dataset.source import FileSource
 from seekable.dataset.watch import progress_or_bar
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.dataset.base import Dataset
-    from seekable.dataset.keys import KeyOf
+    from seekable.dataset.keys.key import KeyOf
     from seekable.dataset.source import OnError
     from seekable.index.progress import ProgressHook
     from seekable.storage.listing import Asked, Found

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.keys import Keys
+    from seekable.dataset.keys.key import Keys
     from seekable.formats.decoding import Decoder
     from seekable.index.fileset import FileSet
 

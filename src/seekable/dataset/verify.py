@@ -14,14 +14,14 @@ from seekable.dataset.source import FileSource
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import SUFFIXES, format_named
-from seekable.index.problem import Problem
 from seekable.index.progress import Progress
-from seekable.index.verify import verify_files
+from seekable.index.verifying.problem import Problem
+from seekable.index.verifying.verify import verify_files
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from seekable.index.progress import ProgressHook
-    from seekable.index.verify import Verification
+    from seekable.index.verifying.verify import Verification
     from seekable.storage.listing import Asked
 
 __all__ = ["verify"]

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import IndexStale, InvalidArgument
-from seekable.index.build import Task, build
+from seekable.index.building.build import Task, build
+from seekable.index.building.plan import Survey, survey
+from seekable.index.building.scan import content_digest, stat_file
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.fileset import FileSet
 from seekable.index.part import part_of
 from seekable.index.place import find_place
-from seekable.index.plan import Survey, survey
-from seekable.index.scan import content_digest, stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.rebuild import rebuild
-from seekable.dataset.refind import Run, find_again
+from seekable.dataset.described.rebuild import rebuild
+from seekable.dataset.described.refind import Run, find_again
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 
 if TYPE_CHECKING:

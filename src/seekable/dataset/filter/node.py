@@ -13,9 +13,9 @@ from seekable.dataset.base import Dataset, known_size, must_be_steady
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.evaluate import evaluate, means, read_rows
 from seekable.dataset.failures import add_place
+from seekable.dataset.filter.kept import KeptRows, keep_unnamed
+from seekable.dataset.filter.saved import Origin, saved_rows
 from seekable.dataset.hole import HOLE
-from seekable.dataset.kept import KeptRows, keep_unnamed
-from seekable.dataset.saved import Origin, saved_rows
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.tables import EachRouter
 from seekable.dataset.watch import Watch, watched

@@ -86,7 +86,9 @@ class Lookup:
 
     def _matches(self, key: str | int) -> list[_Match]:
         return [
-            _Match(leaf, row, record) for leaf, keys in self._keyed for row, record in keys.matches(leaf, key)
+            _Match(leaf, row, record)
+            for leaf, keys in self._keyed
+            for row, record in keys.matches(leaf.record, key)
         ]
 
     def _positions(self, match: _Match) -> Any:

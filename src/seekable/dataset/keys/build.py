@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from seekable.dataset.duplicates import find_duplicates
 from seekable.dataset.evaluate import evaluate, read_rows
 from seekable.dataset.failures import add_place
 from seekable.dataset.hole import HOLE
-from seekable.dataset.keys import Keys, is_key, key_hash, key_in
+from seekable.dataset.keys.duplicates import find_duplicates
+from seekable.dataset.keys.key import Keys, is_key, key_hash, key_in
 from seekable.dataset.watch import watched
 from seekable.errors import BadKey, WrongType
 from seekable.formats.decoding import Decoder
-from seekable.index.commit import make_folder
-from seekable.index.keyed import Keyed
-from seekable.index.keys import lock_of, places, read_keys, write_keys
-from seekable.index.oldkeys import known_hashes
+from seekable.index.building.commit import make_folder
+from seekable.index.keys.hashes import lock_of, places, read_keys, write_keys
+from seekable.index.keys.keyed import Keyed
+from seekable.index.keys.old import known_hashes
 from seekable.state.code import code_digest, python_version
 from seekable.state.functions import describe_function
 from seekable.storage.lock import locked
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.evaluate import Means
-    from seekable.dataset.keys import KeyOf
+    from seekable.dataset.keys.key import KeyOf
     from seekable.dataset.source import FileSource
-    from seekable.index.keys import KeyIndex
+    from seekable.index.keys.hashes import KeyIndex
     from seekable.index.progress import ProgressHook
 
     Int64s = NDArray[np.int64]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from seekable.index.commit import commit
+from seekable.index.building.commit import commit
 from seekable.index.entry import OFFSET_BYTES
 from seekable.index.progress import Progress
 
 if TYPE_CHECKING:
-    from seekable.index.assembly import FileScan
+    from seekable.index.building.assembly import FileScan
     from seekable.index.progress import ProgressHook
 
 _COMMIT_SECONDS = 30.0

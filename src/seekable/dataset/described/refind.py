@@ -12,12 +12,12 @@ from seekable.dataset.source import FileSource
 from seekable.errors import DataNotFound
 from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import format_named
+from seekable.index.building.scan import stat_file
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import digest_text
 from seekable.index.fileset import FileSet
 from seekable.index.part import part_of
 from seekable.index.place import find_place
-from seekable.index.scan import stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

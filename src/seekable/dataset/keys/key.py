@@ -17,8 +17,7 @@ from seekable.dataset.hole import HOLE
 from seekable.errors import WrongType
 
 if TYPE_CHECKING:
-    from seekable.dataset.contract import Node
-    from seekable.index.keys import KeyIndex
+    from seekable.index.keys.hashes import KeyIndex
 
 __all__ = ["KeyOf", "Keys", "asked_key", "is_key", "key_hash", "key_in"]
 
@@ -38,9 +37,9 @@ class Keys:
         """What makes the keys, for people."""
         return repr(self.of) if isinstance(self.of, str) else getattr(self.of, "__qualname__", repr(self.of))
 
-    def matches(self, source: Node, key: str | int) -> list[tuple[int, Any]]:
-        """Return the rows of a source whose records have a key, ascending, and these records."""
-        read = [(row, source.record(row)) for row in self.index.rows(key_hash(key))]
+    def matches(self, record: Callable[[int], Any], key: str | int) -> list[tuple[int, Any]]:
+        """Return the rows whose records have a key, ascending, and the records, which are read by row."""
+        read = [(row, record(row)) for row in self.index.rows(key_hash(key))]
         return [(row, record) for row, record in read if self._has(record, key)]
 
     def _has(self, record: Any, key: str | int) -> bool:

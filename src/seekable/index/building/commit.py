@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from filelock import FileLock
 
 from seekable.errors import AccessDenied
+from seekable.index.building.merge import merge_segments, write_segment
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_segments
 from seekable.index.entry import Entry
-from seekable.index.merge import merge_segments, write_segment
 from seekable.index.table import encode_table, in_order, table_name
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 from seekable.storage.denied import may
@@ -32,7 +32,7 @@ from seekable.storage.listing import missing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from seekable.index.assembly import FileScan
+    from seekable.index.building.assembly import FileScan
     from seekable.index.entry import Segment
     from seekable.index.table import Table
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.index.keyed import descriptions, read_files, read_head
-from seekable.index.keys import open_pairs
+from seekable.index.keys.hashes import open_pairs
+from seekable.index.keys.keyed import descriptions, read_files, read_head
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from seekable.index.keyed import Keyed, KeyedFile
-    from seekable.index.keys import KeyIndex
+    from seekable.index.keys.hashes import KeyIndex
+    from seekable.index.keys.keyed import Keyed, KeyedFile
 
     Int64s = NDArray[np.int64]
     UInt64s = NDArray[np.uint64]

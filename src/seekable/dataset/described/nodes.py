@@ -1,7 +1,7 @@
 """Nodes made from a description alone: they give the order and the places of records, never records.
 
-`seekable.dataset.rebuild` puts them where a pipeline reads files or calls functions. They describe themselves
-as what they stand for, so that a rebuilt pipeline has the fingerprint of the one that was described.
+`seekable.dataset.described.rebuild` puts them where a pipeline reads files or calls functions. They describe
+themselves as what they stand for, so that a rebuilt pipeline has the fingerprint of the described one.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 ``keys-<digest>.u64`` holds, as little-endian uint64, the sorted hashes of all keys and then the row of each,
 16 bytes a record; it is named by the xxh3_64 of its bytes. ``keys-<digest>.json`` says what it is of
-(`seekable.index.keyed`), and is named by that. It is written last, and so decides. Rows count over the files
-in their order.
+(`seekable.index.keys.keyed`), and is named by that. It is written last, and so decides. Rows count over
+the files in their order.
 
-Here nobody knows what a key is: `seekable.dataset.keys` makes the hashes, and compares the real keys.
+Here nobody knows what a key is: `seekable.dataset.keys.key` makes the hashes, and compares the real keys.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import xxhash
 from seekable.errors import IndexStale
 from seekable.index.catalog import read_table
 from seekable.index.digest import digest_text
-from seekable.index.keyed import descriptions, encode_description, read_files, read_head
+from seekable.index.keys.keyed import descriptions, encode_description, read_files, read_head
 from seekable.index.place import find_place
 from seekable.storage.atomic import write_atomically
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.fileset import FileSet
-    from seekable.index.keyed import Head, Keyed, KeyedFile
+    from seekable.index.keys.keyed import Head, Keyed, KeyedFile
     from seekable.index.table import Table
 
 __all__ = ["PAIR_BYTES", "KeyIndex", "lock_of", "open_pairs", "places", "read_keys", "write_keys"]

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import IndexStale
+from seekable.index.building.scan import stat_file
 from seekable.index.catalog import CATALOG, read_table
-from seekable.index.deep import compare_all, has_same_ends
 from seekable.index.fileset import FileSet
-from seekable.index.integrity import check_catalog, check_offsets, check_segment
 from seekable.index.part import part_of
 from seekable.index.place import find_place
-from seekable.index.problem import Indexed, Problem
 from seekable.index.progress import Progress
-from seekable.index.scan import stat_file
+from seekable.index.verifying.deep import compare_all, has_same_ends
+from seekable.index.verifying.integrity import check_catalog, check_offsets, check_segment
+from seekable.index.verifying.problem import Indexed, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

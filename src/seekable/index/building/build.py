@@ -13,21 +13,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seekable.errors import IndexStale
-from seekable.index.assembly import Assembly
-from seekable.index.commit import make_folder
+from seekable.index.building.assembly import Assembly
+from seekable.index.building.commit import make_folder
+from seekable.index.building.executor import WorkerProcesses, usable_cpus
+from seekable.index.building.ledger import Ledger
+from seekable.index.building.plan import parts_of, plan_batches
+from seekable.index.building.scan import ScanBatch, ScanJob, scan_batch, scan_part, stat_file
+from seekable.index.building.share import Work, answers
 from seekable.index.digest import PIECE_BYTES
-from seekable.index.executor import WorkerProcesses, usable_cpus
-from seekable.index.ledger import Ledger
-from seekable.index.plan import parts_of, plan_batches
-from seekable.index.scan import ScanBatch, ScanJob, scan_batch, scan_part, stat_file
-from seekable.index.share import Work, answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
+    from seekable.index.building.scan import PartScan
     from seekable.index.progress import ProgressHook
-    from seekable.index.scan import PartScan
     from seekable.index.scanner import Scanner
 
 _log = logging.getLogger(__name__)

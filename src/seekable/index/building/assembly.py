@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable.index.building.spool import OffsetSpool
 from seekable.index.digest import content_digest
-from seekable.index.spool import OffsetSpool
 
 if TYPE_CHECKING:
-    from seekable.index.scan import PartScan
+    from seekable.index.building.scan import PartScan
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.batch import Batch
 from seekable.dataset.concat import Concat
-from seekable.dataset.described import DescribedMap, DescribedSource
+from seekable.dataset.described.nodes import DescribedMap, DescribedSource
 from seekable.dataset.epoch import Epoch
 from seekable.dataset.interleave import Interleave
 from seekable.dataset.mix import Mix

@@ -11,14 +11,14 @@ import xxhash
 from seekable.index.catalog import CATALOG, encode_catalog
 from seekable.index.digest import digest_text
 from seekable.index.offsets import open_offsets
-from seekable.index.problem import Problem
+from seekable.index.verifying.problem import Problem
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.entry import Segment
-    from seekable.index.problem import Indexed
     from seekable.index.table import Table
+    from seekable.index.verifying.problem import Indexed
 
 __all__ = ["check_catalog", "check_offsets", "check_segment"]
 

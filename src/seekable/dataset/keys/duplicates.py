@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.dataset.keys import key_in
+from seekable.dataset.keys.key import key_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.keys import KeyOf, Keys
+    from seekable.dataset.keys.key import KeyOf, Keys
     from seekable.dataset.source import FileSource
 
     Int64s = NDArray[np.int64]

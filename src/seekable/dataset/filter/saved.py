@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seekable.dataset.kept import Digested, KeptRows
+from seekable.dataset.filter.kept import Digested, KeptRows
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 from seekable.storage.lock import locked

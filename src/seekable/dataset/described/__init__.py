@@ -1,0 +1,1 @@
+"""Pipelines made again from their descriptions."""

@@ -1,0 +1,1 @@
+"""Rows chosen by a function of their records."""

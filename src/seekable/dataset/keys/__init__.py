@@ -1,0 +1,1 @@
+"""Records found by their keys."""

@@ -1,0 +1,1 @@
+"""The keys of records, kept beside the index."""

@@ -1,0 +1,1 @@
+"""Comparing files with their index, without changing either."""
