@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from benchmarks import cold, data, epochs, formats, index, opening, order, records, restore, table  # noqa: E402 - a script is given its own folder, not the root
+from benchmarks import cold, data, epochs, formats, index, keys, opening, order, records, restore, table  # noqa: E402 - a script is given its own folder, not the root
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ TOPICS = {
     "formats": formats.rows,
     "order": order.rows,
     "opening": opening.rows,
+    "keys": keys.rows,
     "restore": restore.rows,
     "cold": cold.rows,
 }

@@ -128,3 +128,27 @@ def test_an_index_that_goes_elsewhere_is_told_on_stderr(tmp_path_factory: pytest
 def test_the_same_command_again_costs_no_scan_after_an_error(corpus: Corpus) -> None:
     assert run("index", corpus.folder, "no/such").returncode == 4
     assert documents("info", corpus.folder)[0]["index"]["was_up_to_date"]
+
+
+def test_keys_are_kept_when_they_are_asked_for(corpus: Corpus) -> None:
+    (told,) = documents("index", corpus.folder, "--key", "id")
+    assert (told["datasets"][0]["key"], told["datasets"][0]["keys"]) == ("id", 120)
+    assert told["datasets"][0]["files_indexed"] == 3
+    (without,) = documents("index", corpus.folder)
+    assert "key" not in without["datasets"][0]
+
+
+def test_keys_that_are_not_unique_are_told_on_stderr(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": "x"}\n{"id": "y"}\n{"id": "x"}\n')
+    done = run("index", tmp_path, "--key", "id", "-q")
+    assert done.returncode == 0
+    assert done.stdout == b""
+    first, second = done.stderr.decode().splitlines()
+    assert first == "seekable: 2 records share 1 of the keys 'id' with others:"
+    assert second.endswith("a.jsonl row 2")
+
+
+def test_a_record_without_its_key_is_an_error_that_names_it(corpus: Corpus) -> None:
+    done = run("index", corpus.folder, "--key", "name")
+    assert done.returncode == 1
+    assert b"shard-0.jsonl: record 0 at byte 0 has no field 'name'" in done.stderr

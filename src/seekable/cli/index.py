@@ -20,10 +20,11 @@ EPILOG = examples(
     "index corpus.jsonl",
     "index 'web/*.jsonl' code/           two datasets",
     "index --jobs 8 --index-dir /fast/indexes 'corpus/*.jsonl'",
+    "index --key id corpus/              also which record has which id",
 )
 
 
-def index(
+def index(  # noqa: PLR0913 - an argument an option
     paths: Annotated[
         list[str],
         typer.Argument(metavar="PATH", help="Datasets: files, folders or quoted globs.", show_default=False),
@@ -32,6 +33,15 @@ def index(
     format_name: FormatOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="FIELD",
+            help="Keep the keys of records too, for sk.open(key=FIELD).",
+            show_default=False,
+        ),
+    ] = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -51,7 +61,13 @@ def index(
     documents = []
     for path in paths:
         opening = Opening(
-            path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+            path,
+            format=format_name,
+            index_dir=index_dir,
+            jobs=jobs,
+            key=key,
+            progress=not no_progress,
+            quiet=quiet,
         )
         begun = time.perf_counter()
         dataset = opening.open()
@@ -66,6 +82,7 @@ def index(
                 "bytes": size,
                 "seconds": seconds,
                 "index_folder": json_safe(folder),
+                **({} if dataset.keys is None else {"key": key, "keys": dataset.keys.index.count}),
             }
         )
         if not as_json and not quiet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -70,9 +71,15 @@ def _seekable(
     """
 
 
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Tell a warning as what it says: where in the library it comes from helps no one here."""
+    print(f"seekable: {message}", file=sys.stderr)
+
+
 def main() -> None:
     """Run the command line, and end the process with its exit code."""
     arguments = sys.argv[1:]
+    warnings.showwarning = _show_warning
     try:
         code = app(arguments, prog_name="seekable", standalone_mode=False)
     except Exception as error:  # noqa: BLE001 - raised again unless it tells of wrong usage

@@ -22,6 +22,7 @@ class Opening:
     """Whether a bar may be drawn."""
 
     quiet: bool = field(kw_only=True)
+    key: str | None = field(default=None, kw_only=True)
 
     @cached_property
     def watch(self) -> BuildWatch:
@@ -42,6 +43,7 @@ class Opening:
                 index_dir=self.index_dir,
                 jobs=self.jobs,
                 progress=self.watch,
+                key=self.key,
             )
         finally:
             self.watch.close()

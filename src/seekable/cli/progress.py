@@ -28,7 +28,8 @@ class BuildWatch:
 
     def __call__(self, progress: Progress) -> None:
         """Take note of how far a build is."""
-        self.files_indexed = progress.files_done
+        # Other work than an index build tells of no files.
+        self.files_indexed = max(self.files_indexed, progress.files_done)
         if self._bar is not None:
             self._bar(progress)
         elif self._notices and progress.notice:
