@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-import numpy as np
-
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
-from seekable.dataset.tables import column
+from seekable.dataset.tables import ONE_CHILD, column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from seekable.dataset.contract import Within
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 __all__ = ["Epoch"]
-
-_SLOT = np.zeros(1, dtype=np.int64)
 
 
 @final
@@ -92,4 +89,4 @@ class _EpochRouter(Router):
         self._starts = column(nodes, "number") * self._sizes
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
-        return _SLOT, self._starts[which] + positions % self._sizes[which]
+        return ONE_CHILD, self._starts[which] + positions % self._sizes[which]

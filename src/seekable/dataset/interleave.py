@@ -9,9 +9,8 @@ import numpy as np
 
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
-from seekable.dataset.shapes import OverOne
-from seekable.dataset.tables import column
-from seekable.order.blocks import runs
+from seekable.dataset.shapes import Rearranged
+from seekable.dataset.tables import ONE_CHILD, column
 from seekable.order.lanes import place_of, place_of_one, row_of
 
 if TYPE_CHECKING:
@@ -25,12 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Interleave"]
 
-_SLOT = np.zeros(1, dtype=np.int64)
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Interleave(Dataset, OverOne, OrderNode):
+class Interleave(Dataset, Rearranged, OrderNode):
     """Row ``r`` of epoch ``e`` is the next row of run ``r % lanes`` of the child's epoch ``e``."""
 
     child: Dataset
@@ -43,19 +40,9 @@ class Interleave(Dataset, OverOne, OrderNode):
         known_size(self.child, "interleave()")
 
     @property
-    def size(self) -> int:
-        """As many records as the child has."""
-        return known_size(self.child, "interleave()")
-
-    @property
     def steady(self) -> bool:
         """As the child, whose epochs are passed through."""
         return self.child.steady
-
-    @property
-    def blocks(self) -> Int64s:
-        """None of the child's: rows of several are beside each other."""
-        return runs(self.size)
 
     @property
     def lanes(self) -> int:
@@ -80,11 +67,6 @@ class Interleave(Dataset, OverOne, OrderNode):
         epoch, row = divmod(position, self.size)
         return 0, epoch * self.size + place_of_one(row, self.size, self.dealt_to)
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Widen the range to whole epochs."""
-        size = max(1, self.size)
-        return start // size * size, None if stop is None else -(-stop // size) * size
-
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Return when the rows' turn comes."""
         epochs, rows = np.divmod(positions, self.size)
@@ -99,4 +81,4 @@ class _InterleaveRouter(Router):
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         sizes = self._sizes[which]
         epochs, rows = np.divmod(positions, sizes)
-        return _SLOT, epochs * sizes + place_of(rows, sizes, self._lanes[which])
+        return ONE_CHILD, epochs * sizes + place_of(rows, sizes, self._lanes[which])

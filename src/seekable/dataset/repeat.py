@@ -5,25 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-import numpy as np
-
 from seekable.dataset.arguments import POSITIONS
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import Aligned, OverOne
+from seekable.dataset.tables import PassOn
 from seekable.errors import InvalidArgument
 from seekable.order.blocks import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
 
 __all__ = ["Repeat"]
-
-_SLOT = np.zeros(1, dtype=np.int64)
 
 
 @final
@@ -68,13 +66,8 @@ class Repeat(Dataset, OverOne, Aligned, OrderNode):
     @classmethod
     def router(cls, nodes: Sequence[Repeat]) -> Router:
         """Pass positions on."""
-        return _PassOn()
+        return PassOn()
 
     def route_one(self, position: int) -> tuple[int, int]:
         """Pass one position on."""
         return 0, position
-
-
-class _PassOn(Router):
-    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
-        return _SLOT, positions

@@ -14,7 +14,7 @@ from seekable.dataset.cached import cached
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
 from seekable.dataset.show import listed
-from seekable.dataset.tables import EachRouter
+from seekable.dataset.tables import ONE_CHILD, EachRouter
 from seekable.order.blocks import runs
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 __all__ = ["Select"]
-
-_SLOT = np.zeros(1, dtype=np.int64)
 
 
 @final
@@ -88,7 +86,7 @@ class Select(Dataset, OverOne, OrderNode):
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
         """Look rows up."""
         epochs, rows = np.divmod(positions, self.size)
-        return _SLOT, epochs * self._below + self.rows[rows]
+        return ONE_CHILD, epochs * self._below + self.rows[rows]
 
     def route_one(self, position: int) -> tuple[int, int]:
         """Look one row up."""

@@ -1,12 +1,14 @@
-"""What several kinds of node have in common: one child, or positions that are their children's own."""
+"""What several kinds of node have in common: one child, its rows in another order, or its very positions."""
 
 from __future__ import annotations
 
 from math import lcm
 from typing import TYPE_CHECKING
 
+from seekable.dataset.base import known_size
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Inner
+from seekable.order.blocks import runs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Aligned", "OverOne"]
+__all__ = ["Aligned", "OverOne", "Rearranged"]
 
 
 class OverOne(Inner):
@@ -29,6 +31,25 @@ class OverOne(Inner):
     def children(self) -> tuple[Dataset, ...]:
         """The one child."""
         return (self.child,)
+
+
+class Rearranged(OverOne):
+    """A node whose rows, in each epoch, are the child's of that epoch in another order."""
+
+    @property
+    def size(self) -> int:
+        """As many records as the child has."""
+        return known_size(self.child, self.kind)
+
+    @property
+    def blocks(self) -> Int64s:
+        """None of the child's: rows of several are beside each other."""
+        return runs(self.size)
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Widen the range to whole epochs."""
+        size = max(1, self.size)
+        return start // size * size, None if stop is None else -(-stop // size) * size
 
 
 class Aligned(Inner):

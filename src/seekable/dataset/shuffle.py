@@ -9,9 +9,8 @@ import numpy as np
 
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
-from seekable.dataset.shapes import OverOne
-from seekable.dataset.tables import column
-from seekable.order.blocks import runs
+from seekable.dataset.shapes import Rearranged
+from seekable.dataset.tables import ONE_CHILD, column
 from seekable.order.division import divided, united
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute
@@ -28,12 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["Shuffle"]
 
 _KIND = kind_key("shuffle")
-_SLOT = np.zeros(1, dtype=np.int64)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Shuffle(Dataset, OverOne, OrderNode):
+class Shuffle(Dataset, Rearranged, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``permute(r, n, key(seed, e))`` of the child's epoch ``e``.
 
     Where it is fixed, each epoch has the permutation of epoch 0.
@@ -50,19 +48,9 @@ class Shuffle(Dataset, OverOne, OrderNode):
         known_size(self.child, "shuffle()")
 
     @property
-    def size(self) -> int:
-        """As many records as the child has."""
-        return known_size(self.child, "shuffle()")
-
-    @property
     def steady(self) -> bool:
         """Where one order is fixed for the child's rows: else each epoch has an order of its own."""
         return self.fixed and self.child.steady
-
-    @property
-    def blocks(self) -> Int64s:
-        """None of the child's: rows of all of them are beside each other."""
-        return runs(self.size)
 
     @property
     def lanes(self) -> int:
@@ -93,11 +81,6 @@ class Shuffle(Dataset, OverOne, OrderNode):
         epoch, row = divmod(position, size)
         return 0, epoch * size + permute_one(row, size, derive(self.order_key, 0 if self.fixed else epoch))
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Widen the range to whole epochs."""
-        size = max(1, self.size)
-        return start // size * size, None if stop is None else -(-stop // size) * size
-
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Invert the permutation of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
@@ -122,4 +105,4 @@ class _ShuffleRouter(Router):
             epochs, rows = np.divmod(positions, sizes)
         orders = epochs * self._changing[which]
         keys = derive_each(self._keys[which], orders.astype(np.uint64))
-        return _SLOT, epochs * sizes + permute(rows, sizes, keys)
+        return ONE_CHILD, epochs * sizes + permute(rows, sizes, keys)

@@ -10,7 +10,7 @@ import numpy as np
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
-from seekable.dataset.tables import column
+from seekable.dataset.tables import ONE_CHILD, column
 from seekable.order.blocks import runs, scaled
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 __all__ = ["Slice"]
-
-_SLOT = np.zeros(1, dtype=np.int64)
 
 
 @final
@@ -138,4 +136,4 @@ class _SliceRouter(Router):
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         epochs, rows = np.divmod(positions, self._from[which])
-        return _SLOT, epochs * self._to[which] + self._starts[which] + self._steps[which] * rows
+        return ONE_CHILD, epochs * self._to[which] + self._starts[which] + self._steps[which] * rows

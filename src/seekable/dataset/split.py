@@ -21,7 +21,7 @@ from seekable.dataset.base import Dataset, known_size, must_be_steady
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.shapes import OverOne
-from seekable.dataset.tables import EachRouter
+from seekable.dataset.tables import ONE_CHILD, EachRouter
 from seekable.errors import InvalidArgument, WrongType
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute
@@ -43,7 +43,6 @@ _PATTERNS = 256
 _ROUNDING = 1e-9
 """What the sum of shares that were written as decimals, such as 1/3, may be off by."""
 _KIND = kind_key("split")
-_SLOT = np.zeros(1, dtype=np.int64)
 
 
 def split(child: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, Dataset]:
@@ -131,7 +130,7 @@ class Split(Dataset, OverOne, OrderNode):
         """Find the block of each row, and the row in the block's table."""
         epochs, rows = np.divmod(positions, self.size)
         block, place = np.divmod(rows, self._share)
-        return _SLOT, epochs * self._below + block * _BLOCK + self._table.rows[
+        return ONE_CHILD, epochs * self._below + block * _BLOCK + self._table.rows[
             _pattern(self.seed, block), place
         ]
 

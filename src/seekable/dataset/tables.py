@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["EachRouter", "column"]
+__all__ = ["ONE_CHILD", "EachRouter", "PassOn", "column"]
+
+ONE_CHILD = np.zeros(1, dtype=np.int64)
+"""The slot of the one child, for all positions."""
 
 
 class Routes(Protocol):
@@ -24,6 +27,14 @@ class Routes(Protocol):
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
         """Return the slot of a child and the position there, for each position."""
         ...
+
+
+class PassOn(Router):
+    """Routes every position to the one child's same position."""
+
+    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the positions as they are."""
+        return ONE_CHILD, positions
 
 
 class EachRouter(Router):

@@ -12,11 +12,10 @@ import numpy as np
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import OrderNode, Router
-from seekable.dataset.shapes import OverOne
+from seekable.dataset.shapes import Rearranged
 from seekable.dataset.show import remark
-from seekable.dataset.tables import column
+from seekable.dataset.tables import ONE_CHILD, column
 from seekable.errors import CacheTooSmall
-from seekable.order.blocks import runs
 from seekable.order.distinct import distinct
 from seekable.order.division import divided, united
 from seekable.order.keys import derive, kind_key
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["WindowedShuffle"]
 
 _KIND = kind_key("windowed_shuffle")
-_SLOT = np.zeros(1, dtype=np.int64)
 
 _EPOCHS_KEPT = 4
 """Epochs whose tables are kept for single positions and searches: 40 bytes a block each."""
@@ -46,7 +44,7 @@ _SAMPLE = 256
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class WindowedShuffle(Dataset, OverOne, OrderNode):
+class WindowedShuffle(Dataset, Rearranged, OrderNode):
     """Row ``r`` of epoch ``e`` is a row of the child's epoch ``e``, as ``order.windows`` has it.
 
     Where it is fixed, each epoch has the order of epoch 0.
@@ -73,19 +71,9 @@ class WindowedShuffle(Dataset, OverOne, OrderNode):
             warnings.warn(message, CacheTooSmall, stacklevel=4)
 
     @property
-    def size(self) -> int:
-        """As many records as the child has."""
-        return known_size(self.child, "shuffle(window=)")
-
-    @property
     def steady(self) -> bool:
         """Where one order is fixed for the child's rows: else each epoch has an order of its own."""
         return self.fixed and self.child.steady
-
-    @property
-    def blocks(self) -> Int64s:
-        """None of the child's: rows of several are beside each other."""
-        return runs(self.size)
 
     @property
     def lanes(self) -> int:
@@ -130,11 +118,6 @@ class WindowedShuffle(Dataset, OverOne, OrderNode):
         epoch, row = divmod(position, self.size)
         return 0, epoch * self.size + self._tables(epoch).forward_one(row)
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Widen the range to whole epochs."""
-        size = max(1, self.size)
-        return start // size * size, None if stop is None else -(-stop // size) * size
-
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Invert the order of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
@@ -175,7 +158,7 @@ class _WindowedRouter(Router):
             epochs, rows = np.divmod(positions, sizes)
         asked, at = distinct(which, epochs)
         numbers, tables = self._tables([(int(node), int(epoch)) for node, epoch in asked.tolist()])
-        return _SLOT, epochs * sizes + tables.forward(numbers[at], rows)
+        return ONE_CHILD, epochs * sizes + tables.forward(numbers[at], rows)
 
     def _tables(self, asked: list[tuple[int, int]]) -> tuple[Int64s, Windows]:
         """Return the tables of some epochs, each given with its node, and their numbers there."""

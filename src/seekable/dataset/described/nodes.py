@@ -15,6 +15,7 @@ from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, OrderNode, Plan, Reader, Router
 from seekable.dataset.shapes import Aligned, OverOne
+from seekable.dataset.tables import PassOn
 from seekable.order.blocks import runs_within
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 __all__ = ["DescribedMap", "DescribedSource", "Place"]
-
-_SLOT = np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,13 +195,8 @@ class DescribedMap(Dataset, OverOne, Aligned, OrderNode):
     @classmethod
     def router(cls, nodes: Sequence[DescribedMap]) -> Router:
         """Pass positions on."""
-        return _PassOn()
+        return PassOn()
 
     def route_one(self, position: int) -> tuple[int, int]:
         """Pass one position on."""
         return 0, position
-
-
-class _PassOn(Router):
-    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
-        return _SLOT, positions

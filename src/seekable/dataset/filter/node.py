@@ -17,7 +17,7 @@ from seekable.dataset.filter.kept import KeptRows, keep_unnamed
 from seekable.dataset.filter.saved import Origin, saved_rows
 from seekable.dataset.hole import HOLE
 from seekable.dataset.shapes import OverOne
-from seekable.dataset.tables import EachRouter
+from seekable.dataset.tables import ONE_CHILD, EachRouter
 from seekable.dataset.watch import Watch, watched
 from seekable.errors import InvalidArgument, WrongType
 from seekable.state.code import code_digest, python_version
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 __all__ = ["Filter", "filter_rows"]
-
-_SLOT = np.zeros(1, dtype=np.int64)
 
 
 def filter_rows(
@@ -168,7 +166,7 @@ class Filter(Dataset, OverOne, OrderNode):
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
         """Look kept rows up."""
         epochs, rows = np.divmod(positions, self.size)
-        return _SLOT, epochs * self._below + self.rows.array[rows]
+        return ONE_CHILD, epochs * self._below + self.rows.array[rows]
 
     def route_one(self, position: int) -> tuple[int, int]:
         """Look one kept row up."""
