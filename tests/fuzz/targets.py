@@ -58,7 +58,7 @@ def damaged(folder: Path, rng: random.Random) -> None:
     written = write(folder, rng, ".txt")
     if opened(folder, "text") is None:
         return
-    for path in (folder / ".seekable").iterdir():
+    for path in sorted((folder / ".seekable").iterdir()):
         if rng.random() < 0.5:
             data = path.read_bytes()
             # Offsets are trusted by their length: that they are still what was written is for verify to say.

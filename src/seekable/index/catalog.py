@@ -63,12 +63,13 @@ def open_table(folder: str, file_name: str) -> Table | None:
     if (table := _tables.get(path)) and os.path.exists(path):
         return table
     try:
-        table = Table(whole_file(path))
+        data = whole_file(path)
+        # Before it is looked into: of a damaged one nothing can be relied on, not even that it ends.
+        table = Table(data) if table_name(data) == file_name else None
     except (FileNotFoundError, PermissionError, ValueError):
         return None
-    if table.file_name != file_name:
-        return None
-    _tables[path] = table
+    if table is not None:
+        _tables[path] = table
     return table
 
 
