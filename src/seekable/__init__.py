@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         TooManyHoles,
         UnsupportedFormat,
         WorkerDied,
+        WorkerHung,
         WrongType,
     )
     from seekable.index.location import Location
@@ -79,6 +80,7 @@ __all__ = [
     "TooManyHoles",
     "UnsupportedFormat",
     "WorkerDied",
+    "WorkerHung",
     "WrongType",
     "__version__",
     "concat",

@@ -24,6 +24,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- ForkUnsafe           (RuntimeError)       something that does not survive a fork
     |-- StoppedIterator      (RuntimeError)       an iterator that a later one replaced
     |-- WorkerDied           (RuntimeError)       a worker process ended before its work was done
+    |-- WorkerHung           (TimeoutError)       a worker process did not answer in time
     `-- MissingDependency    (ImportError)        an optional package is not installed
 
 A message says what was asked, the rule, the value found, and the way out. What is only worth a word is a
@@ -56,6 +57,7 @@ __all__ = [
     "TooManyHoles",
     "UnsupportedFormat",
     "WorkerDied",
+    "WorkerHung",
     "WrongType",
 ]
 
@@ -144,6 +146,10 @@ class StoppedIterator(SeekableError, RuntimeError):
 
 class WorkerDied(SeekableError, RuntimeError):
     """A worker process ended before it had done its work."""
+
+
+class WorkerHung(SeekableError, TimeoutError):
+    """A worker process did not answer in time; the message has the stacks of its threads."""
 
 
 class MissingDependency(SeekableError, ImportError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.dataset.arguments import checked_count
-from seekable.errors import EndlessDataset, InvalidArgument
+from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
 
-__all__ = ["checked_batch", "checked_epochs"]
+__all__ = ["checked_batch", "checked_epochs", "checked_seconds"]
 
 
 def checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:
@@ -50,3 +50,21 @@ def checked_batch(batch_size: int | None, global_batch_size: int | None, world_s
         )
         raise InvalidArgument(message)
     return batch
+
+
+def checked_seconds(name: str, value: float | None) -> float | None:
+    """Return a time in seconds, None for any.
+
+    Raises:
+        WrongType: it is no number.
+        InvalidArgument: it is not above 0.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        message = f"{name} must be a number of seconds, or None (got {value!r})"
+        raise WrongType(message)
+    if not value > 0:
+        message = f"{name} must be above 0 seconds (got {value!r})"
+        raise InvalidArgument(message)
+    return float(value)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seekable.errors import CorruptState, InvalidArgument, TooManyHoles
-from seekable.loader.produce import Made, produce
 from seekable.loader.steps import Cursor, Steps
 from seekable.state.document import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from seekable.dataset.base import Dataset
+    from seekable.loader.makers import Maker
+    from seekable.loader.produce import Made
 
 __all__ = ["Course"]
 
@@ -26,15 +27,13 @@ class Course:
         dataset: Dataset,
         steps: Steps,
         *,
-        collate: Callable[[list[Any]], Any] | None,
-        prefetch: int,
+        maker: Maker,
         max_holes: int | None,
     ) -> None:
         """Stand before the first batch."""
         self.dataset = dataset
         self.steps = steps
-        self.prefetch = prefetch
-        self._collate = collate
+        self.maker = maker
         self._max_holes = max_holes
         self.cursor = Cursor()
         """What was delivered."""
@@ -64,7 +63,7 @@ class Course:
 
     def batches(self) -> Iterator[Made]:
         """Make the batches from the cursor to the end of its run."""
-        return produce(self.dataset, self.steps, self.cursor, self._collate)
+        return self.maker.batches(self.cursor)
 
     def deliver(self, made: Made, *, waited_seconds: float) -> None:
         """Count a batch as delivered.

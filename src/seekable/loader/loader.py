@@ -5,12 +5,13 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from seekable.dataset.arguments import checked_count, checked_epoch
+from seekable.dataset.arguments import checked_count, checked_epoch, checked_flag
 from seekable.dataset.base import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
-from seekable.loader.arguments import checked_batch, checked_epochs
+from seekable.loader.arguments import checked_batch, checked_epochs, checked_seconds
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.course import Course
+from seekable.loader.makers import WorkerType, maker_of
 from seekable.loader.matching import check_pipeline
 from seekable.loader.plan import plan_step
 from seekable.loader.ranks import checked_rank
@@ -44,9 +45,15 @@ class Loader:
             the run (``"pad"``).
         epochs: epochs of a run: 1, or without end where the dataset is.
         steps: the most batches of a run; what bounds a run over an endless dataset.
-        prefetch: batches made ahead by a thread; 0 makes each when it is asked for.
+        prefetch: batches made ahead by a thread, or by each worker; 0 makes each when it is asked for, with
+            workers one each.
         max_holes: how many records may be holes (``sk.HOLE``), which are left out of batches and counted in
             ``report()``, before that is an error; None for any number.
+        workers: how many processes make batches; 0 for none. Neither batches nor order depend on it.
+        worker_type: ``"process"``, or ``"thread"`` where decoding lets other threads run.
+        timeout: how many seconds to wait for a batch of a worker process; None for as long as it takes.
+        restart_workers: whether a worker process that dies is replaced; no batch is lost or comes twice.
+        prefetch_bytes: how many bytes, about, the batches that worker processes make ahead may have.
 
     Raises:
         AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
@@ -78,6 +85,11 @@ class Loader:
         steps: int | None = None,
         prefetch: int = 2,
         max_holes: int | None = None,
+        workers: int = 0,
+        worker_type: WorkerType = "process",
+        timeout: float | None = None,
+        restart_workers: bool = False,
+        prefetch_bytes: int = 1 << 30,
     ) -> None:
         if not isinstance(dataset, Dataset):
             message = f"a Loader takes a Dataset (got {type(dataset).__name__}): wrap it in sk.from_sequence"
@@ -96,11 +108,21 @@ class Loader:
             world_size=world_size,
         )
         single = batch_size is None and global_batch_size is None
+        maker = maker_of(
+            dataset,
+            steps_of,
+            None if single else collate,
+            prefetch=checked_count("prefetch", prefetch, least=0),
+            prefetch_bytes=checked_count("prefetch_bytes", prefetch_bytes, least=1),
+            workers=checked_count("workers", workers, least=0),
+            worker_type=worker_type,
+            timeout=checked_seconds("timeout", timeout),
+            restart=checked_flag("restart_workers", restart_workers),
+        )
         self._course = Course(
             dataset,
             steps_of,
-            collate=None if single else collate,
-            prefetch=checked_count("prefetch", prefetch, least=0),
+            maker=maker,
             max_holes=None if max_holes is None else checked_count("max_holes", max_holes, least=0),
         )
         self._live: Callable[[], Run | None] = _nothing
@@ -144,7 +166,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         """Begin the next run, or go on where a loaded state was taken; an earlier iterator ends."""
-        self.close()
+        self._end_live()
         self._course.begin()
         run = Run(self._course)
         self._live = weakref.ref(run)
@@ -245,11 +267,9 @@ class Loader:
         return {**self._course.counts, "wait_seconds": self._course.waited_seconds}
 
     def close(self) -> None:
-        """End the present iterator and its thread; the state stays."""
-        run = self._live()
-        if run is not None:
-            run.stop()
-        self._live = _nothing
+        """End the present iterator, its thread and the workers; the state stays."""
+        self._end_live()
+        self._course.maker.close()
 
     def __enter__(self) -> Self:
         return self
@@ -264,6 +284,12 @@ class Loader:
         steps = self._course.steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
         return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, of {self.dataset!r}>"
+
+    def _end_live(self) -> None:
+        run = self._live()
+        if run is not None:
+            run.stop()
+        self._live = _nothing
 
     def _restart_live(self) -> None:
         run = self._live()

@@ -6,6 +6,8 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable.dataset.ahead import Ahead
 from seekable.dataset.hole import HOLE
 from seekable.errors import NothingPassed
@@ -13,8 +15,12 @@ from seekable.errors import NothingPassed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from numpy.typing import NDArray
+
     from seekable.dataset.base import Dataset
     from seekable.loader.steps import Cursor, Steps
+
+    Int64s = NDArray[np.int64]
 
 __all__ = ["Made", "produce"]
 
@@ -33,29 +39,50 @@ class Made:
 
 
 def produce(
-    dataset: Dataset, steps: Steps, cursor: Cursor, collate: Callable[[list[Any]], Any] | None
+    dataset: Dataset,
+    steps: Steps,
+    cursor: Cursor,
+    collate: Callable[[list[Any]], Any] | None,
+    *,
+    number: int = 0,
+    of: int = 1,
 ) -> Iterator[Made]:
-    """Yield the batches from a cursor to the end of its run; without ``collate`` each is a single record."""
+    """Yield the batches from a cursor to the end of its run, or those of steps ``t % of == number``.
+
+    Without ``collate`` each is a single record.
+    """
     # The first block is one batch, so that the first batch after a restart waits for the order of no more.
-    wanted, positions_wanted = 1, _AHEAD
+    wanted, positions_wanted = of, _AHEAD
     left = steps.left(cursor)
     while left != 0:
         count = wanted if left is None else min(wanted, left)
-        positions, bounds = steps.positions(cursor, count, all_ranks=False)
+        mine = range((number - cursor.step) % of, count, of)
+        positions, edges = _positions(steps, cursor, count, mine)
         plan = dataset.plan(positions)
-        edges, ahead = bounds.tolist(), Ahead(plan)
-        for start, stop in itertools.pairwise(edges):
+        ahead = Ahead(plan)
+        for batch, (start, stop) in zip(mine, itertools.pairwise(edges), strict=True):
             ahead.read_to(stop)
             records = plan.slice(start, stop).read()
-            here, cursor = cursor, steps.after(cursor, 1)
             there = [record for record in records if record is not HOLE]
             if not there:
-                raise NothingPassed(_only_holes(here, len(records)))
-            batch = there[0] if collate is None else collate(there)
-            yield Made(batch, len(there), len(records) - len(there), cursor)
+                raise NothingPassed(_only_holes(steps.after(cursor, batch), len(records)))
+            made = there[0] if collate is None else collate(there)
+            yield Made(made, len(there), len(records) - len(there), steps.after(cursor, batch + 1))
+        cursor = steps.after(cursor, count)
         left = steps.left(cursor)
-        wanted = max(1, -(-positions_wanted * steps.world_size // steps.batch))
+        wanted = of * max(1, -(-positions_wanted * steps.world_size // steps.batch))
         positions_wanted = _MOST_AHEAD
+
+
+def _positions(steps: Steps, cursor: Cursor, count: int, mine: range) -> tuple[Int64s, list[int]]:
+    """Return the positions of some of the next batches, and the edges between these batches."""
+    positions, bounds = steps.positions(cursor, count, all_ranks=False)
+    if len(mine) == count:
+        return positions, bounds.tolist()
+    lengths = np.diff(bounds)
+    own = np.zeros(count, dtype=np.bool_)
+    own[mine.start : mine.stop : mine.step] = True
+    return positions[np.repeat(own, lengths)], [0, *np.cumsum(lengths[own]).tolist()]
 
 
 def _only_holes(here: Cursor, records: int) -> str:

@@ -34,14 +34,14 @@ class Run:
         if isinstance(self._over, StopIteration):
             return
         self.stop()
-        batches, depth = self._course.batches(), self._course.prefetch
-        self._source = Prefetched(batches, depth=depth) if depth else batches
+        self._source = self._course.batches()
         self._over = None
 
     def stop(self) -> None:
-        """End the thread; the iterator raises when it is touched, unless it is at its end."""
-        if isinstance(self._source, Prefetched):
-            self._source.close()
+        """End what runs ahead; the iterator raises when it is touched, unless it is at its end."""
+        close = getattr(self._source, "close", None)
+        if close is not None:
+            close()
         self._over = self._over or StoppedIterator(
             "this iterator was ended by a later iter(loader), by set_epoch() or by close()"
         )

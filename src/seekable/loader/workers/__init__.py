@@ -1,0 +1,1 @@
+"""Processes and threads that make the batches of a loader."""

@@ -1,0 +1,133 @@
+"""One worker process, as its parent sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import WorkerDied, WorkerHung
+from seekable.loader.workers.message import Closed, Connection
+
+if TYPE_CHECKING:
+    from seekable.loader.steps import Cursor
+
+__all__ = ["WorkerProcess"]
+
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from seekable.loader.workers.worker import serve; serve(int(sys.argv[1]), int(sys.argv[2]))"
+)
+
+_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""There is a worker to each processor already; and numpy starts in half the time without its threads."""
+
+_ENDING_SECONDS = 5.0
+_STACK_SECONDS = 2.0
+_LOOK_SECONDS = 0.05
+
+
+class WorkerProcess:
+    """A fresh interpreter that was sent a job.
+
+    It is no fork, which would hang where this process has threads, and does not run the main module again,
+    which would go wrong in a script without a main guard and in a notebook.
+    """
+
+    def __init__(self, job: bytes) -> None:
+        """Start it."""
+        ours, theirs = socket.socketpair()
+        self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process lives
+        with theirs:
+            descriptors = (theirs.fileno(), self._stacks.fileno())
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own text
+                [sys.executable, "-P", "-c", _BOOT, *map(str, descriptors), json.dumps(sys.path)],
+                stdin=subprocess.DEVNULL,
+                env=_ONE_THREAD | os.environ,
+                pass_fds=descriptors,
+                # A group of its own gets no interrupt from the terminal, not even before it can ignore one.
+                process_group=0,
+            )
+        self.connection = Connection(ours)
+        with contextlib.suppress(
+            Closed
+        ):  # One that is dead already is found to be so by whoever waits for it.
+            self.connection.send(job)
+
+    @property
+    def usable(self) -> bool:
+        """Whether the process lives, and whole messages alone went to and fro."""
+        return self.connection.whole and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    def receive(self, timeout: float | None, cursor: Cursor) -> Any:
+        """Wait for a message and return it.
+
+        Raises:
+            Closed: the process has ended.
+            WorkerHung: nothing came in time.
+        """
+        poll = select.poll()
+        poll.register(self.connection, select.POLLIN)
+        if not poll.poll(None if timeout is None else timeout * 1000):
+            message = (
+                f"{self._shown} has not made the {_batch(cursor)} within timeout={timeout:g} seconds. This "
+                f"is what it is doing:\n{self._stack()}"
+            )
+            self.end()
+            raise WorkerHung(message)
+        return self.connection.receive()
+
+    def death(self, cursor: Cursor) -> WorkerDied:
+        """Wait until the process has ended, and return what there is to say of that."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            # It has closed its end, so it is ending; killed at once, it could not say how.
+            self._process.wait(_ENDING_SECONDS)
+        self.end()
+        status = self._process.returncode
+        how = f"by signal {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
+        memory = " Was memory short?" if -status == signal.SIGKILL else ""
+        return WorkerDied(
+            f"{self._shown} ended {how} before it had made the {_batch(cursor)}; what it wrote to stderr "
+            f"tells more.{memory} restart_workers=True has another one take its place"
+        )
+
+    def end(self) -> None:
+        """End the process at once, if it has not ended."""
+        self.connection.close()
+        self._process.kill()
+        self._process.wait()
+        self._stacks.close()
+
+    @property
+    def _shown(self) -> str:
+        return f"a worker process (pid {self._process.pid})"
+
+    def _stack(self) -> str:
+        """Have the process write what all of its threads are doing, and return it."""
+        before = os.fstat(self._stacks.fileno()).st_size
+        self._process.send_signal(signal.SIGUSR1)
+        give_up, seen = time.monotonic() + _STACK_SECONDS, before
+        while time.monotonic() < give_up:
+            time.sleep(_LOOK_SECONDS)
+            size = os.fstat(self._stacks.fileno()).st_size
+            if size == seen > before:
+                break
+            seen = size
+        return os.pread(self._stacks.fileno(), seen - before, before).decode(errors="replace") or "not told"
+
+
+def _batch(cursor: Cursor) -> str:
+    return f"batch of step {cursor.step} (position {cursor.position})"
