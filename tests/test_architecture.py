@@ -68,7 +68,7 @@ ON_DEMAND: dict[tuple[str, str], str] = {
 UNSAFE_MODULES = frozenset({"cloudpickle", "dill", "marshal", "pickle", "shelve"})
 UNSAFE_CALLS = frozenset({"__import__", "eval", "exec", "os.popen", "os.system"})
 ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
-    ("seekable.loader.workers.crew", "cloudpickle"): "a socket to its own child processes, never a file",
+    ("seekable.dataset.sending", "cloudpickle"): "pipes and sockets to its own child processes, never a file",
     ("seekable.loader.workers.message", "pickle"): "a socket between a process and its own children",
     ("seekable.loader.workers.worker", "cloudpickle"): "a socket from its own parent, never a file",
     ("seekable.dataset.evaluate", "cloudpickle"): "pipes to its own workers and executors, never a file",

@@ -387,3 +387,25 @@ def test_they_are_started_once() -> None:
 def test_arguments_are_checked(given: dict[str, Any], match: str) -> None:
     with pytest.raises(sk.SeekableError, match=match):
         sk.Loader(shuffled(), **given)
+
+
+def test_an_error_of_a_class_that_only_the_script_has_is_told_as_text() -> None:
+    script = """
+        import seekable as sk
+        class Odd(Exception):
+            pass
+        def odd(record):
+            raise Odd("very odd")
+        try:
+            list(sk.Loader(sk.from_sequence(range(9)).map(odd), batch_size=2, workers=1))
+        except RuntimeError as error:
+            print(error, "in odd" in error.__notes__[-1])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("Odd: very odd True\n", "")

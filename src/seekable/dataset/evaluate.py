@@ -10,7 +10,6 @@ not sent with every request.
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections import deque
@@ -21,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import cloudpickle
 
+from seekable.dataset.ahead import Ahead
+from seekable.dataset.sending import sent
 from seekable.errors import InvalidArgument
 from seekable.index.building.executor import WorkerProcesses, usable_cpus
 
@@ -54,6 +55,7 @@ _FOREIGN_REQUESTS = 64
 """Requests under way in an executor that does not say how many workers it has."""
 
 _AHEAD, _AT_ONCE = 4096, 64
+_WAY_OUT = "jobs=1 does everything in this process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,11 @@ def read_rows(dataset: Dataset, rows: NDArray[np.int64]) -> Iterator[tuple[int, 
     """Yield the records of some rows, a few at a time, and how many came before them."""
     for start in range(0, rows.size, _AHEAD):
         plan = dataset.plan(rows[start : start + _AHEAD])
+        ahead = Ahead(plan)
         for first in range(0, len(plan), _AT_ONCE):
-            yield start + first, plan.slice(first, min(first + _AT_ONCE, len(plan))).read()
+            last = min(first + _AT_ONCE, len(plan))
+            ahead.read_to(last)
+            yield start + first, plan.slice(first, last).read()
 
 
 class _Pace:
@@ -161,7 +166,7 @@ def _here(
             ordered = not using.patience_seconds
             if ordered or rest * (1 - 1 / using.workers) > _START_SECONDS:
                 try:
-                    return start, _sent(job)
+                    return start, sent(job, way_out=_WAY_OUT)
                 except InvalidArgument:
                     if ordered:
                         raise
@@ -253,7 +258,7 @@ class _Requests(Generic[T]):
             if copies == _MOST_COPIES:
                 break
             if request.lacks_job:
-                self._payload = self._payload or _sent(self._job)
+                self._payload = self._payload or sent(self._job, way_out=_WAY_OUT)
                 request.future = self._submit(request.start, request.stop, self._payload)
                 request.carries = True
                 copies += 1
@@ -289,20 +294,3 @@ def run(token: str, payload: bytes | None, start: int, stop: int) -> tuple[Any, 
     began = time.monotonic()
     made = job(start, stop)
     return made, time.monotonic() - began
-
-
-def _sent(job: Job[Any]) -> bytes:
-    """Return a job as it is sent to another process.
-
-    Raises:
-        InvalidArgument: it cannot be.
-    """
-    try:
-        payload: bytes = cloudpickle.dumps(job)
-    except Exception as error:
-        message = (
-            f"this cannot be sent to worker processes: {type(error).__name__}: {error}; jobs=1 does "
-            f"everything in this process ({os.getpid()})"
-        )
-        raise InvalidArgument(message) from error
-    return payload

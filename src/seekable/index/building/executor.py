@@ -219,11 +219,12 @@ def _answer(message: bytes) -> bytes:
         function, args, kwargs = pickle.loads(message)  # noqa: S301 - from our own parent
         return pickle.dumps((False, function(*args, **kwargs)), protocol=5)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the caller's future raises it
-        error.add_note(f"in a worker process (pid {os.getpid()}):\n{traceback.format_exc()}")
-        return pickle.dumps((True, _as_sent(error)), protocol=5)
+        return pickle.dumps((True, as_sent(error)), protocol=5)
 
 
-def _as_sent(error: BaseException) -> BaseException:
+def as_sent(error: BaseException) -> BaseException:
+    """Return an error as it can be sent to another process, with what it looked like here among its notes."""
+    error.add_note(f"in a worker process (pid {os.getpid()}):\n{traceback.format_exc()}")
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     except Exception:  # noqa: BLE001 - an error that does not survive the journey is told as text

@@ -8,9 +8,7 @@ import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import cloudpickle
-
-from seekable.errors import InvalidArgument
+from seekable.dataset.sending import sent
 from seekable.loader.workers.message import Closed
 from seekable.loader.workers.process import WorkerProcess
 from seekable.loader.workers.worker import Begin, Delivered, Failed, Sent
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
     from seekable.loader.workers.worker import Job
 
 __all__ = ["Crew"]
+
+_WAY_OUT = "workers=0 and worker_type='thread' send nothing"
 
 _MOST_DEATHS = 3
 """Workers that may die at one and the same batch before that is an error, even if they are replaced."""
@@ -48,7 +48,9 @@ class Crew:
             InvalidArgument: the pipeline cannot be sent to another process.
         """
         self._steps = job.steps
-        self._jobs = [_sent(replace(job, number=number, of=workers)) for number in range(workers)]
+        self._jobs = [
+            sent(replace(job, number=number, of=workers), way_out=_WAY_OUT) for number in range(workers)
+        ]
         self._timeout, self._restart = timeout, restart
         self._process = os.getpid()
         self._run = 0
@@ -118,23 +120,6 @@ class Crew:
         # One that is dead is found to be so when its batch is waited for.
         with contextlib.suppress(Closed):
             self._workers[number].connection.send(message)
-
-
-def _sent(job: Job) -> bytes:
-    """Return a job as it is sent to another process.
-
-    Raises:
-        InvalidArgument: it cannot be.
-    """
-    try:
-        payload: bytes = cloudpickle.dumps(job)
-    except Exception as error:
-        message = (
-            f"this pipeline, or its collate, cannot be sent to worker processes: {type(error).__name__}: "
-            f"{error}; workers=0 or worker_type='thread' need not send it"
-        )
-        raise InvalidArgument(message) from error
-    return payload
 
 
 def _end(workers: list[WorkerProcess], process: int) -> None:

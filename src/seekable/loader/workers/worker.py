@@ -7,13 +7,13 @@ import os
 import signal
 import socket
 import threading
-import traceback
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+from seekable.index.building.executor import as_sent
 from seekable.loader.produce import produce
 from seekable.loader.workers.message import Closed, Connection
 
@@ -144,7 +144,7 @@ def serve(descriptor: int, stacks: int) -> None:
     except Closed:
         return
     except Exception as error:  # noqa: BLE001 - it is raised where the first batch would have come
-        connection.send(Sent(None, Failed(_told(error))))
+        connection.send(Sent(None, Failed(as_sent(error))))
         return
     threading.Thread(target=_listen, args=(connection, desk), daemon=True).start()
     run = 0
@@ -175,26 +175,14 @@ def _make(job: Job, begin: Begin, connection: Connection, desk: _Desk) -> None:
         except StopIteration:
             return
         except BaseException as error:  # noqa: BLE001 - it is raised where the batch would have come
-            made = Failed(_told(error))
+            made = Failed(as_sent(error))
         try:
             count = connection.send(Sent(begin.run, made))
         except Closed:
             os._exit(0)
         except Exception as error:  # noqa: BLE001 - a batch that cannot be pickled
-            made = Failed(_told(error))
+            made = Failed(as_sent(error))
             count = connection.send(Sent(begin.run, made))
         desk.sent(begin.run, count)
         if isinstance(made, Failed):
             return
-
-
-def _told(error: BaseException) -> BaseException:
-    """Return an error as it can be sent, with what it looked like here."""
-    error.add_note(f"in a worker process (pid {os.getpid()}):\n{traceback.format_exc()}")
-    try:
-        cloudpickle.loads(cloudpickle.dumps(error))
-    except Exception:  # noqa: BLE001 - an error that does not survive the journey is told as text
-        told = RuntimeError(f"{type(error).__name__}: {error}")
-        told.__notes__ = error.__notes__
-        return told
-    return error
