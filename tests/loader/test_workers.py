@@ -409,3 +409,38 @@ def test_an_error_of_a_class_that_only_the_script_has_is_told_as_text() -> None:
         timeout=60,
     )
     assert (done.stdout, done.stderr) == ("Odd: very odd True\n", "")
+
+
+def even_or_hole(record: int) -> Any:
+    return sk.HOLE if record % 11 == 5 else record
+
+
+def pipeline() -> sk.Dataset:
+    """Filtered, with holes, shuffled in windows and by lanes, and mixed."""
+    one = sk.from_sequence(range(4000), version="a").filter(lambda i: i % 3 > 0, jobs=1).map(even_or_hole)
+    other = sk.from_sequence(range(10_000, 11_500), version="b").shuffle(2)
+    return sk.mix([one.shuffle(1, window=1, lanes=4), other], weights=[3, 2], seed=0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_chain_of_ranks_and_workers_delivers_the_same_batches(seed: int) -> None:
+    rng, data = np.random.default_rng(seed), pipeline()
+    whole = [sorted(batch) for batch in sk.Loader(data, batch_size=24, collate=list, end="drop", epochs=2)]
+    state: dict[str, Any] | None = None
+    seen: list[list[int]] = []
+    while len(seen) < len(whole):
+        world, workers = int(rng.choice([1, 2, 3, 4, 6])), int(rng.integers(0, 3))
+        count = int(rng.integers(1, 120))
+        kind = "process" if rng.random() < 0.2 else "thread"
+        ranks = []
+        for rank in range(world):
+            given = {"batch_size": 1, "global_batch_size": 24, "rank": rank, "world_size": world}
+            with loading(data, workers=workers, worker_type=kind, end="drop", epochs=2, **given) as loader:
+                if state is not None:
+                    loader.load_state_dict(state)
+                run = iter(loader)
+                ranks.append([batch for _, batch in zip(range(count), run, strict=False)])
+                after = json.loads(json.dumps(loader.state_dict()))
+        state = after
+        seen += [sorted(record for part in step for record in part) for step in zip(*ranks, strict=True)]
+    assert seen == whole
