@@ -229,6 +229,19 @@ def test_one_that_hangs_is_told_with_its_stack() -> None:
         assert issubclass(sk.WorkerHung, TimeoutError)
 
 
+def stuck_at_a_line(line: str) -> str:
+    return line if line != "5" else stuck_for_ever(50)  # type: ignore[return-value]
+
+
+def test_one_that_hangs_is_told_with_its_files(tmp_path: Path) -> None:
+    for name, rows in (("a", range(5)), ("b", range(5, 9))):
+        (tmp_path / f"{name}.txt").write_text("".join(f"{row}\n" for row in rows))
+    ds = sk.open(tmp_path).map(stuck_at_a_line)
+    with loading(ds, timeout=5, batch_size=2) as loader, pytest.raises(sk.WorkerHung) as caught:
+        list(loader)
+    assert caught.value.__notes__ == [f"the batch reads from {tmp_path / 'a.txt'}, {tmp_path / 'b.txt'}"]
+
+
 def test_close_ends_them() -> None:
     with loading(shuffled()) as loader:
         next(iter(loader))

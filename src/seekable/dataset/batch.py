@@ -138,6 +138,10 @@ class _BatchPlan(Plan):
     def locate(self) -> list[Any]:
         return self._cut(self.child.locate())
 
+    @property
+    def paths(self) -> set[str]:
+        return self.child.paths
+
     def advise(self) -> None:
         self.child.advise()
 

@@ -110,6 +110,11 @@ class Plan(ABC):
     def read(self) -> list[Any]:
         """Read the records."""
 
+    @property
+    @abstractmethod
+    def paths(self) -> set[str]:
+        """The files that the records lie in."""
+
     @abstractmethod
     def advise(self) -> None:
         """Tell the system that the records will be read, if that can save waiting for a disk."""

@@ -117,6 +117,11 @@ class Parts(Plan):
         """Locate each part."""
         return self._gather([plan.locate() for _, plan in self.parts])
 
+    @property
+    def paths(self) -> set[str]:
+        """Those of all parts."""
+        return set().union(*(plan.paths for _, plan in self.parts))
+
     def advise(self) -> None:
         """Advise on each part."""
         for _, plan in self.parts:

@@ -158,6 +158,10 @@ class _MapPlan(Plan):
     def locate(self) -> list[Any]:
         return self.child.locate()
 
+    @property
+    def paths(self) -> set[str]:
+        return self.child.paths
+
     def advise(self) -> None:
         self.child.advise()
 

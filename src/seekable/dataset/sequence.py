@@ -167,6 +167,10 @@ class _SequencePlan(Plan):
             for i, row in zip(owners, self.rows.tolist(), strict=True)
         ]
 
+    @property
+    def paths(self) -> set[str]:
+        return set()
+
     def advise(self) -> None:
         pass
 

@@ -188,6 +188,10 @@ class _FilesPlan(Plan):
         temperature.note(disk_reads() - before)
         return out
 
+    @property
+    def paths(self) -> set[str]:
+        return {self.reader.files.path(file) for file in np.unique(self.files).tolist()}
+
     def advise(self) -> None:
         temperature = self.reader.temperature
         if temperature.cold:

@@ -133,6 +133,10 @@ class _ZipPlan(Plan):
     def locate(self) -> list[Any]:
         return list(builtins.zip(*(column.locate() for column in self.columns), strict=True))
 
+    @property
+    def paths(self) -> set[str]:
+        return set().union(*(column.paths for column in self.columns))
+
     def advise(self) -> None:
         for column in self.columns:
             column.advise()

@@ -147,6 +147,10 @@ class _DescribedPlan(Plan):
                 out[place] = found
         return out
 
+    @property
+    def paths(self) -> set[str]:
+        return set()
+
     def advise(self) -> None:
         pass
 

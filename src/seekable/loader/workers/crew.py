@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seekable.dataset.sending import sent
+from seekable.errors import WorkerHung
 from seekable.loader.workers.message import Closed
 from seekable.loader.workers.process import WorkerProcess
 from seekable.loader.workers.worker import Begin, Delivered, Failed, Sent
@@ -24,6 +25,7 @@ __all__ = ["Crew"]
 
 _WAY_OUT = "workers=0 and worker_type='thread' send nothing"
 
+_MOST_PATHS = 4
 _MOST_DEATHS = 3
 """Workers that may die at one and the same batch before that is an error, even if they are replaced."""
 
@@ -47,7 +49,7 @@ class Crew:
         Raises:
             InvalidArgument: the pipeline cannot be sent to another process.
         """
-        self._steps = job.steps
+        self._job = job
         self._jobs = [
             sent(replace(job, number=number, of=workers), way_out=_WAY_OUT) for number in range(workers)
         ]
@@ -87,7 +89,7 @@ class Crew:
         self._finalizer()
 
     def _made(self, run: int, cursor: Cursor) -> Iterator[Made]:
-        left = self._steps.left(cursor)
+        left = self._job.steps.left(cursor)
         while left != 0:
             number = cursor.step % len(self._workers)
             made = self._receive(number, run, cursor)
@@ -96,7 +98,7 @@ class Crew:
             self._tell(number, Delivered(run))
             yield made
             cursor = made.after
-            left = self._steps.left(cursor)
+            left = self._job.steps.left(cursor)
 
     def _receive(self, number: int, run: int, cursor: Cursor) -> Made | Failed:
         """Return the batch at a cursor, from whoever makes it in the end."""
@@ -104,7 +106,7 @@ class Crew:
             worker = self._workers[number]
             try:
                 while True:
-                    message: Sent = worker.receive(self._timeout, cursor)
+                    message: Sent = self._wait(worker, cursor)
                     if message.run in (run, None):
                         return message.made
             except Closed:
@@ -115,6 +117,18 @@ class Crew:
             self._workers[number] = WorkerProcess(self._jobs[number])
             self._tell(number, Begin(run, cursor))
         raise died
+
+    def _wait(self, worker: WorkerProcess, cursor: Cursor) -> Sent:
+        try:
+            message: Sent = worker.receive(self._timeout, cursor)
+        except WorkerHung as error:
+            positions, _ = self._job.steps.positions(cursor, 1, all_ranks=False)
+            paths = sorted(self._job.dataset.plan(positions).paths)
+            if paths:
+                more = f" and {len(paths) - _MOST_PATHS:,} more" if len(paths) > _MOST_PATHS else ""
+                error.add_note(f"the batch reads from {', '.join(paths[:_MOST_PATHS])}{more}")
+            raise
+        return message
 
     def _tell(self, number: int, message: Begin | Delivered) -> None:
         # One that is dead is found to be so when its batch is waited for.
