@@ -222,8 +222,8 @@ def stuck_for_ever(record: int) -> int:
 def test_one_that_hangs_is_told_with_its_stack() -> None:
     whole = list(sk.Loader(shuffled(), batch_size=7, collate=list))
     at = next(i for i, batch in enumerate(whole) if 50 in batch)
-    with loading(shuffled().map(stuck_for_ever), timeout=5) as loader:
-        with pytest.raises(sk.WorkerHung, match=rf"batch of step {at} .*timeout=5(?s:.*)stuck_for_ever"):
+    with loading(shuffled().map(stuck_for_ever), timeout=10) as loader:
+        with pytest.raises(sk.WorkerHung, match=rf"batch of step {at} .*timeout=10(?s:.*)stuck_for_ever"):
             list(loader)
         assert loader.step == at
         assert issubclass(sk.WorkerHung, TimeoutError)
@@ -237,7 +237,7 @@ def test_one_that_hangs_is_told_with_its_files(tmp_path: Path) -> None:
     for name, rows in (("a", range(5)), ("b", range(5, 9))):
         (tmp_path / f"{name}.txt").write_text("".join(f"{row}\n" for row in rows))
     ds = sk.open(tmp_path).map(stuck_at_a_line)
-    with loading(ds, timeout=5, batch_size=2) as loader, pytest.raises(sk.WorkerHung) as caught:
+    with loading(ds, timeout=10, batch_size=2) as loader, pytest.raises(sk.WorkerHung) as caught:
         list(loader)
     assert caught.value.__notes__ == [f"the batch reads from {tmp_path / 'a.txt'}, {tmp_path / 'b.txt'}"]
 
