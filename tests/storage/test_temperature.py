@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import time
@@ -104,3 +105,20 @@ def test_natural_order_is_fetched_in_one_go(corpus: Path, monkeypatch: pytest.Mo
     advised = Advised(monkeypatch)
     assert len(sk.open(corpus).plan(np.arange(1000)).read()) == 1000
     assert advised.ranges == [(0, 1009 * 1000)]
+
+
+def test_rows_asked_for_one_by_one_in_order_are_fetched_in_stretches(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ds, advised = sk.open(corpus), Advised(monkeypatch)
+    assert [int(ds[row][:7]) for row in range(8192)] == list(range(8192))
+    told = [(start, start + length) for start, length in advised.ranges]
+    assert len(told) <= 8192 // 64
+    # From the ninth row on, all that is read was told of before it was read.
+    assert told[0][0] <= 9 * 1009
+    assert all(a_stop > b_start for (_, a_stop), (b_start, _) in itertools.pairwise(told))
+    assert told[-1][1] >= 8190 * 1009
+    advised.ranges.clear()
+    for row in np.random.default_rng(0).permutation(8192)[:1000].tolist():
+        ds[row]
+    assert advised.ranges == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from seekable.dataset.contract import Plan
 
-__all__ = ["Ahead"]
+__all__ = ["Ahead", "Streak"]
 
 _RECORDS = 4096
 """Records to be ahead by: enough for a disk to work on many at once, and for many to be neighbours."""
@@ -31,3 +31,14 @@ class Ahead:
             until = min(stop + 2 * self._step, len(self._plan))
             self._plan.slice(self._told, until).advise()
             self._told = until
+
+
+class Streak:
+    """How many positions in a row were asked for one by one; threads that disturb it cost a fetch at most."""
+
+    __slots__ = ("expected", "length")
+
+    def __init__(self) -> None:
+        """Begin before position 0."""
+        self.expected = 0
+        self.length = 0

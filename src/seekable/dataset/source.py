@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from seekable.dataset.ahead import Streak
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 __all__ = ["FileSource", "OnError"]
+
+_STREAK, _STREAK_BEGINS = 64, 8
+"""Of rows asked for one by one in their order, how often more is fetched, and after how many at first."""
 
 OnError = Callable[[CorruptRecord], Any]
 """Returns what to deliver instead of a corrupt record: another one, or ``sk.HOLE``."""
@@ -109,6 +113,14 @@ class FileSource(Dataset, Leaf):
         row = position % starts[-1]
         file = bisect_right(starts, row) - 1
         row -= starts[file]
+        streak = self._streak
+        if position == streak.expected:
+            streak.length += 1
+            if streak.length % _STREAK == _STREAK_BEGINS:
+                self._advise(file, row)
+        else:
+            streak.length = 0
+        streak.expected = position + 1
         view = self.files.bytes_of(file, row)
         try:
             return self.decoder.fast(view)
@@ -120,6 +132,15 @@ class FileSource(Dataset, Leaf):
         """Return the row in each file of that path."""
         numbers = self.files.numbers(path)
         return [int(self.files.starts[i]) + row for i in numbers if row < self.files.records[i]]
+
+    def _advise(self, file: int, row: int) -> None:
+        """Tell the system that the rows of a file from this one on will be read."""
+        last = min(row + 2 * _STREAK, int(self.files.records[file])) - 1
+        self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
+
+    @cached
+    def _streak(self) -> Streak:
+        return Streak()
 
     @cached
     def _starts(self) -> memoryview:
