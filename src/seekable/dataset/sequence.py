@@ -10,6 +10,7 @@ import numpy as np
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader, part_of
+from seekable.dataset.shapes import Fileless
 from seekable.errors import WrongType
 from seekable.index.location import Location
 from seekable.order.blocks import runs
@@ -138,7 +139,7 @@ class _SequenceReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class _SequencePlan(Plan):
+class _SequencePlan(Fileless):
     nodes: Sequence[SequenceSource]
     which: Int64s
     rows: Int64s
@@ -166,14 +167,3 @@ class _SequencePlan(Plan):
             Location(self.nodes[i].place, row, 0, 0)
             for i, row in zip(owners, self.rows.tolist(), strict=True)
         ]
-
-    @property
-    def paths(self) -> set[str]:
-        return set()
-
-    def advise(self) -> None:
-        pass
-
-    @property
-    def bytes(self) -> int:
-        return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seekable.dataset.base import known_size
 from seekable.dataset.cached import cached
-from seekable.dataset.contract import Inner
+from seekable.dataset.contract import Inner, Plan
 from seekable.order.blocks import runs
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Aligned", "OverOne", "Rearranged"]
+__all__ = ["Aligned", "Fileless", "OverOne", "Rearranged"]
 
 
 class OverOne(Inner):
@@ -50,6 +50,23 @@ class Rearranged(OverOne):
         """Widen the range to whole epochs."""
         size = max(1, self.size)
         return start // size * size, None if stop is None else -(-stop // size) * size
+
+
+class Fileless(Plan):
+    """A plan whose records are read from no file."""
+
+    @property
+    def paths(self) -> set[str]:
+        """None."""
+        return set()
+
+    @property
+    def bytes(self) -> int:
+        """None."""
+        return 0
+
+    def advise(self) -> None:
+        """Do nothing: there is nothing to fetch."""
 
 
 class Aligned(Inner):

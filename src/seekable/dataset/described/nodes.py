@@ -14,7 +14,7 @@ import numpy as np
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, OrderNode, Plan, Reader, Router
-from seekable.dataset.shapes import Aligned, OverOne
+from seekable.dataset.shapes import Aligned, Fileless, OverOne
 from seekable.dataset.tables import PassOn
 from seekable.order.blocks import runs_within
 
@@ -125,7 +125,7 @@ class _DescribedReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class _DescribedPlan(Plan):
+class _DescribedPlan(Fileless):
     nodes: Sequence[DescribedSource]
     owners: Int64s
     rows: Int64s
@@ -146,17 +146,6 @@ class _DescribedPlan(Plan):
             for place, found in zip(at.tolist(), self.nodes[i].places(self.rows[at]), strict=True):
                 out[place] = found
         return out
-
-    @property
-    def paths(self) -> set[str]:
-        return set()
-
-    def advise(self) -> None:
-        pass
-
-    @property
-    def bytes(self) -> int:
-        return 0
 
 
 @final
