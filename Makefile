@@ -30,7 +30,7 @@ help: ## list the commands
 demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DATA=path for your own files)
 	@$(VENV)/bin/python examples/main_job/demo.py $(if $(DATA),"$(DATA)")
 
-test: $(VENV)/.made ## run the tests and the examples of the docs (ARGS="-n 2 tests/order" for pytest)
+test: $(VENV)/.frameworks ## run the tests and the examples of the docs (ARGS="-n 2 tests/order" for pytest)
 	@$(VENV)/bin/python -m pytest $(ARGS)
 
 fuzz: $(VENV)/.made ## look for bytes that break the index or a reader, for a minute (ARGS="--seconds 600")
@@ -40,10 +40,10 @@ lint: $(VENV)/.made ## check style and formatting
 	@$(VENV)/bin/ruff check $(CODE)
 	@$(VENV)/bin/ruff format --check $(CODE)
 
-types: $(VENV)/.made ## check types
+types: $(VENV)/.frameworks ## check types
 	@$(VENV)/bin/mypy $(CODE)
 
-docs: $(VENV)/.made ## build the docs into docs/_build/html, warnings being errors
+docs: $(VENV)/.frameworks ## build the docs into docs/_build/html, warnings being errors
 	@$(VENV)/bin/python -m sphinx -E -q -W --keep-going -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
@@ -58,6 +58,12 @@ $(VENV)/.made: pyproject.toml
 	@echo "making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/python $(PIP) install --editable '.[dev]'
+	@touch $@
+
+# What the integrations are tested with takes longer to install than all the rest, and a demo needs none of it.
+$(VENV)/.frameworks: $(VENV)/.made
+	@echo "installing the frameworks that are tested with"
+	@$(VENV)/bin/python $(PIP) install --editable '.[frameworks]'
 	@touch $@
 
 $(BENCH)/.made: pyproject.toml

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from seekable.index.location import Location
     from seekable.loader.checkpoint import load_state, save_state
     from seekable.loader.loader import Loader
+    from seekable.loader.ranks import distributed
 
 __all__ = [
     "AmbiguousKey",
@@ -84,6 +85,7 @@ __all__ = [
     "WrongType",
     "__version__",
     "concat",
+    "distributed",
     "from_sequence",
     "load_state",
     "mix",
@@ -98,6 +100,7 @@ _HOMES = {
     "Loader": "loader.loader",
     "Location": "index.location",
     "concat": "dataset.concat",
+    "distributed": "loader.ranks",
     "from_sequence": "dataset.sequence",
     "load_state": "loader.checkpoint",
     "mix": "dataset.mix",

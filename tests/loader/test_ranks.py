@@ -126,6 +126,7 @@ import sys, types
 torch = types.ModuleType("torch.distributed")
 torch.is_available = torch.is_initialized = lambda: True
 torch.get_world_size = lambda: 8
+torch.get_rank = lambda: 3
 sys.modules["torch.distributed"] = torch
 import seekable as sk
 try:
@@ -164,3 +165,29 @@ def test_bad_ranks_are_named(arguments: dict[str, Any], message: str) -> None:
 def test_a_short_batch_that_a_bound_leaves_out_is_no_obstacle() -> None:
     loaders = ranks_of(shuffled(13), 12, 4, end="short", steps=1)
     assert sum(len(batch) for loader in loaders for batch in loader) == 12
+
+
+def test_the_environment_says_which_rank_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "2")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert sk.distributed() == (2, 4)
+
+
+def test_without_anyone_saying_there_is_one_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    assert sk.distributed() == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("rank", "size"), [(None, "4"), ("4", "4"), ("-1", "4"), ("x", "4"), ("0", ""), ("0", "0")]
+)
+def test_an_environment_that_names_no_rank_is_refused(
+    rank: str | None, size: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    if rank is not None:
+        monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", size)
+    with pytest.raises(sk.AmbiguousRank, match="RANK"):
+        sk.distributed()

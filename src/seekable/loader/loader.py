@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from seekable.dataset.arguments import checked_count, checked_epoch, checked_flag
+from seekable.dataset.arguments import checked_count, checked_flag
 from seekable.dataset.base import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.arguments import checked_batch, checked_epochs, checked_seconds
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.course import Course
 from seekable.loader.makers import WorkerType, maker_of
-from seekable.loader.matching import check_pipeline
 from seekable.loader.plan import plan_step
 from seekable.loader.ranks import checked_rank
-from seekable.loader.run import Run
-from seekable.loader.steps import Cursor, End, Steps
-from seekable.state.document import RunState
+from seekable.loader.runs import Runs, RunSetter
+from seekable.loader.steps import End, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -119,13 +116,9 @@ class Loader:
             timeout=checked_seconds("timeout", timeout),
             restart=checked_flag("restart_workers", restart_workers),
         )
-        self._course = Course(
-            dataset,
-            steps_of,
-            maker=maker,
-            max_holes=None if max_holes is None else checked_count("max_holes", max_holes, least=0),
-        )
-        self._live: Callable[[], Run | None] = _nothing
+        holes = None if max_holes is None else checked_count("max_holes", max_holes, least=0)
+        self._course = Course(dataset, steps_of, maker=maker, max_holes=holes)
+        self._runs = Runs(self._course)
 
     @property
     def dataset(self) -> Dataset:
@@ -166,11 +159,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         """Begin the next run, or go on where a loaded state was taken; an earlier iterator ends."""
-        self._end_live()
-        self._course.begin()
-        run = Run(self._course)
-        self._live = weakref.ref(run)
-        return run
+        return self._runs.begin()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the batches delivered so far: a small, new, JSON-safe dict.
@@ -195,23 +184,14 @@ class Loader:
         if resume != "exact":
             message = f"resume must be 'exact' (got {resume!r})"
             raise InvalidArgument(message)
-        if not state:
-            return
-        parsed = RunState.parse(state)
-        check_pipeline(self.dataset, parsed, saved=None)
-        self._course.restore(parsed)
-        self._restart_live()
+        self._runs.load(state)
 
     def skip_batches(self, count: int) -> None:
         """Leave out the next batches, at most to the end of the run; they count as steps.
 
         After a loss spike, say.
         """
-        count = checked_count("count", count, least=0)
-        if self._live() is None:
-            self._course.begin()
-        self._course.skip(count)
-        self._restart_live()
+        self._runs.skip(checked_count("count", count, least=0))
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next run begin with an epoch; where that is the one to go on in, nothing changes.
@@ -219,15 +199,12 @@ class Loader:
         Raises:
             EndlessDataset: an endless dataset has no epochs but 0.
         """
-        epoch = checked_epoch(epoch, self.dataset.size)
-        steps, cursor = self._course.steps, self._course.cursor
-        if steps.size is None:
-            if epoch:
-                message = f"an endless dataset has no epochs to set (got epoch={epoch})"
-                raise EndlessDataset(message)
-        elif not self._course.begins_here or epoch != cursor.epoch:
-            self.close()
-            self._course.move(Cursor(cursor.step, epoch, steps.start_of(epoch), cursor.step))
+        self._runs.set_epoch(epoch)
+
+    @property
+    def sampler(self) -> RunSetter:
+        """What trainers look for: its ``set_epoch(k)`` lets the next run be the ``k``-th."""
+        return RunSetter(self._runs)
 
     def locate(self, *, step: int) -> list[Any]:
         """Return where every record of a batch lies, over all ranks.
@@ -268,8 +245,7 @@ class Loader:
 
     def close(self) -> None:
         """End the present iterator, its thread and the workers; the state stays."""
-        self._end_live()
-        self._course.maker.close()
+        self._runs.close()
 
     def __enter__(self) -> Self:
         return self
@@ -284,18 +260,3 @@ class Loader:
         steps = self._course.steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
         return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, of {self.dataset!r}>"
-
-    def _end_live(self) -> None:
-        run = self._live()
-        if run is not None:
-            run.stop()
-        self._live = _nothing
-
-    def _restart_live(self) -> None:
-        run = self._live()
-        if run is not None:
-            run.restart()
-
-
-def _nothing() -> None:
-    """Stand for no live run."""

@@ -8,7 +8,26 @@ import sys
 from seekable.dataset.arguments import checked_count
 from seekable.errors import AmbiguousRank, InvalidArgument
 
-__all__ = ["checked_rank"]
+__all__ = ["checked_rank", "distributed"]
+
+
+def distributed() -> tuple[int, int]:
+    """Return this process's rank and the number of ranks: what a Loader's ``rank`` and ``world_size`` want.
+
+    An initialised ``torch.distributed`` is asked first, then ``RANK`` and ``WORLD_SIZE`` of the environment,
+    which torchrun and its like set. Where neither speaks there is one rank, 0.
+
+    Raises:
+        AmbiguousRank: the environment names a number of ranks and not which of them this is, or no number.
+
+    Example:
+        >>> import seekable as sk
+        >>> rank, world_size = sk.distributed()
+        >>> loader = sk.Loader(
+        ...     sk.from_sequence(range(9)), global_batch_size=3, rank=rank, world_size=world_size
+        ... )
+    """
+    return _of_torch() or _of_environment() or (0, 1)
 
 
 def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
@@ -24,8 +43,8 @@ def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
         if several:
             message = (
                 f"{several}, and rank= and world_size= were left out: all would read the same records. "
-                f'Pass rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]), or rank=0, '
-                f"world_size=1 where each rank is to read everything"
+                f"Write rank, world_size = sk.distributed() and pass rank=rank, world_size=world_size, or "
+                f"rank=0, world_size=1 where each rank is to read everything"
             )
             raise AmbiguousRank(message)
         return 0, 1
@@ -45,10 +64,33 @@ def _ranks_around() -> str | None:
     size = os.environ.get("WORLD_SIZE", "")
     if size.isdecimal() and int(size) > 1:
         return f"the environment says RANK={os.environ.get('RANK', '?')} of WORLD_SIZE={size}"
-    # torch is not imported for this: where it is not, nothing of it can be initialised.
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        size = distributed.get_world_size()
-        if size > 1:
-            return f"torch.distributed has {size} ranks"
+    ranks = _of_torch()
+    if ranks is not None and ranks[1] > 1:
+        return f"torch.distributed has {ranks[1]} ranks"
     return None
+
+
+def _of_torch() -> tuple[int, int] | None:
+    # torch is not imported for this: where it is not, nothing of it can be initialised.
+    module = sys.modules.get("torch.distributed")
+    if module is None or not module.is_available() or not module.is_initialized():
+        return None
+    return module.get_rank(), module.get_world_size()
+
+
+def _of_environment() -> tuple[int, int] | None:
+    rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if size is None:
+        return None
+    numbers = [int(text) if text is not None and text.isdecimal() else -1 for text in (rank, size)]
+    if not 0 <= numbers[0] < numbers[1]:
+        said = " and ".join(
+            f"{name}={text!r}" if text is not None else f"no {name}"
+            for name, text in (("RANK", rank), ("WORLD_SIZE", size))
+        )
+        message = (
+            f"the environment does not say which rank this is: it has {said}. RANK counts from 0 to "
+            f"WORLD_SIZE - 1; set both, or neither, or pass rank= and world_size= yourself"
+        )
+        raise AmbiguousRank(message)
+    return numbers[0], numbers[1]
