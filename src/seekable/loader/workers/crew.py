@@ -12,7 +12,7 @@ from seekable.dataset.sending import sent
 from seekable.errors import WorkerHung
 from seekable.loader.workers.message import Closed
 from seekable.loader.workers.process import WorkerProcess
-from seekable.loader.workers.worker import Begin, Delivered, Failed, Sent
+from seekable.loader.workers.worker import Begin, Delivered, Failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ class Crew:
         self._timeout, self._restart = timeout, restart
         self._process = os.getpid()
         self._run = 0
-        self._workers = [WorkerProcess(payload) for payload in self._jobs]
+        self._workers = [self._started(number) for number in range(workers)]
         self._finalizer = weakref.finalize(self, _end, self._workers, self._process)
 
     @property
@@ -80,7 +80,7 @@ class Crew:
         for number, worker in enumerate(self._workers):
             if not worker.usable:
                 worker.end()
-                self._workers[number] = WorkerProcess(self._jobs[number])
+                self._workers[number] = self._started(number)
             self._tell(number, Begin(self._run, cursor))
         return self._made(self._run, cursor)
 
@@ -106,21 +106,21 @@ class Crew:
             worker = self._workers[number]
             try:
                 while True:
-                    message: Sent = self._wait(worker, cursor)
-                    if message.run in (run, None):
-                        return message.made
+                    made = self._wait(worker, run, cursor)
+                    if made is not None:
+                        return made
             except Closed:
                 # All that it had sent was received before.
                 died = worker.death(cursor)
             if not self._restart:
                 break
-            self._workers[number] = WorkerProcess(self._jobs[number])
+            self._workers[number] = self._started(number)
             self._tell(number, Begin(run, cursor))
         raise died
 
-    def _wait(self, worker: WorkerProcess, cursor: Cursor) -> Sent:
+    def _wait(self, worker: WorkerProcess, run: int, cursor: Cursor) -> Made | Failed | None:
         try:
-            message: Sent = worker.receive(self._timeout, cursor)
+            made: Made | Failed | None = worker.receive(run, self._timeout, cursor)
         except WorkerHung as error:
             positions, _ = self._job.steps.positions(cursor, 1, all_ranks=False)
             paths = sorted(self._job.dataset.plan(positions).paths)
@@ -128,7 +128,10 @@ class Crew:
                 more = f" and {len(paths) - _MOST_PATHS:,} more" if len(paths) > _MOST_PATHS else ""
                 error.add_note(f"the batch reads from {', '.join(paths[:_MOST_PATHS])}{more}")
             raise
-        return message
+        return made
+
+    def _started(self, number: int) -> WorkerProcess:
+        return WorkerProcess(self._jobs[number], slots=self._job.most_batches)
 
     def _tell(self, number: int, message: Begin | Delivered) -> None:
         # One that is dead is found to be so when its batch is waited for.

@@ -1,14 +1,18 @@
 """Messages between a loader and its worker processes, over a socket of this machine.
 
-A small message goes through the socket. A large one is written to memory that has no name (``memfd_create``),
-of which the socket carries the descriptor: the receiver maps it, and arrays in the message are views of that
-map, without another copy. Memory without a name is freed with its last user, whoever of them is killed.
+What a message holds goes one of three ways. Large arrays are written to memory that has no name,
+of which the socket carries the descriptor: the receiver maps it, and the arrays are views
+of that map, without another copy. All else that a worker sends is put into a slot of memory that both sides
+have mapped from the start, and that is used again once the receiver has taken the message out. What has no
+slot, or is too large for one, and what goes to a worker, takes the first way or the socket itself. Memory
+without a name is freed with its last user, whoever of them is killed.
 
 Messages are pickles, between a process and its own children only.
 """
 
 from __future__ import annotations
 
+import functools
 import mmap
 import os
 import pickle
@@ -16,22 +20,28 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any
 
+from seekable.loader.workers.slots import SlotWriter, memory_without_name
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from seekable.loader.workers.slots import Slots
 
 __all__ = ["Closed", "Connection"]
 
 _SHARED_BYTES = 64 << 10
-"""From here on a message is put into memory of its own: what is smaller fits the buffer of a socket."""
+"""From here on an array, and a message without a slot, is put into memory of its own: what is smaller fits
+the buffer of a socket."""
 
 _ALIGNED = 64
 """Arrays begin at multiples of this."""
 
-_HEAD = struct.Struct("<?Q I")
-"""Whether memory comes with it, the bytes of the pickle, and how many buffers follow."""
+_HEAD = struct.Struct("<bQiQI")
+"""The way, the tag, the slot, the bytes of the pickle, and how many buffers follow."""
+
+_SOCKET, _MEMORY, _SLOT = range(3)
 
 _SIZE = struct.Struct("<Q")
-_HAS_MEMORY = hasattr(os, "memfd_create")
 
 
 class Closed(Exception):
@@ -41,9 +51,10 @@ class Closed(Exception):
 class Connection:
     """One end of a socket, for one thread that sends and one that receives."""
 
-    def __init__(self, end: socket.socket) -> None:
-        """Take an end of a pair of sockets, which is closed with this."""
+    def __init__(self, end: socket.socket, slots: Slots | None = None) -> None:
+        """Take an end of a pair of sockets, which is closed with this, and the slots of what is sent."""
         self._socket = end
+        self._slots = slots
         self.whole = True
         """Whether all that was sent or received was so to its end: an interrupt may come in the middle."""
 
@@ -51,41 +62,34 @@ class Connection:
         """Return the socket's descriptor, to wait for."""
         return self._socket.fileno()
 
-    def send(self, item: Any) -> int:
+    def send(self, item: Any, *, tag: int = 0, slot: int | None = None) -> int:
         """Send something that can be pickled, and return how many bytes it took.
+
+        Args:
+            item: what to send.
+            tag: a number by which the receiver can tell whether it still wants this.
+            slot: which slot is free for it; None for none.
 
         Raises:
             Closed: nobody receives any more.
         """
-        buffers: list[pickle.PickleBuffer] = []
-        parts: list[Any] = [pickle.dumps(item, protocol=5, buffer_callback=buffers.append)]
-        parts += [buffer.raw() for buffer in buffers]
-        sizes = [len(part) for part in parts]
-        padded: list[Any] = []
-        for part, size in zip(parts, sizes, strict=True):
-            padded += [part, bytes(-size % _ALIGNED)]
-        total = sum(map(len, padded))
-        shared = _HAS_MEMORY and total >= _SHARED_BYTES
-        head = _HEAD.pack(shared, sizes[0], len(buffers)) + b"".join(map(_SIZE.pack, sizes[1:]))
+        large: list[pickle.PickleBuffer] = []
+        writer = SlotWriter() if slot is None or self._slots is None else self._slots.writer(slot)
+        pickle.Pickler(writer, 5, buffer_callback=functools.partial(_keep, large)).dump(item)
         self.whole = False
         try:
-            if shared:
-                memory = os.memfd_create("seekable")
-                try:
-                    _write(memory, padded)
-                    socket.send_fds(self._socket, [head[: _HEAD.size]], [memory])
-                    self._socket.sendall(head[_HEAD.size :])
-                finally:
-                    os.close(memory)
+            if large or not writer.fits:
+                total = self._send_parts([writer.taken(), *(array.raw() for array in large)], tag)
             else:
-                self._socket.sendall(b"".join([head, *padded]))
+                self._socket.sendall(_HEAD.pack(_SLOT, tag, slot, writer.size, 0))
+                total = writer.size
         except OSError as error:
             raise Closed from error
         self.whole = True
         return total
 
-    def receive(self) -> Any:
-        """Wait for something and return it.
+    def receive(self, wanted: int | None = None) -> Any:
+        """Wait for something and return it, or None if it has another tag than 0 and the one that is wanted.
 
         Raises:
             Closed: nobody sends any more.
@@ -96,13 +100,19 @@ class Connection:
             head += self._exactly(_HEAD.size - len(head)) if head else b""
             if not head:
                 raise Closed
-            shared, size, count = _HEAD.unpack(head)
+            way, tag, slot, size, count = _HEAD.unpack(head)
             sizes = [size, *(_SIZE.unpack(self._exactly(_SIZE.size))[0] for _ in range(count))]
-            total = sum(size + -size % _ALIGNED for size in sizes)
-            view = _mapped(descriptors[0], total) if shared else memoryview(self._exactly(total))
+            if way == _SLOT:
+                assert self._slots is not None
+                view = self._slots.view(slot, size)
+            else:
+                total = sum(size + -size % _ALIGNED for size in sizes)
+                view = _mapped(descriptors[0], total) if way == _MEMORY else memoryview(self._exactly(total))
         except OSError as error:
             raise Closed from error
         self.whole = True
+        if wanted is not None and tag not in (0, wanted):
+            return None
         at, parts = 0, []
         for size in sizes:
             parts.append(view[at : at + size])
@@ -113,6 +123,27 @@ class Connection:
         """Hang up."""
         self._socket.close()
 
+    def _send_parts(self, parts: Sequence[Any], tag: int) -> int:
+        sizes = [len(part) for part in parts]
+        padded: list[Any] = []
+        for part, size in zip(parts, sizes, strict=True):
+            padded += [part, bytes(-size % _ALIGNED)]
+        total = sum(map(len, padded))
+        shared = total >= _SHARED_BYTES
+        head = _HEAD.pack(_MEMORY if shared else _SOCKET, tag, -1, sizes[0], len(sizes) - 1)
+        head += b"".join(map(_SIZE.pack, sizes[1:]))
+        if shared:
+            memory = memory_without_name()
+            try:
+                _write(memory, padded)
+                socket.send_fds(self._socket, [head[: _HEAD.size]], [memory])
+                self._socket.sendall(head[_HEAD.size :])
+            finally:
+                os.close(memory)
+        else:
+            self._socket.sendall(b"".join([head, *padded]))
+        return total
+
     def _exactly(self, count: int) -> bytearray:
         data = bytearray(count)
         view = memoryview(data)
@@ -122,6 +153,14 @@ class Connection:
                 raise Closed
             view = view[got:]
         return data
+
+
+def _keep(large: list[pickle.PickleBuffer], array: pickle.PickleBuffer) -> bool:
+    """Keep a large array out of the pickle; return whether it is to be in it."""
+    if array.raw().nbytes < _SHARED_BYTES:
+        return True
+    large.append(array)
+    return False
 
 
 def _write(memory: int, parts: Sequence[Any]) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import WorkerDied, WorkerHung
 from seekable.loader.workers.message import Closed, Connection
+from seekable.loader.workers.slots import Slots, memory_without_name
 
 if TYPE_CHECKING:
     from seekable.loader.steps import Cursor
@@ -24,7 +25,7 @@ __all__ = ["WorkerProcess"]
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
-    "from seekable.loader.workers.worker import serve; serve(int(sys.argv[1]), int(sys.argv[2]))"
+    "from seekable.loader.workers.worker import serve; serve(*map(int, sys.argv[1:]))"
 )
 
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
@@ -42,21 +43,23 @@ class WorkerProcess:
     which would go wrong in a script without a main guard and in a notebook.
     """
 
-    def __init__(self, job: bytes) -> None:
-        """Start it."""
+    def __init__(self, job: bytes, *, slots: int) -> None:
+        """Start it, with some slots of memory for the messages that it will send."""
         ours, theirs = socket.socketpair()
+        memory = memory_without_name()
         self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process lives
         with theirs:
-            descriptors = (theirs.fileno(), self._stacks.fileno())
+            descriptors = (theirs.fileno(), self._stacks.fileno(), memory)
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own text
-                [sys.executable, "-P", "-c", _BOOT, *map(str, descriptors), json.dumps(sys.path)],
+                [sys.executable, "-P", "-c", _BOOT, *map(str, (*descriptors, slots)), json.dumps(sys.path)],
                 stdin=subprocess.DEVNULL,
                 env=_ONE_THREAD | os.environ,
                 pass_fds=descriptors,
                 # A group of its own gets no interrupt from the terminal, not even before it can ignore one.
                 process_group=0,
             )
-        self.connection = Connection(ours)
+        self.connection = Connection(ours, Slots(memory, slots))
+        os.close(memory)
         with contextlib.suppress(
             Closed
         ):  # One that is dead already is found to be so by whoever waits for it.
@@ -72,8 +75,8 @@ class WorkerProcess:
         """The number of the process."""
         return self._process.pid
 
-    def receive(self, timeout: float | None, cursor: Cursor) -> Any:
-        """Wait for a message and return it.
+    def receive(self, run: int, timeout: float | None, cursor: Cursor) -> Any:
+        """Wait for a message and return it, or None if it is of an earlier run.
 
         Raises:
             Closed: the process has ended.
@@ -88,7 +91,7 @@ class WorkerProcess:
             )
             self.end()
             raise WorkerHung(message)
-        return self.connection.receive()
+        return self.connection.receive(run)
 
     def death(self, cursor: Cursor) -> WorkerDied:
         """Wait until the process has ended, and return what there is to say of that."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import itertools
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ import cloudpickle
 from seekable.index.building.executor import as_sent
 from seekable.loader.produce import produce
 from seekable.loader.workers.message import Closed, Connection
+from seekable.loader.workers.slots import Slots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.loader.produce import Made
     from seekable.loader.steps import Cursor, Steps
 
-__all__ = ["Begin", "Delivered", "Failed", "Job", "Sent", "serve"]
+__all__ = ["Begin", "Delivered", "Failed", "Job", "serve"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +65,6 @@ class Failed:
     """An error in place of a batch."""
 
     error: BaseException
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A batch, or an error in its place."""
-
-    run: int | None
-    """The run that it is of; None of any, where no batch can be made at all."""
-    made: Made | Failed
 
 
 class _Desk:
@@ -127,24 +120,27 @@ class _Desk:
             return self._begin.run == run
 
 
-def serve(descriptor: int, stacks: int) -> None:
+def serve(descriptor: int, stacks: int, memory: int, slots: int) -> None:
     """Make batches until the socket ends, which ends this process at once.
 
     Args:
         descriptor: the socket to the process that asked for batches.
         stacks: a file that the stacks of all threads are written to on SIGUSR1.
+        memory: the memory that batches are put into, by slots.
+        slots: how many slots it has, one for each batch that may be made and not delivered.
     """
     # An interrupt at the terminal goes to all processes there; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
-    connection = Connection(socket.socket(fileno=descriptor))
+    connection = Connection(socket.socket(fileno=descriptor), Slots(memory, slots))
+    os.close(memory)
     desk = _Desk()
     try:
         job: Job = cloudpickle.loads(connection.receive())
     except Closed:
         return
     except Exception as error:  # noqa: BLE001 - it is raised where the first batch would have come
-        connection.send(Sent(None, Failed(as_sent(error))))
+        connection.send(Failed(as_sent(error)))
         return
     threading.Thread(target=_listen, args=(connection, desk), daemon=True).start()
     run = 0
@@ -169,7 +165,9 @@ def _listen(connection: Connection, desk: _Desk) -> None:
 def _make(job: Job, begin: Begin, connection: Connection, desk: _Desk) -> None:
     made: Made | Failed
     batches = produce(job.dataset, job.steps, begin.cursor, job.collate, number=job.number, of=job.of)
-    while desk.has_room(begin.run, job):
+    for slot in itertools.cycle(range(job.most_batches)):
+        if not desk.has_room(begin.run, job):
+            return
         try:
             made = next(batches)
         except StopIteration:
@@ -177,12 +175,12 @@ def _make(job: Job, begin: Begin, connection: Connection, desk: _Desk) -> None:
         except BaseException as error:  # noqa: BLE001 - it is raised where the batch would have come
             made = Failed(as_sent(error))
         try:
-            count = connection.send(Sent(begin.run, made))
+            count = connection.send(made, tag=begin.run, slot=slot)
         except Closed:
             os._exit(0)
         except Exception as error:  # noqa: BLE001 - a batch that cannot be pickled
             made = Failed(as_sent(error))
-            count = connection.send(Sent(begin.run, made))
+            count = connection.send(made, tag=begin.run, slot=slot)
         desk.sent(begin.run, count)
         if isinstance(made, Failed):
             return
