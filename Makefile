@@ -19,7 +19,8 @@ webdataset := webdataset==1.0.2
 PEERS := data-forager lhotse datasets grain lance webdataset
 # What the others' requirements exclude gets an environment of its own inside that one.
 streaming := torch==2.13.0 mosaicml-streaming==0.13.0
-APART := streaming
+litdata := torch==2.13.0 litdata==0.2.76
+APART := streaming litdata
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz lint types docs bench clean

@@ -18,7 +18,21 @@ from typing import TYPE_CHECKING
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
-from benchmarks import cold, data, epochs, formats, index, keys, opening, order, records, restore, table  # noqa: E402 - a script is given its own folder, not the root
+from benchmarks import (  # noqa: E402 - a script is given its own folder, not the root
+    cold,
+    data,
+    epochs,
+    formats,
+    index,
+    keys,
+    loaders,
+    opening,
+    order,
+    records,
+    restore,
+    table,
+    workers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +48,8 @@ TOPICS = {
     "opening": opening.rows,
     "keys": keys.rows,
     "restore": restore.rows,
+    "loaders": loaders.rows,
+    "workers": workers.rows,
     "cold": cold.rows,
 }
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")

@@ -82,6 +82,18 @@ class Jobs:
         """Return how many seconds the first so many records of an epoch take."""
         return _seconds(lambda: collections.deque(itertools.islice(self._opponent.epoch(), count), maxlen=0))
 
+    def loaded(self, *, with_map: bool, warm: bool) -> float:
+        """Return how many seconds an epoch of batches takes that workers make.
+
+        Where the workers were not there before, the clock runs from the first batch on.
+        """
+        batches = self._opponent.loaded(with_map=with_map)
+        if warm:
+            return _seconds(lambda: collections.deque(batches, maxlen=0))
+        run = iter(batches)
+        next(run)
+        return _seconds(lambda: collections.deque(run, maxlen=0))
+
     def ids(self) -> list[int] | None:
         """Return the ids of an epoch in their order, unless it has none."""
         if not hasattr(self._opponent, "epoch"):

@@ -6,6 +6,8 @@ import importlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.pipelines import BATCH, WORKERS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -26,15 +28,27 @@ class Opponent:
 
     def __init__(self, folder: str) -> None:
         streaming = _imported()
+        torch = importlib.import_module("torch.utils.data")
         # What a process that was killed has left would be taken for another rank of this one.
         importlib.import_module("streaming.base.util").clean_stale_shared_memory()
-        self._dataset = streaming.StreamingDataset(local=folder, shuffle=True, shuffle_seed=0, batch_size=256)
+        self._dataset = streaming.StreamingDataset(
+            local=folder, shuffle=True, shuffle_seed=0, batch_size=BATCH
+        )
         self.get: Callable[[int], Any] = self._dataset.__getitem__
+        self._loader = torch.DataLoader(
+            self._dataset, batch_size=BATCH, num_workers=WORKERS, persistent_workers=True
+        )
 
     def epoch(self) -> Iterable[Any]:
         """Return all records, shuffled in its default way."""
         records: Iterable[Any] = self._dataset
         return records
+
+    def loaded(self, *, with_map: bool) -> Iterable[Any]:
+        """Return an epoch's batches, made by workers."""
+        assert not with_map
+        batches: Iterable[Any] = self._loader
+        return batches
 
 
 def _imported() -> Any:

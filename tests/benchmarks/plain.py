@@ -32,3 +32,6 @@ class Opponent:
 
     def epoch(self) -> Iterable[Any]:
         return self.records
+
+    def loaded(self, *, with_map: bool) -> Iterable[Any]:
+        return [self.records[:1]] * (2 if with_map else 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import sys
@@ -14,11 +15,13 @@ import numpy as np
 import pytest
 from benchmarks import (
     away,
+    bare,
     data,
     epochs,
     floors,
     formats,
     index,
+    loaders,
     opening,
     order,
     peers,
@@ -26,6 +29,7 @@ from benchmarks import (
     restore,
     run,
     table,
+    workers,
 )
 from benchmarks.measure import Contestant, Row, Target, absolute, missing, one_core, race, relative
 
@@ -97,7 +101,7 @@ def test_floor_of_reading_gives_the_records_that_the_dataset_gives(tiny: data.Da
     assert floors.decoded(spans) == list(ds)
 
 
-@pytest.mark.parametrize("topic", [index, records, epochs, order, opening, restore])
+@pytest.mark.parametrize("topic", [index, records, epochs, order, opening, restore, workers])
 def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
     tiny: data.Data, monkeypatch: pytest.MonkeyPatch, topic: object
 ) -> None:
@@ -119,6 +123,43 @@ def test_formats_are_measured_on_what_libraries_made_of_the_records(tiny: data.D
     ]
     assert all(row.value > 0 and row.ratio for row in rows)
     assert {row.ok is None for row in rows if row.target} == {False}
+
+
+def test_loaders_are_measured_against_each_other(tiny: data.Data) -> None:
+    plain = {key: away.Library("Plain 0", "tests.benchmarks.plain") for key in loaders.LIBRARIES}
+    rows = list(loaders.rows(tiny, plain))
+    assert len(rows) == 2 + 2 + 3
+    assert all(row.value > 0 and row.ratio and row.ok is not None for row in rows)
+
+
+def test_loaders_that_are_not_there_are_named(tiny: data.Data) -> None:
+    absent = {key: away.Library(f"{key} 1.0", "tests.benchmarks.absent") for key in loaders.LIBRARIES}
+    untold = [row for row in loaders.rows(tiny, absent) if row.ok is None]
+    assert [row.against.split(" ")[0] for row in untold] == [
+        "torch",
+        "torch",
+        "grain",
+        "streaming",
+        "litdata",
+    ]
+
+
+def test_bare_processes_do_all_records_once_between_them(tiny: data.Data, tmp_path: Path) -> None:
+    ds = sk.open(data.beginning(tiny)).shuffle(seed=0)
+    np.save(tmp_path / "bounds.npy", loaders._bounds(ds))
+    shares = [
+        bare.share_of(str(tmp_path / "bounds.npy"), data.beginning(tiny), number, 2) for number in (0, 1)
+    ]
+    batches = [
+        floors.decoded(batch) for pair in itertools.zip_longest(*shares, fillvalue=[]) for batch in pair
+    ]
+    assert [record for batch in batches for record in batch] == list(ds)
+
+
+def test_private_memory_is_what_no_file_has() -> None:
+    before = workers.private(os.getpid())
+    block = bytearray(os.urandom(1 << 24))
+    assert workers.private(os.getpid()) - before > len(block) // 2
 
 
 def test_a_library_that_is_not_there_leaves_its_rows_untold(tiny: data.Data) -> None:
