@@ -13,6 +13,8 @@ from tests.loader.flat import batches_of, shuffled
 import seekable as sk
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from seekable.loader.steps import End
 
 ENDS = ["short", "drop", "pad"]
@@ -119,26 +121,44 @@ def test_one_rank_in_the_environment_is_no_question(monkeypatch: pytest.MonkeyPa
     assert sk.Loader(shuffled(8), batch_size=4).world_size == 1
 
 
-def test_ranks_of_torch_must_be_answered() -> None:
-    """In a process of its own, where a module of that name says what an initialised torch would."""
-    code = """
-import sys, types
-torch = types.ModuleType("torch.distributed")
-torch.is_available = torch.is_initialized = lambda: True
-torch.get_world_size = lambda: 8
-torch.get_rank = lambda: 3
-sys.modules["torch.distributed"] = torch
+GLOO = """
+import sys
+from torch import distributed
 import seekable as sk
+assert sk.distributed() == (0, 1)
+rank = int(sys.argv[2])
+distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=rank, world_size=2)
 try:
     sk.Loader(sk.from_sequence(range(8)))
 except sk.AmbiguousRank as error:
-    print(error)
+    message = str(error)
+rank, world_size = sk.distributed()
+loader = sk.Loader(
+    sk.from_sequence(range(8)), global_batch_size=4, rank=rank, world_size=world_size, collate=list
+)
+print(message, rank, world_size, list(loader), sep="; ")
+distributed.barrier()
+distributed.destroy_process_group()
 """
-    environment = {name: value for name, value in os.environ.items() if name not in {"RANK", "WORLD_SIZE"}}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
-    )
-    assert "torch.distributed has 8 ranks" in done.stdout
+
+
+def test_ranks_of_torch_must_be_answered(tmp_path: Path) -> None:
+    """Two processes that torch alone knows to be ranks: nothing in the environment says so."""
+    around = {name: value for name, value in os.environ.items() if name not in {"RANK", "WORLD_SIZE"}}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", GLOO, tmp_path / "rendezvous", str(rank)],
+            env=around,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=60)[0] for process in ranks]
+    assert [process.returncode for process in ranks] == [0, 0]
+    for rank, batches in enumerate(["[[0, 2], [4, 6]]", "[[1, 3], [5, 7]]"]):
+        assert said[rank].startswith("torch.distributed has 2 ranks, and rank= and world_size= were left out")
+        assert said[rank].endswith(f"; {rank}; 2; {batches}\n")
 
 
 @pytest.mark.parametrize(

@@ -108,16 +108,34 @@ def test_two_functions_of_one_name_are_told_apart_by_version_only() -> None:
     assert describe_function(one, 1) != describe_function(other, 2)
 
 
-def test_a_script_that_is_run_and_one_that_is_imported_are_the_same(tmp_path: Path) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(
-        "import seekable as sk\n"
-        "def clean(record): return record\n"
-        "print(sk.from_sequence([1]).map(clean).fingerprint)\n"
+SCRIPT = """
+import multiprocessing
+import seekable as sk
+
+class Items(list):
+    pass
+
+def clean(record):
+    return record
+
+def show():
+    dataset = sk.from_sequence(Items([1])).map(clean)
+    print(dataset, dataset.fingerprint, flush=True)
+
+if __name__ != "__mp_main__":
+    show()
+if __name__ == "__main__":
+    spawned = multiprocessing.get_context("spawn").Process(target=show)
+    spawned.start()
+    spawned.join()
+"""
+
+
+def test_a_script_is_the_same_run_imported_and_in_a_spawned_process(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    run, imported = (
+        subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.splitlines()
+        for command in ([sys.executable, "train.py"], [sys.executable, "-c", "import train"])
     )
-    run = [sys.executable, str(script)], [sys.executable, "-c", "import train"]
-    printed = {
-        subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
-        for command in run
-    }
-    assert len(printed) == 1
+    assert run == imported * 2
+    assert "from_sequence(<train.Items of 1>).map(train.clean)" in run[0]

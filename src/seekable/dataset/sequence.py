@@ -14,6 +14,7 @@ from seekable.dataset.shapes import Fileless
 from seekable.errors import WrongType
 from seekable.index.location import Location
 from seekable.order.blocks import runs
+from seekable.state.functions import module_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +90,7 @@ class SequenceSource(Dataset, Leaf):
     def type_name(self) -> str:
         """The qualified name of the sequence's type."""
         kind = type(self.sequence)
-        return f"{kind.__module__}.{kind.__qualname__}"
+        return f"{module_name(kind)}.{kind.__qualname__}"
 
     @property
     def place(self) -> str:

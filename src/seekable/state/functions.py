@@ -98,7 +98,8 @@ def _is_json(value: object) -> bool:
 def module_name(fn: Any) -> str:
     """Return the module that something was defined in; the script's name without suffix for ``__main__``."""
     module = getattr(fn, "__module__", None) or "builtins"
-    if module != "__main__":
+    # In processes that multiprocessing spawned the script has the second name.
+    if module not in ("__main__", "__mp_main__"):
         return str(module)
     script = getattr(sys.modules["__main__"], "__file__", None)
     return Path(script).stem if script else "__main__"
