@@ -66,7 +66,7 @@ def _heavy(ds: sk.Dataset, source: str, torch: Away, *, rounds: int) -> Iterator
                 "bare": Contestant(processes.run, count=len(ds)),
             }
             if torch.absent is None:
-                contestants["torch"] = _visitor(torch, len(ds), with_map=True)
+                contestants["torch"] = _visitor("torch", torch, len(ds), with_map=True)
             times = race(contestants, rounds=rounds)
     ours, floor = times.median("ours") * 1e6, times.median("bare") * 1e6
     yield relative(
@@ -90,7 +90,7 @@ def _light(ds: sk.Dataset, present: Mapping[str, Away], *, rounds: int) -> Itera
         }
         for key, opponent in present.items():
             if opponent.absent is None:
-                contestants[key] = _visitor(opponent, len(ds), with_map=False)
+                contestants[key] = _visitor(key, opponent, len(ds), with_map=False)
         times = race(contestants, rounds=rounds)
     name = f"{WORKERS} workers, JSON alone"
     yield relative(
@@ -106,10 +106,9 @@ def _light(ds: sk.Dataset, present: Mapping[str, Away], *, rounds: int) -> Itera
         yield _compared(name, times, present[key], key, _FIVE, call=call)
 
 
-def _visitor(opponent: Away, count: int, *, with_map: bool) -> Visitor:
-    # Only the workers of some stay from one epoch to the next.
-    warm = opponent.name.startswith("torch")
-    return Visitor(opponent, "loaded", count, {"with_map": with_map, "warm": warm})
+def _visitor(key: str, opponent: Away, count: int, *, with_map: bool) -> Visitor:
+    # Grain starts its workers anew for each epoch.
+    return Visitor(opponent, "loaded", count, {"with_map": with_map, "warm": key != "grain"})
 
 
 def _compared(name: str, times: Race, opponent: Away, key: str, target: Target, *, call: str) -> Row:
