@@ -17,20 +17,19 @@ from seekable._version import __version__
 
 if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
-    from seekable.dataset.concat import concat
     from seekable.dataset.hole import HOLE
-    from seekable.dataset.mix import mix
     from seekable.dataset.open import open
     from seekable.dataset.sequence import from_sequence
-    from seekable.dataset.zip import zip
     from seekable.errors import (
         AmbiguousKey,
         AmbiguousRank,
         BadKey,
+        BadToken,
         CacheTooSmall,
         CorruptRecord,
         CorruptState,
         DataNotFound,
+        DeliveryUnknown,
         DuplicateKeys,
         EndlessDataset,
         ForkUnsafe,
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         KeyNotFound,
         MissingDependency,
         NothingPassed,
+        NotResumable,
         OutOfRange,
         SeekableError,
         StateMismatch,
@@ -53,16 +53,22 @@ if TYPE_CHECKING:
     from seekable.loader.checkpoint import load_state, save_state
     from seekable.loader.loader import Loader
     from seekable.loader.ranks import distributed
+    from seekable.stream.base import Stream
+    from seekable.stream.combine import concat, mix, zip
+    from seekable.stream.iterable import from_iterable
+    from seekable.stream.lines import open_stream
 
 __all__ = [
     "AmbiguousKey",
     "AmbiguousRank",
     "BadKey",
+    "BadToken",
     "CacheTooSmall",
     "CorruptRecord",
     "CorruptState",
     "DataNotFound",
     "Dataset",
+    "DeliveryUnknown",
     "DuplicateKeys",
     "EndlessDataset",
     "ForkUnsafe",
@@ -73,11 +79,13 @@ __all__ = [
     "Loader",
     "Location",
     "MissingDependency",
+    "NotResumable",
     "NothingPassed",
     "OutOfRange",
     "SeekableError",
     "StateMismatch",
     "StoppedIterator",
+    "Stream",
     "TooManyHoles",
     "UnsupportedFormat",
     "WorkerDied",
@@ -86,10 +94,12 @@ __all__ = [
     "__version__",
     "concat",
     "distributed",
+    "from_iterable",
     "from_sequence",
     "load_state",
     "mix",
     "open",
+    "open_stream",
     "save_state",
     "zip",
 ]
@@ -99,14 +109,17 @@ _HOMES = {
     "HOLE": "dataset.hole",
     "Loader": "loader.loader",
     "Location": "index.location",
-    "concat": "dataset.concat",
+    "Stream": "stream.base",
+    "concat": "stream.combine",
     "distributed": "loader.ranks",
+    "from_iterable": "stream.iterable",
     "from_sequence": "dataset.sequence",
     "load_state": "loader.checkpoint",
-    "mix": "dataset.mix",
+    "mix": "stream.combine",
     "open": "dataset.open",
+    "open_stream": "stream.lines",
     "save_state": "loader.checkpoint",
-    "zip": "dataset.zip",
+    "zip": "stream.combine",
 }
 
 

@@ -11,6 +11,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- KeyNotFound          (KeyError)           a key that no record has
     |-- AmbiguousKey         (KeyError)           a key that several records have
     |-- BadKey               (ValueError)         a record without a key, or with one of another type
+    |-- BadToken             (KeyError)           a token that names no item of a stream
     |-- DataNotFound         (FileNotFoundError)  no file where data was looked for
     |-- AccessDenied         (PermissionError)    what this user may not read, or not write
     |-- UnsupportedFormat    (ValueError)         bytes that are not what their name says
@@ -20,9 +21,11 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- CorruptState         (ValueError)         a state that cannot be read
     |-- AmbiguousRank        (RuntimeError)       several ranks, and none was named
     |-- NothingPassed        (RuntimeError)       a batch, an epoch or a source without one record
+    |-- NotResumable         (RuntimeError)       a state that nothing could go on from
     |-- TooManyHoles         (RuntimeError)       more records that could not be had than are allowed
     |-- ForkUnsafe           (RuntimeError)       something that does not survive a fork
     |-- StoppedIterator      (RuntimeError)       an iterator that a later one replaced
+    |-- DeliveryUnknown      (RuntimeError)       a state, and no telling what was delivered
     |-- WorkerDied           (RuntimeError)       a worker process ended before its work was done
     |-- WorkerHung           (TimeoutError)       a worker process did not answer in time
     `-- MissingDependency    (ImportError)        an optional package is not installed
@@ -38,10 +41,12 @@ __all__ = [
     "AmbiguousKey",
     "AmbiguousRank",
     "BadKey",
+    "BadToken",
     "CacheTooSmall",
     "CorruptRecord",
     "CorruptState",
     "DataNotFound",
+    "DeliveryUnknown",
     "DuplicateKeys",
     "EndlessDataset",
     "ForkUnsafe",
@@ -49,6 +54,7 @@ __all__ = [
     "InvalidArgument",
     "KeyNotFound",
     "MissingDependency",
+    "NotResumable",
     "NothingPassed",
     "OutOfRange",
     "SeekableError",
@@ -100,6 +106,12 @@ class BadKey(SeekableError, ValueError):
     """A record has no key, or one that is neither a str nor an int; the message names the record."""
 
 
+class BadToken(SeekableError, KeyError):
+    """No item of a stream has this token: it is of another stream, of other data, or was changed."""
+
+    __str__ = Exception.__str__  # not the repr that a KeyError shows
+
+
 class DataNotFound(SeekableError, FileNotFoundError):
     """No data file where one was looked for."""
 
@@ -132,6 +144,10 @@ class NothingPassed(SeekableError, RuntimeError):
     """There was not one record to deliver where at least one was due."""
 
 
+class NotResumable(SeekableError, RuntimeError):
+    """A stream has a stage that could not go on exactly from a state; the message names it."""
+
+
 class TooManyHoles(SeekableError, RuntimeError):
     """More records could not be had than were allowed."""
 
@@ -142,6 +158,10 @@ class ForkUnsafe(SeekableError, RuntimeError):
 
 class StoppedIterator(SeekableError, RuntimeError):
     """An iterator was used after a later one over the same loader took its place."""
+
+
+class DeliveryUnknown(SeekableError, RuntimeError):
+    """A state was asked for while somebody else reads ahead, and does not tell what was delivered."""
 
 
 class WorkerDied(SeekableError, RuntimeError):

@@ -149,8 +149,8 @@ def test_mixtures_of_mixtures() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"weights": [1]}, ValueError, r"weights must be as many as the datasets, 2 \(got 1\)"),
-        ({"weights": {"a": 1, "b": 1}}, ValueError, r"weights must name the datasets.*\(got \['a', 'b'\]\)"),
+        ({"weights": [1]}, ValueError, r"weights must be as many as what is mixed, 2 \(got 1\)"),
+        ({"weights": {"a": 1, "b": 1}}, ValueError, r"weights must name what is mixed.*\(got \['a', 'b'\]\)"),
         ({"weights": [1, -1]}, ValueError, r"at least 0 \(got -1\)"),
         ({"weights": [1, math.nan]}, ValueError, r"finite.*\(got nan\)"),
         ({"weights": [0, 0]}, ValueError, r"positive sum \(got \[0, 0\]\)"),
@@ -165,7 +165,7 @@ def test_mixtures_of_mixtures() -> None:
             r"start at 0 and ascend \(got \[0, 9, 9\]\)",
         ),
         ({"weights": [(0, [1, 1]), (-3, [1, 1])]}, ValueError, r"position must be at least 0 \(got -3\)"),
-        ({"weights": [(0, [1, 1]), (9, [1])]}, ValueError, r"as many as the datasets, 2 \(got 1\)"),
+        ({"weights": [(0, [1, 1]), (9, [1])]}, ValueError, r"as many as what is mixed, 2 \(got 1\)"),
     ],
     ids=str,
 )
@@ -182,7 +182,7 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], error: type[Exceptio
         ([range(3)], [1], TypeError, r"mix\(\) takes Datasets \(got a range at 0\)"),
         ([numbers(3), numbers(0)], [1, 1], ValueError, r"must have records \(got none in 1\)"),
         ({"a": numbers(3), "b": numbers(0)}, [1, 1], ValueError, r"must have records \(got none in 'b'\)"),
-        ({"a": numbers(3)}, {"b": 1}, ValueError, r"must name the datasets \['a'\] \(got \['b'\]\)"),
+        ({"a": numbers(3)}, {"b": 1}, ValueError, r"must name what is mixed, \['a'\] \(got \['b'\]\)"),
         ([endless()], [1], TypeError, r"mix\(stop='first'\) needs a length"),
         ([endless()], None, TypeError, r"mix\(\) without weights needs a length"),
         ([numbers(0)], None, ValueError, "positive sum"),

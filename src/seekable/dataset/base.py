@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from seekable.dataset.ahead import Ahead
-from seekable.dataset.arguments import checked_count, checked_epoch, checked_rows, out_of_range
+from seekable.dataset.arguments import checked_count, checked_epoch, out_of_range
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Node, Within
 from seekable.dataset.fluent import Fluent
 from seekable.dataset.forest import Forest
 from seekable.dataset.keys.key import asked_key
 from seekable.dataset.keys.lookup import Lookup
+from seekable.dataset.position import Position, checked_places, checked_position
 from seekable.dataset.show import explained, expression
 from seekable.errors import EndlessDataset, InvalidArgument, OutOfRange, WrongType
 from seekable.state.canonical import fingerprint_of
@@ -82,7 +83,8 @@ class Dataset(Node, Fluent):
         """Return a record, a list of records in the order asked, or the Dataset of a slice.
 
         Args:
-            rows: a row of epoch 0, ``-n <= row < n``; a list, tuple or array of those; or a slice.
+            rows: a row of epoch 0, ``-n <= row < n``; a list, tuple or array of those; or a slice. A
+                ``Position``, or a list or tuple of those, means records of any epoch.
 
         Raises:
             OutOfRange: a row that the dataset does not have (an IndexError).
@@ -96,12 +98,12 @@ class Dataset(Node, Fluent):
         if isinstance(rows, slice):
             return self._sliced(rows)
         if isinstance(rows, list | tuple | np.ndarray):
-            return self.fetch(checked_rows(rows, self.size))
+            return self.fetch(checked_places(rows, self.size))
         return self.record(self._row(rows))
 
     def __getitems__(self, rows: Sequence[int]) -> list[Any]:
-        """Return the records of some rows of epoch 0: the name that PyTorch's loaders call."""
-        return self.fetch(checked_rows(rows, self.size))
+        """Return the records of some rows of epoch 0, or positions: the name that PyTorch's loaders call."""
+        return self.fetch(checked_places(rows, self.size))
 
     _getitems = __getitems__
 
@@ -124,7 +126,7 @@ class Dataset(Node, Fluent):
             OutOfRange: a row that the dataset does not have.
         """
         if isinstance(rows, list | tuple | np.ndarray):
-            return self.plan(checked_rows(rows, self.size)).locate()
+            return self.plan(checked_places(rows, self.size)).locate()
         return self.plan(np.array([self._row(rows)], dtype=np.int64)).locate()[0]
 
     def find(self, path: str | os.PathLike[str], row: int, *, epoch: int = 0) -> list[int]:
@@ -236,6 +238,8 @@ class Dataset(Node, Fluent):
         return self.sliced(range(start, max(start, stop), step))
 
     def _row(self, row: SupportsIndex) -> int:
+        if type(row) is Position:
+            return checked_position(row)
         try:
             number = operator.index(row)
         except TypeError:

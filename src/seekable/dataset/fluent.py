@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.base import Dataset
     from seekable.index.progress import ProgressHook
+    from seekable.stream.base import Stream
 
 __all__ = ["Fluent"]
 
@@ -311,6 +312,32 @@ class Fluent:
         from seekable.dataset.split import split
 
         return split(self._self, shares, checked_seed(seed))
+
+    def stream(self, *, lanes: int | None = None, epochs: int | None = None, start: int = 0) -> Stream:
+        """Return the records as a stream: what may filter, flatten, pack and bucket as it goes.
+
+        Lane ``l`` has the rows ``r % lanes == l`` of each epoch, in their order; slot ``s`` of the stream is
+        the next item of lane ``s % lanes``. Ranks and workers share out the lanes, so their number is the
+        most ranks that can share the stream, and does not change with them.
+
+        Args:
+            lanes: how many; those of the dataset's order if left out, mostly 1.
+            epochs: after how many epochs it ends; never if left out.
+            start: the position of the dataset with which it begins.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(range(5)).stream(lanes=2, epochs=1).map(lambda n: n * n))
+            [0, 1, 4, 9, 16]
+        """
+        from seekable.stream.source import FromDataset
+
+        return FromDataset(
+            self._self,
+            self._self.lanes if lanes is None else checked_count("lanes", lanes, least=1),
+            None if epochs is None else checked_count("epochs", epochs, least=0),
+            checked_count("start", start, least=0),
+        )
 
     @property
     def _self(self) -> Dataset:

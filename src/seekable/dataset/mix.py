@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
-from seekable.dataset.arguments import checked_count, checked_seed
+from seekable.dataset.arguments import checked_seed
 from seekable.dataset.base import Dataset, known_size
 from seekable.dataset.cached import cached
 from seekable.dataset.concat import checked_parts
 from seekable.dataset.contract import OrderNode, Router
 from seekable.dataset.show import listed
 from seekable.dataset.tables import EachRouter
-from seekable.errors import InvalidArgument, WrongType
+from seekable.dataset.weights import Schedule, Weights, checked_schedule, checked_weights, is_schedule
+from seekable.errors import InvalidArgument
 from seekable.order.blocks import runs
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture, epoch_length
-from seekable.order.weights import whole_weights
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,12 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Mix", "mix"]
 
 Stop = Literal["first", "all", "never"]
-Weights = Mapping[str, float] | Sequence[float]
-Schedule = Sequence[tuple[int, Weights]]
-
 _KIND = kind_key("mix")
 _STOPS = ("first", "all", "never")
-_PAIR = 2
 
 
 def mix(
@@ -78,14 +72,19 @@ def mix(
     """
     names = tuple(datasets) if isinstance(datasets, Mapping) else None
     parts = checked_parts("mix()", datasets.values() if isinstance(datasets, Mapping) else datasets)
-    scheduled = _is_schedule(weights)
+    scheduled = is_schedule(weights)
     if stop is not None and stop not in _STOPS:
         message = f"stop must be one of {', '.join(map(repr, _STOPS))} (got {stop!r})"
         raise InvalidArgument(message)
     if scheduled and stop not in (None, "never"):
         message = f"a schedule of weights has no end, so stop must be left out or 'never' (got {stop!r})"
         raise InvalidArgument(message)
-    schedule = _schedule(weights, names, parts) if scheduled else ((0, _plain(weights, names, parts)),)
+    if scheduled:
+        schedule = checked_schedule(weights, names, len(parts))
+    else:
+        given = [known_size(part, "mix() without weights") for part in parts] if weights is None else weights
+        schedule = ((0, checked_weights(given, names, len(parts))),)
+    _check_empty(schedule, names, parts)
     return Mix(
         parts,
         names=names,
@@ -95,52 +94,19 @@ def mix(
     )
 
 
-def _is_schedule(weights: object) -> bool:
-    return isinstance(weights, Sequence) and any(isinstance(entry, tuple | list) for entry in weights)
-
-
-def _schedule(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ...]) -> Any:
-    if not all(isinstance(entry, tuple | list) and len(entry) == _PAIR for entry in weights):
-        message = f"a schedule is a list of (position, weights) (got {weights!r})"
-        raise InvalidArgument(message)
-    starts = [checked_count("a schedule's position", start, least=0) for start, _ in weights]
-    if starts[0] != 0 or any(a >= b for a, b in itertools.pairwise(starts)):
-        message = f"a schedule's positions must start at 0 and ascend (got {starts})"
-        raise InvalidArgument(message)
-    return tuple(
-        (start, _plain(entry, names, parts)) for start, (_, entry) in zip(starts, weights, strict=True)
-    )
-
-
-def _plain(weights: Any, names: tuple[str, ...] | None, parts: tuple[Dataset, ...]) -> tuple[int, ...]:
-    """Return one set of weights as integers, in the order of the parts."""
-    if weights is None:
-        given = [known_size(part, "mix() without weights") for part in parts]
-    elif isinstance(weights, Mapping):
-        if names is None or set(weights) != set(names):
-            message = f"weights must name the datasets {list(names or ())} (got {list(weights)})"
-            raise InvalidArgument(message)
-        given = [weights[name] for name in names]
-    elif isinstance(weights, AbstractSet) or not hasattr(weights, "__iter__"):
-        message = f"weights must be a dict, or a list in the order of the datasets (got {weights!r})"
-        raise WrongType(message)
-    else:
-        given = list(weights)
-        if len(given) != len(parts):
-            message = f"weights must be as many as the datasets, {len(parts)} (got {len(given)})"
-            raise InvalidArgument(message)
-    try:
-        whole = tuple(whole_weights(given))
-    except ValueError as error:
-        raise InvalidArgument(str(error)) from None
-    for i, (part, weight) in enumerate(zip(parts, whole, strict=True)):
-        if weight and part.size == 0:
+def _check_empty(
+    schedule: tuple[tuple[int, tuple[int, ...]], ...],
+    names: tuple[str, ...] | None,
+    parts: tuple[Dataset, ...],
+) -> None:
+    """Refuse an empty dataset of positive weight."""
+    for i, part in enumerate(parts):
+        if part.size == 0 and any(weights[i] for _, weights in schedule):
             message = (
                 f"a dataset of positive weight must have records (got none in {names[i] if names else i!r}): "
                 f"give it weight 0, or leave it out"
             )
             raise InvalidArgument(message)
-    return whole
 
 
 @final

@@ -17,7 +17,7 @@ from seekable.errors import CorruptState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SCHEMA", "RunState"]
+__all__ = ["SCHEMA", "RunState", "checked_count_of", "checked_head"]
 
 SCHEMA = 1
 """The version of the document; a newer version of seekable reads the one before it too."""
@@ -59,23 +59,41 @@ class RunState:
         Raises:
             CorruptState: it is not a state of this schema; the message names the key.
         """
-        version = document.get("seekable")
-        if version != SCHEMA:
-            message = (
-                f"a state must have 'seekable': {SCHEMA} (got {version!r}): it was written by another "
-                f"program or by a newer seekable; upgrade seekable, or load the state of this loader"
-            )
-            raise CorruptState(message)
-        fingerprint = document.get("fingerprint")
-        if not isinstance(fingerprint, str):
-            message = f"a state's 'fingerprint' must be a string (got {fingerprint!r})"
-            raise CorruptState(message)
-        step, epoch, position = (_count(document, key) for key in ("step", "epoch", "position"))
-        began = _count(document, "began") if "began" in document else None
+        fingerprint = checked_head(document)
+        step, epoch, position = (checked_count_of(document, key) for key in ("step", "epoch", "position"))
+        began = checked_count_of(document, "began") if "began" in document else None
         return cls(fingerprint, step, epoch, position, began)
 
 
-def _count(document: Mapping[str, Any], key: str) -> int:
+def checked_head(document: Mapping[str, Any]) -> str:
+    """Check what all states begin with, and return the fingerprint.
+
+    Raises:
+        CorruptState: the document is of another schema, or has no fingerprint.
+    """
+    if not hasattr(document, "get"):
+        message = f"a state is what state_dict() returned (got {document!r:.100})"
+        raise CorruptState(message)
+    version = document.get("seekable")
+    if version != SCHEMA:
+        message = (
+            f"a state must have 'seekable': {SCHEMA} (got {version!r}): it was written by another "
+            f"program or by a newer seekable; upgrade seekable, or load the state of this loader"
+        )
+        raise CorruptState(message)
+    fingerprint = document.get("fingerprint")
+    if not isinstance(fingerprint, str):
+        message = f"a state's 'fingerprint' must be a string (got {fingerprint!r})"
+        raise CorruptState(message)
+    return fingerprint
+
+
+def checked_count_of(document: Mapping[str, Any], key: str) -> int:
+    """Return a count of a document.
+
+    Raises:
+        CorruptState: it is none; the message names the key.
+    """
     value = document.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         message = f"a state's {key!r} must be an integer of at least 0 (got {value!r})"

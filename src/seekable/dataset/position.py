@@ -1,0 +1,106 @@
+"""Positions, where plain integers are rows of epoch 0."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.dataset.arguments import POSITIONS, checked_rows
+from seekable.errors import OutOfRange, WrongType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["Position", "Positions", "checked_places", "checked_position"]
+
+
+class Position(int):
+    """A place on a dataset's endless axis: of ``n`` records, row ``p % n`` of epoch ``p // n``.
+
+    ``ds[i]`` of a plain integer is a row of epoch 0, as of any sequence. ``ds[Position(p)]`` is the record
+    that comes at ``p`` in training, whoever asks for it.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence("abcd").shuffle(seed=1)
+        >>> [ds[Position(4 + row)] for row in range(4)] == list(ds.epoch(1))
+        True
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Show that this is no row."""
+        return f"Position({int(self)})"
+
+    def __reduce__(self) -> tuple[type[Position], tuple[int]]:
+        """Return what it is pickled as."""
+        return Position, (int(self),)
+
+
+class Positions(list[Position]):
+    """A list of positions, pickled as one packed array: it travels to workers for every batch.
+
+    Example:
+        >>> import pickle
+        >>> pickle.loads(pickle.dumps(Positions([Position(3), Position(5)])))
+        [Position(3), Position(5)]
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Positions], tuple[bytes]]:
+        """Return what it is pickled as."""
+        return _unpacked, (array("q", self).tobytes(),)
+
+
+def _unpacked(packed: bytes) -> Positions:
+    return Positions(map(Position, array("q", packed)))
+
+
+def checked_position(position: Position) -> int:
+    """Return a position as a plain number.
+
+    Raises:
+        OutOfRange: it is negative, or no 64-bit integer.
+    """
+    if not 0 <= position < POSITIONS:
+        raise OutOfRange(_outside(position))
+    return int(position)
+
+
+def checked_places(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArray[np.int64]:
+    """Return the positions that are meant by a list of rows of epoch 0, or of ``Position``s.
+
+    Args:
+        rows: a flat list, tuple or array of rows, negative ones counted from the end; or a list or tuple of
+            positions.
+        size: how many rows an epoch has; None without end.
+
+    Raises:
+        WrongType: they are not a flat list of integers, or there are rows among positions.
+        OutOfRange: there is no such row, or no such position.
+
+    Example:
+        >>> checked_places([0, -1], 5).tolist(), checked_places([Position(7), Position(3)], 5).tolist()
+        ([0, 4], [7, 3])
+    """
+    kinds = set(map(type, rows)) if isinstance(rows, list | tuple) else set()
+    if Position not in kinds:
+        return checked_rows(rows, size)
+    if len(kinds) > 1:
+        others = ", ".join(sorted(kind.__name__ for kind in kinds - {Position}))
+        message = f"rows must all be positions, or none of them (got {others} beside Position)"
+        raise WrongType(message)
+    low, high = min(rows), max(rows)
+    if low < 0 or high >= POSITIONS:
+        raise OutOfRange(_outside(low if low < 0 else high))
+    return np.array(rows, dtype=np.int64)
+
+
+def _outside(position: int) -> str:
+    return f"position {int(position)} is out of range: positions are numbers from 0 to 2**63 - 1"

@@ -1,0 +1,141 @@
+"""The state of a run over a stream: what each lane remembers, and which slot comes next.
+
+    {"seekable": 1, "fingerprint": "xxh3:...", "step": 1234, "slot": 39488, "of": 8,
+     "lanes": {"0": [...], ...}, "check": "..."}
+
+``slot`` counts the places of the stream's global order, over all lanes, ``step`` the batches (of a plain
+iterator: the items) delivered and skipped. A lane's list has what each stage remembers, in the order of the
+graph. The state of one rank holds the lanes of that rank; ``of`` says how many there are in all. A run that
+is bounded by ``steps=`` adds ``began``, the step at which it began, and one with ``end="pad"`` the lanes that
+have ``ended`` and begun anew. ``check`` is a digest of all the rest: what a stage remembers is known to that
+stage alone, so nothing else could tell a state that was changed or cut from one that was taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import xxhash
+
+from seekable.errors import CorruptState
+from seekable.state.canonical import canonical_json
+from seekable.state.document import SCHEMA, checked_count_of, checked_head
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["StreamState", "merged"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """A state document, checked.
+
+    Example:
+        >>> state = StreamState(fingerprint="xxh3:0", step=2, slot=64, lanes={0: [{"at": 64}]}, of=1)
+        >>> StreamState.parse(state.document()) == state
+        True
+    """
+
+    fingerprint: str
+    step: int
+    slot: int
+    lanes: dict[int, list[dict[str, Any]]]
+    of: int
+    began: int | None = None
+    ended: tuple[int, ...] = field(default=())
+
+    def document(self) -> dict[str, Any]:
+        """Return a new JSON-safe dict."""
+        document: dict[str, Any] = {
+            "seekable": SCHEMA,
+            "fingerprint": self.fingerprint,
+            "step": self.step,
+            "slot": self.slot,
+            "lanes": {str(lane): stages for lane, stages in self.lanes.items()},
+            "of": self.of,
+        }
+        if self.began is not None:
+            document["began"] = self.began
+        if self.ended:
+            document["ended"] = list(self.ended)
+        return {**document, "check": _check_of(document)}
+
+    @classmethod
+    def parse(cls, document: Mapping[str, Any]) -> StreamState:
+        """Check a document and return it as a value; the document is not changed.
+
+        Raises:
+            CorruptState: it is not a state of a stream; the message names the key.
+        """
+        fingerprint, lanes = checked_head(document), document.get("lanes")
+        if not isinstance(lanes, dict):
+            message = f"the state of a stream has 'lanes' (got {lanes!r:.100}): this one is of something else"
+            raise CorruptState(message)
+        check = _check_of({key: value for key, value in document.items() if key != "check"})
+        if document.get("check") != check:
+            message = (
+                f"the state was changed after it was taken, or a part of it was lost: its 'check' should be "
+                f"{check!r} (got {document.get('check')!r:.100})"
+            )
+            raise CorruptState(message)
+        step, slot, of = (checked_count_of(document, key) for key in ("step", "slot", "of"))
+        began = checked_count_of(document, "began") if "began" in document else None
+        return cls(fingerprint, step, slot, _lanes(lanes, of), of, began, _ended(document, of))
+
+    def missing(self, lanes: Sequence[int]) -> list[int]:
+        """Return which of some lanes it does not have."""
+        return [lane for lane in lanes if lane not in self.lanes]
+
+
+def merged(states: Mapping[str, StreamState]) -> StreamState:
+    """Return the state that the ranks' states of one step make together.
+
+    Args:
+        states: each rank's, by the name of its file.
+
+    Raises:
+        CorruptState: they are of different streams or places, or have a lane twice.
+    """
+    (name, first), *others = states.items()
+    lanes, ended = dict(first.lanes), set(first.ended)
+    for other, state in others:
+        places = [(each.fingerprint, each.step, each.slot, each.of, each.began) for each in (first, state)]
+        if places[0] != places[1] or not lanes.keys().isdisjoint(state.lanes):
+            message = (
+                f"the ranks' states {name} and {other} differ, or have a lane twice: they are of two runs"
+            )
+            raise CorruptState(message)
+        lanes.update(state.lanes)
+        ended.update(state.ended)
+    whole = dict(sorted(lanes.items()))
+    return StreamState(
+        first.fingerprint, first.step, first.slot, whole, first.of, first.began, tuple(sorted(ended))
+    )
+
+
+def _check_of(document: Mapping[str, Any]) -> str:
+    try:
+        return xxhash.xxh3_64_hexdigest(canonical_json(document))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        message = f"a state holds nothing but JSON: {error}"
+        raise CorruptState(message) from None
+
+
+def _lanes(lanes: Mapping[str, Any], of: int) -> dict[int, list[dict[str, Any]]]:
+    found: dict[int, list[dict[str, Any]]] = {}
+    for name, stages in lanes.items():
+        if not name.isdecimal() or int(name) >= of or not isinstance(stages, list):
+            message = f"a state's lanes are lists with names of 0 to {of - 1} (got {name!r}: {stages!r:.100})"
+            raise CorruptState(message)
+        found[int(name)] = stages
+    return dict(sorted(found.items()))
+
+
+def _ended(document: Mapping[str, Any], of: int) -> tuple[int, ...]:
+    ended = document.get("ended", [])
+    if not isinstance(ended, list) or not all(isinstance(lane, int) and 0 <= lane < of for lane in ended):
+        message = f"a state's 'ended' must list lanes below {of} (got {ended!r})"
+        raise CorruptState(message)
+    return tuple(ended)

@@ -1,0 +1,1 @@
+"""Streams: chains of stages whose order depends on what the records are."""

@@ -1,0 +1,71 @@
+"""Streams one after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from seekable.dataset.show import listed
+from seekable.stream.base import Stream
+from seekable.stream.contract import Inner
+from seekable.stream.several import numbered, same_lanes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seekable.stream.contract import Stage, Token
+    from seekable.stream.flow import Flow
+
+__all__ = ["Chain"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Chain(Stream, Inner):
+    """All items of the first stream, then of the next, lane by lane; tokens are (number of it, token)."""
+
+    parts: tuple[Stream, ...]
+
+    kind: ClassVar[str] = "chain"
+
+    def __post_init__(self) -> None:
+        """Refuse streams of different lanes."""
+        same_lanes("concat()", self.parts)
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The streams."""
+        return self.parts
+
+    @property
+    def lanes(self) -> int:
+        """As many as each has."""
+        return self.parts[0].lanes
+
+    @property
+    def endless(self) -> bool:
+        """Where one of them is."""
+        return any(part.endless for part in self.parts)
+
+    def arguments(self) -> dict[str, Any]:
+        """None."""
+        return {}
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        """Return the call."""
+        return f"concat([{listed(inputs)}])"
+
+    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+        """Run through the inputs."""
+        for number in range(flow.memory.get("part", 0), len(flow.inputs)):
+            flow.memory["part"] = number
+            for token, item in flow.inputs[number]:
+                yield (number, token), item
+
+    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the item of one input."""
+        return (numbered(self, token),)
+
+    def remake(self, token: Token, items: Sequence[Any]) -> Any:
+        """Return it."""
+        return items[0]

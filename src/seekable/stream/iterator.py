@@ -1,0 +1,149 @@
+"""The iterator of a stream: lanes in turn, one cursor, and its state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import CorruptState, NotResumable, StateMismatch
+from seekable.state.stream import StreamState
+from seekable.stream.flow import Flow, kept_in, load_all
+from seekable.stream.kept import Kept
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from seekable.stream.base import Stream
+    from seekable.stream.contract import Stage, Token
+
+__all__ = ["StreamIterator", "check_resumable", "check_stream"]
+
+
+class StreamIterator:
+    """Delivers the items of a stream: slot ``s`` is the next item of lane ``s % lanes``.
+
+    A lane that has ended leaves its slots empty, and the others go on.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        """Stand before the first item."""
+        self._stream = stream
+        self._flows = [Flow(stream, lane) for lane in range(stream.lanes)]
+        self._ended = [False] * stream.lanes
+        self._slot = 0
+        self._count = 0
+        self._token: Token = None
+        self._failed: BaseException | None = None
+
+    @property
+    def token(self) -> Token:
+        """The token of the item that was delivered last; None before the first."""
+        return self._token
+
+    def __iter__(self) -> StreamIterator:
+        return self
+
+    def __next__(self) -> Any:
+        if self._failed is not None:
+            raise self._failed
+        try:
+            return self._next()
+        except StopIteration:
+            raise
+        except BaseException as error:
+            # What raised is at its end: it would pass for a lane that has ended.
+            self._failed = error
+            raise
+
+    def _next(self) -> Any:
+        lanes = len(self._flows)
+        for slot in range(self._slot, self._slot + lanes):
+            lane = slot % lanes
+            if self._ended[lane]:
+                continue
+            for token, item in self._flows[lane]:
+                self._token, self._slot = token, slot + 1
+                self._count += 1
+                return item
+            self._ended[lane] = True
+        raise StopIteration
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state after the items delivered so far: new, and JSON-safe.
+
+        Buffered items are in it as their tokens.
+
+        Raises:
+            NotResumable: a stage could not go on exactly from it, or an item failed: then the stages are
+                somewhere in its middle, and what they held may be lost.
+        """
+        if self._failed is not None:
+            message = (
+                f"the stream failed after {self._count} items ({self._failed!r:.200}), so there is no state "
+                f"to go on from: take one before each item that may fail, or load the last one that was taken"
+            )
+            raise NotResumable(message) from self._failed
+        check_resumable(self._stream)
+        lanes = {lane: [kept.document() for kept in kept_in(flow)] for lane, flow in enumerate(self._flows)}
+        return StreamState(
+            self._stream.fingerprint, self._count, self._slot, lanes, len(self._flows)
+        ).document()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a state was taken: the next items are those that would have followed.
+
+        Args:
+            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed.
+
+        Raises:
+            StateMismatch: the state is of another stream, or of other data.
+            CorruptState: the document is not a state of a stream.
+        """
+        parsed = StreamState.parse(state)
+        check_stream(self._stream, parsed, range(self._stream.lanes))
+        flows = [Flow(self._stream, lane) for lane in range(self._stream.lanes)]
+        for lane, flow in enumerate(flows):
+            load_all(flow, [Kept.parse(stage) for stage in parsed.lanes[lane]])
+        self._flows, self._count, self._slot = flows, parsed.step, parsed.slot
+        self._ended = [False] * len(flows)
+        self._token = self._failed = None
+
+
+def check_stream(stream: Stream, state: StreamState, lanes: Sequence[int]) -> None:
+    """Refuse a state of another stream, or one without some of the lanes.
+
+    Raises:
+        StateMismatch: it is of another stream, or of other data.
+        CorruptState: it lacks a lane.
+    """
+    if state.fingerprint != stream.fingerprint:
+        message = (
+            f"the state is of another stream, or of other data: its fingerprint is {state.fingerprint}, and "
+            f"that of this one {stream.fingerprint}"
+        )
+        raise StateMismatch(message)
+    missing = state.missing(lanes)
+    if state.of != stream.lanes or missing:
+        message = (
+            f"the state lacks lane {missing[0] if missing else state.of} of {stream.lanes}: it is one rank's "
+            f"share, and others have the rest"
+        )
+        raise CorruptState(message)
+
+
+def check_resumable(stage: Stage) -> None:
+    """Refuse to take a state that nothing could go on from.
+
+    Raises:
+        NotResumable: the message names the stage, and the way out.
+    """
+    for source in stage.inputs:
+        check_resumable(source)
+    if not stage.checkpointable:
+        held = [source for source in stage.inputs if not source.indexed]
+        message = (
+            f"items wait in {stage!r}, and {held[0]!r} cannot give them again: put it after a stage "
+            f"that keeps none, or give its source replay=True"
+            if held
+            else f"{stage!r} has no state that it could be resumed from: {getattr(stage, 'way_out', '')}"
+        )
+        raise NotResumable(message)

@@ -1,0 +1,146 @@
+"""Several streams in given proportions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+
+import numpy as np
+
+from seekable.dataset.cached import cached
+from seekable.dataset.show import listed
+from seekable.order.keys import derive, kind_key
+from seekable.order.mixture import Mixture
+from seekable.stream.base import Stream
+from seekable.stream.contract import Inner
+from seekable.stream.several import numbered, same_lanes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seekable.stream.contract import Stage, Token
+    from seekable.stream.flow import Flow
+
+__all__ = ["MixItems"]
+
+_KIND = kind_key("mix")
+_AT_ONCE = 1024
+"""Draws that are labelled in one go."""
+
+Schedule = tuple[tuple[int, tuple[int, ...]], ...]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MixItems(Stream, Inner):
+    """Draws each item of a lane from one of the parts, as the mixture of datasets does.
+
+    A part that has ended is drawn no more: from that draw on the others share what was its. Tokens are
+    (number of the part, token).
+    """
+
+    parts: tuple[Stream, ...]
+    names: tuple[str, ...] | None
+    schedule: Schedule
+    seed: int
+    stop: Literal["first", "all"]
+
+    kind: ClassVar[str] = "mix"
+
+    def __post_init__(self) -> None:
+        """Refuse streams of different lanes."""
+        same_lanes("mix()", self.parts)
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The parts."""
+        return self.parts
+
+    @property
+    def lanes(self) -> int:
+        """As many as each part has."""
+        return self.parts[0].lanes
+
+    @property
+    def endless(self) -> bool:
+        """Where all parts that are drawn are, or one of them is and it stops with the last."""
+        drawn = [
+            part.endless for part, weights in zip(self.parts, self._columns, strict=True) if any(weights)
+        ]
+        return all(drawn) if self.stop == "first" else any(drawn)
+
+    def arguments(self) -> dict[str, Any]:
+        """Names, seed, stop and the weights, from which draw of a lane on."""
+        schedule = [[start, list(weights)] for start, weights in self.schedule]
+        return {"names": self.names, "schedule": schedule, "seed": self.seed, "stop": self.stop}
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        """Return the call."""
+        weights = [f"[{listed([str(weight) for weight in weights])}]" for _, weights in self.schedule]
+        given = weights[0] if len(weights) == 1 else f"<schedule of {len(weights)}>"
+        return f"mix([{listed(inputs)}], weights={given}, seed={self.seed}, stop={self.stop!r})"
+
+    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+        """Draw."""
+        memory = flow.memory
+        draw = memory.get("draw", 0)
+        sources = [iter(source) for source in flow.inputs]
+        while (labels := self._labels(memory, flow.lane, draw)) is not None:
+            for label in labels:
+                for token, item in sources[label]:
+                    memory["draw"] = draw = draw + 1
+                    yield (label, token), item
+                    break
+                else:
+                    if self.stop == "first":
+                        return
+                    memory["ended"] = [*memory.get("ended", ()), label]
+                    memory["since"] = draw
+                    break
+
+    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the item of one part."""
+        return (numbered(self, token),)
+
+    def remake(self, token: Token, items: Sequence[Any]) -> Any:
+        """Return it."""
+        return items[0]
+
+    def _labels(self, memory: dict[str, Any], lane: int, draw: int) -> list[int] | None:
+        """Return whose the next draws are; None if nobody's."""
+        ended = frozenset(memory.get("ended", ()))
+        since = memory.get("since", 0)
+        mixture = self._mixture(ended, since)
+        if mixture is None:
+            return None
+        draws = np.arange(draw - since, draw - since + _AT_ONCE, dtype=np.int64)
+        labels, _ = mixture.route(draws * self.lanes + lane)
+        drawn: list[int] = labels.tolist()
+        return drawn
+
+    def _mixture(self, ended: frozenset[int], since: int) -> Mixture | None:
+        """Return the order of the parts that have not ended, from a draw on."""
+        if (ended, since) not in self._mixtures:
+            left = [
+                (start, tuple(0 if i in ended else weight for i, weight in enumerate(weights)))
+                for start, weights in self.schedule
+            ]
+            begun = max(i for i, (start, _) in enumerate(left) if start <= since)
+            left = [(0, left[begun][1]), *((start - since, weights) for start, weights in left[begun + 1 :])]
+            there = [(start * self.lanes, weights) for start, weights in left if any(weights)]
+            key = derive(_KIND, self.seed, len(ended))
+            self._mixtures[ended, since] = (
+                Mixture(((0, there[0][1]), *there[1:]), key=key, length=None, lanes=self.lanes)
+                if there
+                else None
+            )
+        return self._mixtures[ended, since]
+
+    @property
+    def _columns(self) -> list[tuple[int, ...]]:
+        """For each part, its weights."""
+        return list(zip(*(weights for _, weights in self.schedule), strict=True))
+
+    @cached
+    def _mixtures(self) -> dict[tuple[frozenset[int], int], Mixture | None]:
+        return {}

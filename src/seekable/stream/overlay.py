@@ -1,0 +1,84 @@
+"""Items combined with others drawn at random, such as speech with noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.randomness import ItemRandomness
+from seekable.dataset.show import expression
+from seekable.errors import InvalidArgument
+from seekable.state.functions import describe_function
+from seekable.stream.failures import add_token
+from seekable.stream.shapes import OneInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from seekable.stream.base import Stream
+    from seekable.stream.contract import Token
+    from seekable.stream.flow import Flow
+
+__all__ = ["Overlay"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Overlay(OneInput):
+    """``fn(item, partner, rng)`` for a part of the items; which, and with whom, depends on their tokens."""
+
+    source: Stream
+    other: Dataset
+    fn: Callable[..., Any]
+    prob: float
+    seed: int
+    version: str | int | None
+
+    kind: ClassVar[str] = "overlay"
+
+    def __post_init__(self) -> None:
+        """Refuse a function that has no name, and partners of which there are none."""
+        describe_function(self.fn, self.version)
+        if not known_size(self.other, "overlay()") and self.prob:
+            message = f"overlay() needs partners, and there are no records in {self.other!r}"
+            raise InvalidArgument(message)
+
+    def arguments(self) -> dict[str, Any]:
+        """The partners, the function by name, the probability and the seed."""
+        return {
+            "other": self.other.describe(None),
+            "fn": describe_function(self.fn, self.version),
+            "prob": self.prob,
+            "seed": self.seed,
+        }
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        """Return the method call."""
+        name = describe_function(self.fn, self.version)["name"]
+        other = expression(self.other)
+        return f"{inputs[0]}.overlay({other}, {name}, prob={self.prob}, seed={self.seed})"
+
+    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+        """Combine."""
+        randomness, token = ItemRandomness(self.seed), None
+        try:
+            for token, item in flow.inputs[0]:
+                yield token, self._combined(token, item, randomness)
+        except Exception as error:
+            add_token(error, self, token)
+            raise
+
+    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the input's item of the same token."""
+        return ((0, token),)
+
+    def remake(self, token: Token, items: Sequence[Any]) -> Any:
+        """Combine again, with the same partner."""
+        return self._combined(token, items[0], ItemRandomness(self.seed))
+
+    def _combined(self, token: Token, item: Any, randomness: ItemRandomness) -> Any:
+        rng = randomness.rng(token)
+        if rng.random() >= self.prob:
+            return item
+        return self.fn(item, self.other[int(rng.integers(len(self.other)))], rng)

@@ -1,0 +1,48 @@
+"""What stages over one input share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable.stream.base import Stream
+from seekable.stream.contract import Inner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.stream.contract import Stage, Token
+
+__all__ = ["OneInput", "SameItems"]
+
+
+class OneInput(Stream, Inner):
+    """A stage over one input, in as many lanes."""
+
+    source: Stream
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The one."""
+        return (self.source,)
+
+    @property
+    def lanes(self) -> int:
+        """As many as the input has."""
+        return self.source.lanes
+
+    @property
+    def endless(self) -> bool:
+        """As the input."""
+        return self.source.endless
+
+
+class SameItems(OneInput):
+    """A stage that passes items of its input on as they are, with their tokens."""
+
+    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the input's item of the same token."""
+        return ((0, token),)
+
+    def remake(self, token: Token, items: Sequence[Any]) -> Any:
+        """Return the input's item."""
+        return items[0]

@@ -1,0 +1,147 @@
+"""The records of a dataset, one lane's after another's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.ahead import Ahead
+from seekable.dataset.hole import HOLE
+from seekable.dataset.show import expression
+from seekable.errors import BadToken, NothingPassed
+from seekable.order.striding import number_from, positions_of, rows_in_lane
+from seekable.stream.base import Stream
+from seekable.stream.contract import Leaf
+from seekable.stream.starving import LOOK_EVERY, Hunger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seekable.dataset.base import Dataset
+    from seekable.stream.contract import Token
+    from seekable.stream.flow import Flow
+
+__all__ = ["FromDataset"]
+
+_FIRST, _MOST = 64, 4096
+"""Positions whose order is resolved in one go: fewer at first, so that nobody waits for the rest."""
+
+_AT_ONCE = 256
+"""Records read together."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FromDataset(Stream, Leaf):
+    """Lane ``l`` has the rows ``r % lanes == l`` of each epoch; tokens are positions of the dataset."""
+
+    dataset: Dataset
+    lane_count: int
+    epochs: int | None
+    start: int
+
+    kind: ClassVar[str] = "dataset"
+
+    @property
+    def lanes(self) -> int:
+        """As many as asked for."""
+        return self.lane_count
+
+    @property
+    def endless(self) -> bool:
+        """Unless a number of epochs was given."""
+        return self.epochs is None
+
+    @property
+    def indexed(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def checkpointable(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def constant_time(self) -> bool:
+        """Always."""
+        return True
+
+    def arguments(self) -> dict[str, Any]:
+        """The dataset, where it begins, and for how long."""
+        return {"dataset": self.dataset.describe(None), "epochs": self.epochs, "start": self.start}
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        """Return the method call."""
+        given = [f"lanes={self.lane_count}"] if self.lane_count != self.dataset.lanes else []
+        given += [f"epochs={self.epochs}"] if self.epochs is not None else []
+        given += [f"start={self.start}"] if self.start else []
+        return f"{expression(self.dataset)}.stream({', '.join(given)})"
+
+    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+        """Yield the lane's records; holes are left out, and counted."""
+        memory, size = flow.memory, self.dataset.size
+        if size == 0 and self.endless:
+            message = f"a stream without end needs records, and there are none in {self.dataset!r}"
+            raise NothingPassed(message)
+        an_epoch = None if size is None else rows_in_lane(size, self.lanes, flow.lane)
+        begin, end = self._bounds(flow.lane)
+        at, count = begin + memory.get("at", 0), _FIRST
+        turn = at + an_epoch - (at - begin) % an_epoch if an_epoch else None
+        hunger, missing = Hunger(self, flow), 0
+        while at < end and an_epoch != 0:
+            numbers = np.arange(at, min(end, at + count), dtype=np.int64)
+            positions = positions_of(numbers, size, self.lanes, flow.lane)
+            plan = self.dataset.plan(positions)
+            ahead = Ahead(plan)
+            tokens = positions.tolist()
+            for first in range(0, len(tokens), _AT_ONCE):
+                last = min(first + _AT_ONCE, len(tokens))
+                ahead.read_to(last)
+                for token, record in zip(tokens[first:last], plan.slice(first, last).read(), strict=True):
+                    at += 1
+                    memory["at"] = at - begin
+                    if at == turn:
+                        memory["epochs"] = memory.get("epochs", 0) + 1
+                        turn = at + (an_epoch or 0)
+                    if record is not HOLE:
+                        missing = 0
+                        yield token, record
+                        continue
+                    memory["holes"] = memory.get("holes", 0) + 1
+                    missing += 1
+                    if not missing % LOOK_EVERY:
+                        hunger.look(missing)
+            count = min(2 * count, _MOST)
+
+    def read(self, tokens: Sequence[Token]) -> list[Any]:
+        """Read the records at some positions, together."""
+        records = self.dataset.fetch(np.array([self._position(token) for token in tokens], dtype=np.int64))
+        for token, record in zip(tokens, records, strict=True):
+            if record is HOLE:
+                message = f"position {token} of {self.dataset!r} is a hole now: it was a record once"
+                raise BadToken(message)
+        return records
+
+    def places(self, token: Token) -> list[Any]:
+        """Say where the record at a position lies."""
+        return self.dataset.plan(np.array([self._position(token)], dtype=np.int64)).locate()
+
+    def _bounds(self, lane: int) -> tuple[int, int]:
+        """Return between which of its own numbers a lane runs."""
+        size = self.dataset.size
+        begin = number_from(self.start, size, self.lanes, lane)
+        if self.epochs is None or size is None:
+            return begin, np.iinfo(np.int64).max
+        return begin, number_from(self.start + self.epochs * size, size, self.lanes, lane)
+
+    def _position(self, token: Token) -> int:
+        size = self.dataset.size
+        stop = None if self.epochs is None or size is None else self.start + self.epochs * size
+        if not isinstance(token, int) or token < self.start or (stop is not None and token >= stop):
+            last = "" if stop is None else f" and below {stop}"
+            message = f"a token of {self!r} is a position of at least {self.start}{last} (got {token!r})"
+            raise BadToken(message)
+        return token
