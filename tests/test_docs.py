@@ -191,7 +191,10 @@ run_page(Path(sys.argv[1]).read_text(encoding="utf-8"), Path.cwd(), sys.argv[2])
 PAGES = sorted([*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated:FutureWarning")  # Lightning uses it, of torch
+@pytest.mark.filterwarnings(
+    "ignore:.*LeafSpec.* is deprecated:FutureWarning",  # of torch, which Lightning uses
+    "ignore:Checkpoint directory .* is not empty:UserWarning",  # Lightning's word on every resumed run
+)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_what_a_page_shows_is_true(page: Path, folder: Path) -> None:
     name = page.relative_to(ROOT).as_posix()

@@ -35,7 +35,7 @@ def shuffled(n: int = 101) -> sk.Dataset:
 
 
 def crew_of(loader: sk.Loader) -> Crew:
-    crew: Crew | None = loader._course.maker._crew  # type: ignore[attr-defined]
+    crew: Crew | None = loader._course.maker._crew.crew  # type: ignore[attr-defined]
     assert crew is not None
     return crew
 
@@ -269,7 +269,7 @@ def test_they_end_with_a_parent_that_is_killed() -> None:
         import seekable as sk, time
         loader = sk.Loader(sk.from_sequence(range(10**6)), batch_size=8, workers=2)
         next(iter(loader))
-        print(*[worker.pid for worker in loader._course.maker._crew._workers], flush=True)
+        print(*[worker.pid for worker in loader._course.maker._crew.crew._workers], flush=True)
         time.sleep(3600)
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]

@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from seekable.dataset.arguments import checked_count
+from seekable.dataset.base import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
+from seekable.loader.ranks import checked_rank
+from seekable.loader.steps import End, Steps
 
-if TYPE_CHECKING:
-    from seekable.dataset.base import Dataset
+__all__ = ["checked_batch", "checked_epochs", "checked_seconds", "checked_steps"]
 
-__all__ = ["checked_batch", "checked_epochs", "checked_seconds"]
+_ENDS = ("short", "drop", "pad")
+
+
+def checked_steps(  # noqa: PLR0913 - one for each thing that a user may say of batches
+    dataset: Dataset,
+    *,
+    batch_size: int | None,
+    global_batch_size: int | None,
+    rank: int | None,
+    world_size: int | None,
+    end: End,
+    epochs: int | None,
+    steps: int | None,
+) -> Steps:
+    """Return how a dataset is cut into runs and batches.
+
+    Raises:
+        AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
+        InvalidArgument: an argument breaks a rule.
+        WrongType: there is no dataset.
+    """
+    if not isinstance(dataset, Dataset):
+        message = f"a loader takes a Dataset (got {type(dataset).__name__}): wrap it in sk.from_sequence"
+        raise WrongType(message)
+    if end not in _ENDS:
+        message = f"end must be one of {', '.join(map(repr, _ENDS))} (got {end!r})"
+        raise InvalidArgument(message)
+    rank, world_size = checked_rank(rank, world_size)
+    return Steps(
+        size=dataset.size,
+        epochs=checked_epochs(dataset, epochs),
+        batch=checked_batch(batch_size, global_batch_size, world_size),
+        end=end,
+        limit=None if steps is None else checked_count("steps", steps, least=1),
+        rank=rank,
+        world_size=world_size,
+    )
 
 
 def checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:

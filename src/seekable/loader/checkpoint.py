@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from seekable.dataset.arguments import checked_count
 from seekable.errors import InvalidArgument
@@ -16,12 +16,12 @@ from seekable.state.generations import is_of_rank, state_name
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 
 if TYPE_CHECKING:
-    from seekable.loader.loader import Loader
+    from seekable.loader.resumable import Resumable
 
 __all__ = ["load_state", "save_state"]
 
 
-def save_state(folder: str | os.PathLike[str], loader: Loader, *, keep: int = 3) -> str:
+def save_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, keep: int = 3) -> str:
     """Write a loader's state into a folder, and beside it what its pipeline is and where its files are.
 
     Every rank calls it; the states of one step count when all are there. Files appear whole or not at all.
@@ -30,7 +30,7 @@ def save_state(folder: str | os.PathLike[str], loader: Loader, *, keep: int = 3)
 
     Args:
         folder: made where it is not there.
-        loader: the loader, at the batch delivered last.
+        loader: the loader, or the batch sampler of one, at the batch delivered last.
         keep: how many complete generations stay, at least 1.
 
     Returns:
@@ -64,7 +64,9 @@ def save_state(folder: str | os.PathLike[str], loader: Loader, *, keep: int = 3)
     return path
 
 
-def load_state(folder: str | os.PathLike[str], loader: Loader, *, resume: Literal["exact"] = "exact") -> bool:
+def load_state(
+    folder: str | os.PathLike[str], loader: Resumable[Any], *, resume: Literal["exact"] = "exact"
+) -> bool:
     """Load the newest complete state of a folder into a loader, of any number of ranks.
 
     Args:
@@ -95,7 +97,7 @@ def load_state(folder: str | os.PathLike[str], loader: Loader, *, resume: Litera
     return True
 
 
-def _write_whereabouts(path: str, loader: Loader) -> None:
+def _write_whereabouts(path: str, loader: Resumable[Any]) -> None:
     """Note where the files are, anew where they moved; one rank does, because others may see other paths."""
     noted = canonical_json(whereabouts(loader.dataset))
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:

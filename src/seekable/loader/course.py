@@ -10,8 +10,6 @@ from seekable.loader.steps import Cursor, Steps
 from seekable.state.document import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from seekable.dataset.base import Dataset
     from seekable.loader.makers import Maker
     from seekable.loader.produce import Made
@@ -45,6 +43,12 @@ class Course:
         self.waited_seconds = 0.0
         steps.check_short(self.cursor)
 
+    @property
+    def goes_on_within_run(self) -> bool:
+        """Whether the next iterator goes on between a run's first batch and its last one."""
+        begun = self.cursor.position > self.steps.start_of(self.cursor.epoch)
+        return self.begins_here and begun and self.steps.left(self.cursor) != 0
+
     def begin(self) -> None:
         """Go on at the cursor if that was asked for, else with the next run."""
         if not self.begins_here:
@@ -60,10 +64,6 @@ class Course:
             message = f"step must be at least {self.anchor.step}, where the batches changed (got {step})"
             raise InvalidArgument(message)
         return self.steps.ahead(self.anchor, step)
-
-    def batches(self) -> Iterator[Made]:
-        """Make the batches from the cursor to the end of its run."""
-        return self.maker.batches(self.cursor)
 
     def deliver(self, made: Made, *, waited_seconds: float) -> None:
         """Count a batch as delivered.
@@ -101,9 +101,9 @@ class Course:
         self.cursor = self.anchor = cursor
         self.begins_here = True
 
-    def state(self) -> RunState:
-        """Return the state at the cursor."""
-        cursor = self.cursor
+    def state(self, cursor: Cursor | None = None) -> RunState:
+        """Return the state at the cursor, or at another one."""
+        cursor = self.cursor if cursor is None else cursor
         return RunState(
             fingerprint=self.dataset.fingerprint_at(cursor.position),
             step=cursor.step,

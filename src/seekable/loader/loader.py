@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from seekable.dataset.arguments import checked_count, checked_flag
-from seekable.dataset.base import Dataset
-from seekable.errors import EndlessDataset, InvalidArgument, WrongType
-from seekable.loader.arguments import checked_batch, checked_epochs, checked_seconds
+from seekable.loader.arguments import checked_seconds, checked_steps
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.course import Course
 from seekable.loader.makers import WorkerType, maker_of
 from seekable.loader.plan import plan_step
-from seekable.loader.ranks import checked_rank
+from seekable.loader.resumable import Resumable
 from seekable.loader.runs import Runs, RunSetter
-from seekable.loader.steps import End, Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
+    from seekable.dataset.base import Dataset
     from seekable.loader.plan import StepPlan
+    from seekable.loader.steps import End
 
 __all__ = ["Loader"]
 
-_ENDS = ("short", "drop", "pad")
 
-
-class Loader:
+class Loader(Resumable[Course]):
     """Batches of a dataset; one ``iter(loader)`` is a run of ``epochs`` epochs, the next one the next run.
 
     Args:
@@ -88,21 +85,15 @@ class Loader:
         restart_workers: bool = False,
         prefetch_bytes: int = 1 << 30,
     ) -> None:
-        if not isinstance(dataset, Dataset):
-            message = f"a Loader takes a Dataset (got {type(dataset).__name__}): wrap it in sk.from_sequence"
-            raise WrongType(message)
-        if end not in _ENDS:
-            message = f"end must be one of {', '.join(map(repr, _ENDS))} (got {end!r})"
-            raise InvalidArgument(message)
-        rank, world_size = checked_rank(rank, world_size)
-        steps_of = Steps(
-            size=dataset.size,
-            epochs=checked_epochs(dataset, epochs),
-            batch=checked_batch(batch_size, global_batch_size, world_size),
-            end=end,
-            limit=None if steps is None else checked_count("steps", steps, least=1),
+        steps_of = checked_steps(
+            dataset,
+            batch_size=batch_size,
+            global_batch_size=global_batch_size,
             rank=rank,
             world_size=world_size,
+            end=end,
+            epochs=epochs,
+            steps=steps,
         )
         single = batch_size is None and global_batch_size is None
         maker = maker_of(
@@ -120,81 +111,14 @@ class Loader:
         self._course = Course(dataset, steps_of, maker=maker, max_holes=holes)
         self._runs = Runs(self._course)
 
-    @property
-    def dataset(self) -> Dataset:
-        """What is delivered."""
-        return self._course.dataset
-
-    @property
-    def step(self) -> int:
-        """Batches delivered and skipped so far."""
-        return self._course.cursor.step
-
-    @property
-    def epoch(self) -> int:
-        """The first epoch of the present run; it moves on when the run's end was seen."""
-        return self._course.cursor.epoch
-
-    @property
-    def rank(self) -> int:
-        """Which of the ranks this one is."""
-        return self._course.steps.rank
-
-    @property
-    def world_size(self) -> int:
-        """How many ranks share the batches."""
-        return self._course.steps.world_size
-
-    def __len__(self) -> int:
-        """Return the number of batches of a whole run.
-
-        Raises:
-            EndlessDataset: a run has no end.
-        """
-        count = self._course.steps.count
-        if count is None:
-            message = "a run over an endless dataset has no length: bound it with steps="
-            raise EndlessDataset(message)
-        return count
-
     def __iter__(self) -> Iterator[Any]:
         """Begin the next run, or go on where a loaded state was taken; an earlier iterator ends."""
         return self._runs.begin()
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state after the batches delivered so far: a small, new, JSON-safe dict.
-
-        Batches that were made ahead do not count. The state loads on any number of ranks, with any batch
-        size.
-        """
-        return self._course.state().document()
-
-    def load_state_dict(self, state: Mapping[str, Any], *, resume: Literal["exact"] = "exact") -> None:
-        """Go on where a state was taken: the next batches are those that would have followed.
-
-        Args:
-            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. An empty
-                one changes nothing. A live iterator moves there too.
-            resume: ``"exact"``, the order continues record for record.
-
-        Raises:
-            StateMismatch: the state is of another pipeline, or of other data.
-            CorruptState: the document is not a state.
-        """
-        if resume != "exact":
-            message = f"resume must be 'exact' (got {resume!r})"
-            raise InvalidArgument(message)
-        self._runs.load(state)
-
-    def skip_batches(self, count: int) -> None:
-        """Leave out the next batches, at most to the end of the run; they count as steps.
-
-        After a loss spike, say.
-        """
-        self._runs.skip(checked_count("count", count, least=0))
-
     def set_epoch(self, epoch: int) -> None:
         """Let the next run begin with an epoch; where that is the one to go on in, nothing changes.
+
+        An iterator that has delivered nothing yet moves along; another one ends, if anything changes.
 
         Raises:
             EndlessDataset: an endless dataset has no epochs but 0.
@@ -204,6 +128,11 @@ class Loader:
     @property
     def sampler(self) -> RunSetter:
         """What trainers look for: its ``set_epoch(k)`` lets the next run be the ``k``-th."""
+        return RunSetter(self._runs)
+
+    @property
+    def batch_sampler(self) -> RunSetter:
+        """The same as ``sampler``: some trainers look for the one, some for both."""
         return RunSetter(self._runs)
 
     def locate(self, *, step: int) -> list[Any]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 
 from seekable.errors import InvalidArgument
 from seekable.loader.prefetch import Prefetched
 from seekable.loader.produce import produce
-from seekable.loader.workers.crew import Crew
+from seekable.loader.workers.crew import Crew, CrewKeeper
+from seekable.loader.workers.job import Begin, DatasetJob
 from seekable.loader.workers.threads import in_threads
-from seekable.loader.workers.worker import Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,8 +63,9 @@ def maker_of(  # noqa: PLR0913 - one for each thing that a user may say of it
         return Alone(dataset, steps, collate, prefetch)
     if worker_type == "thread":
         return InThreads(dataset, steps, collate, prefetch, workers)
-    job = Job(dataset, steps, collate, max(1, prefetch), max(1, prefetch_bytes // workers))
-    return InProcesses(job, workers, timeout=timeout, restart=restart)
+    most = max(1, prefetch), max(1, prefetch_bytes // workers)
+    jobs = [DatasetJob(dataset, steps, collate, *most, number, workers) for number in range(workers)]
+    return InProcesses(steps, CrewKeeper(jobs, timeout=timeout, restart=restart))
 
 
 @final
@@ -107,25 +109,30 @@ class InThreads:
 
 @final
 class InProcesses:
-    """Makes batches in worker processes, which are started for the first run and serve the later ones too."""
+    """Makes batches in worker processes, which are started for the first run and serve the later ones too.
 
-    def __init__(self, job: Job, workers: int, *, timeout: float | None, restart: bool) -> None:
+    Batch ``t`` is made by worker ``t % n`` and is a function of the positions alone, so neither the batches
+    nor their order depend on how many workers there are.
+    """
+
+    def __init__(self, steps: Steps, crew: CrewKeeper) -> None:
         """Start nothing yet."""
-        self._job, self._workers, self._timeout, self._restart = job, workers, timeout, restart
-        self._crew: Crew | None = None
+        self._steps, self._crew = steps, crew
 
     def batches(self, cursor: Cursor) -> Iterator[Made]:
         """Begin to make batches."""
-        if self._crew is not None and not self._crew.is_ours:
-            # A forked child has its parent's workers, and starts its own.
-            self._crew.leave()
-            self._crew = None
-        if self._crew is None:
-            self._crew = Crew(self._job, self._workers, timeout=self._timeout, restart=self._restart)
-        return self._crew.batches(cursor)
+        crew = self._crew.ready()
+        return self._made(crew, crew.begin(lambda _: Begin(cursor)), cursor)
 
     def close(self) -> None:
         """End the workers."""
-        if self._crew is not None:
-            self._crew.close()
-            self._crew = None
+        self._crew.close()
+
+    def _made(self, crew: Crew, run: int, cursor: Cursor) -> Iterator[Made]:
+        left = self._steps.left(cursor)
+        while left != 0:
+            again = functools.partial(Begin, cursor)
+            made: Made = crew.take(cursor.step % len(crew), run, cursor, again)
+            yield made
+            cursor = made.after
+            left = self._steps.left(cursor)

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from seekable.dataset.base import Dataset
     from seekable.loader.steps import Cursor, Steps
+    from seekable.loader.streams.lanes import LaneChanges
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Made", "produce"]
+__all__ = ["Made", "Stretch", "produce", "stretches"]
 
 _AHEAD, _MOST_AHEAD = 4096, 16384
 """Positions whose order is resolved in one go: fewer at first, so that nobody waits for the rest."""
@@ -36,6 +37,8 @@ class Made:
     records: int
     holes: int
     after: Cursor
+    changes: tuple[LaneChanges, ...] = ()
+    """What became of a stream's lanes by it."""
 
 
 def produce(
@@ -51,23 +54,48 @@ def produce(
 
     Without ``collate`` each is a single record.
     """
-    # The first block is one batch, so that the first batch after a restart waits for the order of no more.
+    for stretch in stretches(steps, cursor, number=number, of=of):
+        plan = dataset.plan(stretch.positions)
+        ahead = Ahead(plan)
+        for start, stop, before, after in stretch.batches(steps):
+            ahead.read_to(stop)
+            records = plan.slice(start, stop).read()
+            there = [record for record in records if record is not HOLE]
+            if not there:
+                raise NothingPassed(_only_holes(before, len(records)))
+            made = there[0] if collate is None else collate(there)
+            yield Made(made, len(there), len(records) - len(there), after)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Some of the next batches of a run: their positions, one after another."""
+
+    cursor: Cursor
+    """Where the stretch begins."""
+    numbers: range
+    """The batches, counted from there."""
+    positions: Int64s
+    edges: list[int]
+    """Where each batch begins among the positions, and the end of the last."""
+
+    def batches(self, steps: Steps) -> Iterator[tuple[int, int, Cursor, Cursor]]:
+        """Yield for each batch its bounds among the positions, and the cursors before and after it."""
+        for number, (start, stop) in zip(self.numbers, itertools.pairwise(self.edges), strict=True):
+            yield start, stop, steps.after(self.cursor, number), steps.after(self.cursor, number + 1)
+
+
+def stretches(steps: Steps, cursor: Cursor, *, number: int = 0, of: int = 1) -> Iterator[Stretch]:
+    """Cut what follows a cursor in its run, the batches of steps ``t % of == number``, into stretches.
+
+    The first one is one batch, so that the first batch after a restart waits for the order of no more.
+    """
     wanted, positions_wanted = of, _AHEAD
     left = steps.left(cursor)
     while left != 0:
         count = wanted if left is None else min(wanted, left)
         mine = range((number - cursor.step) % of, count, of)
-        positions, edges = _positions(steps, cursor, count, mine)
-        plan = dataset.plan(positions)
-        ahead = Ahead(plan)
-        for batch, (start, stop) in zip(mine, itertools.pairwise(edges), strict=True):
-            ahead.read_to(stop)
-            records = plan.slice(start, stop).read()
-            there = [record for record in records if record is not HOLE]
-            if not there:
-                raise NothingPassed(_only_holes(steps.after(cursor, batch), len(records)))
-            made = there[0] if collate is None else collate(there)
-            yield Made(made, len(there), len(records) - len(there), steps.after(cursor, batch + 1))
+        yield Stretch(cursor, mine, *_positions(steps, cursor, count, mine))
         cursor = steps.after(cursor, count)
         left = steps.left(cursor)
         wanted = of * max(1, -(-positions_wanted * steps.world_size // steps.batch))

@@ -1,8 +1,8 @@
 """Messages between a loader and its worker processes, over a socket of this machine.
 
-What a message holds goes one of three ways. Large arrays are written to memory that has no name,
-of which the socket carries the descriptor: the receiver maps it, and the arrays are views
-of that map, without another copy. All else that a worker sends is put into a slot of memory that both sides
+What a message holds goes one of three ways. Large arrays, and tensors of torch, are written to memory that
+has no name, of which the socket carries the descriptor: the receiver maps it, and the arrays are views of
+that map, without another copy. All else that a worker sends is put into a slot of memory that both sides
 have mapped from the start, and that is used again once the receiver has taken the message out. What has no
 slot, or is too large for one, and what goes to a worker, takes the first way or the socket itself. Memory
 without a name is freed with its last user, whoever of them is killed.
@@ -21,6 +21,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from seekable.loader.workers.slots import SlotWriter, memory_without_name
+from seekable.loader.workers.tensors import reducers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +76,9 @@ class Connection:
         """
         large: list[pickle.PickleBuffer] = []
         writer = SlotWriter() if slot is None or self._slots is None else self._slots.writer(slot)
-        pickle.Pickler(writer, 5, buffer_callback=functools.partial(_keep, large)).dump(item)
+        pickler = pickle.Pickler(writer, 5, buffer_callback=functools.partial(_keep, large))
+        pickler.dispatch_table = reducers()
+        pickler.dump(item)
         self.whole = False
         try:
             if large or not writer.fits:

@@ -15,47 +15,28 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from seekable.index.building.executor import as_sent
-from seekable.loader.produce import produce
 from seekable.loader.workers.message import Closed, Connection
 from seekable.loader.workers.slots import Slots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-    from seekable.dataset.base import Dataset
-    from seekable.loader.produce import Made
-    from seekable.loader.steps import Cursor, Steps
+    from seekable.loader.workers.job import Begin, Job
 
-__all__ = ["Begin", "Delivered", "Failed", "Job", "serve"]
+__all__ = ["Delivered", "Failed", "Run", "serve"]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What all batches of a loader are made of."""
+class Run:
+    """A request to make results from a point on, and to drop what was made before."""
 
-    dataset: Dataset
-    steps: Steps
-    collate: Callable[[list[Any]], Any] | None
-    most_batches: int
-    """How many batches may be made and not delivered."""
-    most_bytes: int
-    """How many bytes these may have, but for the last of them."""
-    number: int = 0
-    """Which of ``of`` workers this is: it makes the batches of steps ``t % of == number``."""
-    of: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """A request to make batches from a cursor on, and to drop what was made before."""
-
-    run: int
-    cursor: Cursor
+    number: int
+    begin: Begin
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A notice that a batch was delivered."""
+    """A notice that a result was taken."""
 
     run: int
 
@@ -72,20 +53,20 @@ class _Desk:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._begin: Begin | None = None
+        self._current: Run | None = None
         self._sent: deque[int] = deque()
         """The bytes of each batch that is not delivered yet."""
         self._early = 0
         """Batches that were delivered before this side had noted how large they were."""
 
-    def begin(self, begin: Begin) -> None:
+    def begin(self, run: Run) -> None:
         with self._changed:
-            self._begin, self._sent, self._early = begin, deque(), 0
+            self._current, self._sent, self._early = run, deque(), 0
             self._changed.notify()
 
     def delivered(self, run: int) -> None:
         with self._changed:
-            if self._begin is not None and run == self._begin.run:
+            if self._current is not None and run == self._current.number:
                 if self._sent:
                     self._sent.popleft()
                     self._changed.notify()
@@ -94,30 +75,30 @@ class _Desk:
 
     def sent(self, run: int, count: int) -> None:
         with self._changed:
-            if self._begin is not None and run == self._begin.run:
+            if self._current is not None and run == self._current.number:
                 if self._early:
                     self._early -= 1
                 else:
                     self._sent.append(count)
 
-    def next_run(self, run: int) -> Begin:
+    def next_run(self, run: int) -> Run:
         """Wait for a run after this one."""
         with self._changed:
-            self._changed.wait_for(lambda: self._begin is not None and self._begin.run > run)
-            assert self._begin is not None
-            return self._begin
+            self._changed.wait_for(lambda: self._current is not None and self._current.number > run)
+            assert self._current is not None
+            return self._current
 
     def has_room(self, run: int, job: Job) -> bool:
         """Wait until one more batch may be made; return False if another run has begun instead."""
         with self._changed:
-            assert self._begin is not None
+            assert self._current is not None
             self._changed.wait_for(
                 lambda: (
-                    self._begin.run != run  # type: ignore[union-attr]
+                    self._current.number != run  # type: ignore[union-attr]
                     or (len(self._sent) < job.most_batches and sum(self._sent) < job.most_bytes)
                 )
             )
-            return self._begin.run == run
+            return self._current.number == run
 
 
 def serve(descriptor: int, stacks: int, memory: int, slots: int) -> None:
@@ -143,18 +124,18 @@ def serve(descriptor: int, stacks: int, memory: int, slots: int) -> None:
         connection.send(Failed(as_sent(error)))
         return
     threading.Thread(target=_listen, args=(connection, desk), daemon=True).start()
-    run = 0
+    number = 0
     while True:
-        begin = desk.next_run(run)
-        run = begin.run
-        _make(job, begin, connection, desk)
+        run = desk.next_run(number)
+        number = run.number
+        _make(job, run, connection, desk)
 
 
 def _listen(connection: Connection, desk: _Desk) -> None:
     try:
         while True:
             message = connection.receive()
-            if isinstance(message, Begin):
+            if isinstance(message, Run):
                 desk.begin(message)
             else:
                 desk.delivered(message.run)
@@ -162,25 +143,30 @@ def _listen(connection: Connection, desk: _Desk) -> None:
         os._exit(0)  # At once, even from the middle of a batch: nobody waits for it.
 
 
-def _make(job: Job, begin: Begin, connection: Connection, desk: _Desk) -> None:
-    made: Made | Failed
-    batches = produce(job.dataset, job.steps, begin.cursor, job.collate, number=job.number, of=job.of)
+def _make(job: Job, run: Run, connection: Connection, desk: _Desk) -> None:
+    result: Any
+    results = _opened(job, run.begin)
     for slot in itertools.cycle(range(job.most_batches)):
-        if not desk.has_room(begin.run, job):
+        if not desk.has_room(run.number, job):
             return
         try:
-            made = next(batches)
+            result = next(results)
         except StopIteration:
             return
-        except BaseException as error:  # noqa: BLE001 - it is raised where the batch would have come
-            made = Failed(as_sent(error))
+        except BaseException as error:  # noqa: BLE001 - it is raised where the result would have come
+            result = Failed(as_sent(error))
         try:
-            count = connection.send(made, tag=begin.run, slot=slot)
+            count = connection.send(result, tag=run.number, slot=slot)
         except Closed:
             os._exit(0)
-        except Exception as error:  # noqa: BLE001 - a batch that cannot be pickled
-            made = Failed(as_sent(error))
-            count = connection.send(made, tag=begin.run, slot=slot)
-        desk.sent(begin.run, count)
-        if isinstance(made, Failed):
+        except Exception as error:  # noqa: BLE001 - a result that cannot be pickled
+            result = Failed(as_sent(error))
+            count = connection.send(result, tag=run.number, slot=slot)
+        desk.sent(run.number, count)
+        if isinstance(result, Failed):
             return
+
+
+def _opened(job: Job, begin: Begin) -> Iterator[Any]:
+    """Return the results; what fails before the first of them fails where it would have come."""
+    yield from job.results(begin)

@@ -1,0 +1,122 @@
+"""The passes of a trainer over a loader, numbered batch by batch."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.loader.loader import Loader
+
+__all__ = ["Numbers", "Passes"]
+
+
+class Passes:
+    """A loader as the dataset of its batches: what torch's ``DataLoader`` reads by the numbers of a sampler.
+
+    Who goes on in the middle of a pass leaves out the numbers of the batches before it; nothing is read for
+    those, because the loader stands behind them. Numbers that begin elsewhere are refused.
+
+    Args:
+        loader: its runs are the passes; each has one epoch.
+        batch: records of a batch over all ranks.
+        resumed: whether the loader goes on from a state.
+
+    Example:
+        >>> import seekable as sk
+        >>> loader = sk.Loader(sk.from_sequence(range(5)), batch_size=2, collate=list)
+        >>> passes = Passes(loader, batch=2, resumed=False)
+        >>> [passes[number] for [number] in passes.numbers]
+        [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, loader: Loader, *, batch: int, resumed: bool) -> None:
+        self.loader = loader
+        self.numbers = Numbers(self)
+        self._batch = batch
+        self._resumed = resumed
+        self._pass: int | None = None
+        self._run: Iterator[Any] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of records, not of batches: what a trainer reports as examples.
+
+        Raises:
+            EndlessDataset: it has no end.
+        """
+        return len(self.loader.dataset)
+
+    def __getitem__(self, number: int) -> Any:
+        """Return a batch of the pass: whichever is asked for first, then those after it."""
+        if self._run is None:
+            if self._resumed:
+                self._pass = self._pass_of(number)
+            if self._pass is not None:
+                self.loader.sampler.set_epoch(self._pass)
+            self._resumed = False
+            self._run = iter(self.loader)
+        return next(self._run)
+
+    def begin(self) -> None:
+        """Let the next batch be the first of another pass, or of the one to go on in."""
+        self._run = None
+
+    def announce(self, number: int) -> None:
+        """Say which pass comes; where nobody does, passes follow one another."""
+        self._pass = number
+
+    def _pass_of(self, number: int) -> int:
+        """Return the pass to go on in, which the trainer begins with the batch of a number.
+
+        Raises:
+            InvalidArgument: the loader stands elsewhere.
+        """
+        stands = self._place()
+        begins = (stands[0] if self._pass is None else self._pass, number)
+        if stands != begins:
+            message = (
+                f"the checkpoint's data goes on in epoch {stands[0]} after {stands[1]:g} batches of "
+                f"{self._batch} records, and its count of optimizer steps says epoch {begins[0]} after "
+                f"{begins[1]}: keep the product of per_device_train_batch_size, gradient_accumulation_steps "
+                f"and the number of ranks as it was when the checkpoint was written, and dataloader_drop_last"
+            )
+            raise InvalidArgument(message)
+        return stands[0]
+
+    def _place(self) -> tuple[int, float]:
+        """Return the pass that the loader stands in, and after how many of its batches."""
+        state, size = self.loader.state_dict(), self.loader.dataset.size
+        epoch = state["epoch"]
+        records = state["position"] - epoch * (size or 0)
+        if size is not None and (records >= size or records // self._batch >= len(self.loader)):
+            return epoch + 1, 0
+        return epoch, records / self._batch
+
+
+class Numbers:
+    """The batch sampler of passes: each ``iter`` begins one, and gives the numbers of its batches."""
+
+    def __init__(self, passes: Passes) -> None:
+        self._passes = passes
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which pass comes."""
+        self._passes.announce(epoch)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Begin a pass; each number comes alone, as a batch of one batch."""
+        self._passes.begin()
+        endless = self._passes.loader.dataset.size is None
+        return ([number] for number in (itertools.count() if endless else range(len(self))))
+
+    def __len__(self) -> int:
+        """Return the number of batches of a pass.
+
+        Raises:
+            EndlessDataset: it has no end.
+        """
+        return len(self._passes.loader)

@@ -1,0 +1,188 @@
+"""Hugging Face's Trainer: a seekable dataset in its own order, and checkpoints that go on exactly there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from seekable.dataset.base import Dataset
+from seekable.errors import DataNotFound, InvalidArgument, MissingDependency, WrongType
+from seekable.integrations.passes import Passes
+from seekable.loader.checkpoint import load_state, save_state
+from seekable.loader.loader import Loader
+
+try:
+    import transformers
+    from torch.utils.data import DataLoader
+    from transformers.trainer_utils import get_last_checkpoint
+except ImportError as error:
+    message = "seekable.integrations.transformers needs the Trainer: pip install 'transformers[torch]'"
+    raise MissingDependency(message) from error
+
+if TYPE_CHECKING:
+    _Base = transformers.Trainer
+else:
+    _Base = object
+
+__all__ = ["Trainer", "TrainerMixin"]
+
+_FOLDER = "seekable"
+"""Where in a checkpoint the state lies."""
+
+
+class TrainerMixin(_Base):
+    """Lets a subclass of ``transformers.Trainer`` train on a seekable dataset: write it before that class.
+
+    ``train_dataset`` is a seekable dataset, and its own order holds, shuffled or not: ``seed``, ``data_seed``
+    and ``train_sampling_strategy`` do not touch it. The trainer's epoch ``k`` is the dataset's epoch ``k``.
+    Batches are made by a ``sk.Loader``, with the arguments that the trainer has: batch size, ranks, collator,
+    ``dataloader_num_workers``, ``dataloader_prefetch_factor`` and ``dataloader_drop_last``. Without the last,
+    an incomplete batch stays short on one rank, and is filled from the start of the epoch on several.
+
+    Each checkpoint has the loader's state, in a folder ``seekable``. ``train(resume_from_checkpoint=...)``
+    goes on there: no batch is read again, whatever the step, on as many ranks as divide the batch. What the
+    trainer counts and what the state says are compared. With ``ignore_data_skip=True`` the epoch in hand is
+    begun anew, as the trainer does then.
+
+    Raises:
+        WrongType: from ``train``, ``train_dataset`` is no seekable dataset.
+        InvalidArgument: from ``train``, the trainer would share out batches in ways that are not known here,
+            or an optimizer step has other records than in the checkpoint.
+        StateMismatch: from ``train``, the checkpoint is of another pipeline, or of other data.
+        DataNotFound: from ``train``, the checkpoint has no state of a loader.
+
+    Example:
+        >>> import transformers
+        >>> class Seq2SeqTrainer(TrainerMixin, transformers.Seq2SeqTrainer):
+        ...     "Generates while it evaluates, and trains on seekable datasets."
+    """
+
+    _resumed_from: str | None = None
+
+    def train(
+        self,
+        resume_from_checkpoint: str | bool | None = None,  # noqa: FBT001 - the signature is the trainer's
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Train, as ``transformers.Trainer`` does; from a checkpoint, exactly where it was taken."""
+        folder = resume_from_checkpoint or None
+        self._resumed_from = get_last_checkpoint(self.args.output_dir) if folder is True else folder  # type: ignore[no-untyped-call]
+        try:
+            return super().train(resume_from_checkpoint, *args, **kwargs)
+        finally:
+            self._resumed_from = None
+            passes = self._passes()
+            if passes is not None:
+                passes.loader.close()
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """Return the batches of a ``sk.Loader``, one to a number, so that the trainer can leave out numbers.
+
+        It is not prepared by Accelerate, which would share out batches again and read one ahead.
+        """
+        loader = self._loader()
+        resumed = self._resumed_from is not None and not self.args.ignore_data_skip
+        if resumed:
+            folder = os.path.join(str(self._resumed_from), _FOLDER)
+            if not load_state(folder, loader):
+                message = (
+                    f"there is no state of a loader in {folder}: the checkpoint was written by a trainer "
+                    f"without seekable, whose order cannot go on. ignore_data_skip=True begins the epoch anew"
+                )
+                raise DataNotFound(message)
+        passes = Passes(loader, batch=self._records_of_batch, resumed=resumed)
+        return _Batches(passes)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature is the trainer's
+        """Save the model; into a checkpoint, the loader's state before it."""
+        passes = self._passes()
+        if _internal_call and output_dir is not None and self.args.should_save and passes is not None:
+            # All ranks have the same state: one of them writes it, as the only one.
+            whole = Loader(passes.loader.dataset, rank=0, world_size=1, prefetch=0)
+            whole.load_state_dict(passes.loader.state_dict())
+            save_state(os.path.join(output_dir, _FOLDER), whole, keep=1)
+        super().save_model(output_dir, _internal_call)
+
+    @property
+    def _records_of_batch(self) -> int:
+        """Records of a batch over all ranks."""
+        return int(self._train_batch_size * self.args.world_size)
+
+    def _passes(self) -> Passes | None:
+        """Return what the trainer takes batches from, if it trains or has trained."""
+        passes = getattr(self.callback_handler.train_dataloader, "dataset", None)
+        return passes if isinstance(passes, Passes) else None
+
+    def _loader(self) -> Loader:
+        dataset, args = self.train_dataset, self.args
+        if not isinstance(dataset, Dataset):
+            message = (
+                f"train_dataset must be a seekable dataset (got {type(dataset).__name__}): wrap it in "
+                f"sk.from_sequence, or use the trainer without seekable"
+            )
+            raise WrongType(message)
+        _check_order(getattr(args, "train_sampling_strategy", "random"))
+        records = self._records_of_batch * args.gradient_accumulation_steps
+        if self.get_total_train_batch_size(args) != records:
+            message = (
+                f"an optimizer step of {args.world_size} ranks must have {records} records, and the trainer "
+                f"counts {self.get_total_train_batch_size(args)}: some ranks are to share records (tensor, "
+                f"context or sequence parallelism), which is not known here; train without those"
+            )
+            raise InvalidArgument(message)
+        several = args.world_size > 1
+        return Loader(
+            dataset,
+            global_batch_size=self._records_of_batch,
+            rank=args.process_index if several else 0,
+            world_size=args.world_size,
+            collate=self._get_collator_with_removed_columns(self.data_collator, description="Training"),
+            end="drop" if args.dataloader_drop_last else "pad" if several else "short",
+            workers=args.dataloader_num_workers,
+            prefetch=args.dataloader_prefetch_factor or 2,
+        )
+
+
+class Trainer(TrainerMixin, transformers.Trainer):
+    """``transformers.Trainer`` for seekable datasets; see `TrainerMixin`.
+
+    Example:
+        >>> import tempfile, torch, transformers, seekable as sk
+        >>> data = sk.from_sequence([{"input": float(n)} for n in range(9)]).shuffle(seed=1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     args = transformers.TrainingArguments(folder, per_device_train_batch_size=4, use_cpu=True)
+        ...     trainer = Trainer(torch.nn.Linear(1, 1), args, train_dataset=data)
+        ...     batches = trainer.get_train_dataloader()
+        ...     [len(batch["input"]) for batch in batches]
+        [4, 4, 1]
+    """
+
+
+class _Batches(DataLoader[Any]):
+    """The batches of passes, each by its number; to leave out numbers, the trainer makes another of it."""
+
+    def __init__(self, passes: Passes) -> None:
+        # torch asks of a dataset to have __len__ and __getitem__, and its types that it inherits from theirs.
+        super().__init__(passes, batch_sampler=passes.numbers, collate_fn=_only)  # type: ignore[arg-type]
+        self._numbers = passes.numbers
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which pass comes."""
+        self._numbers.set_epoch(epoch)
+
+
+def _check_order(strategy: str) -> None:
+    """Refuse a strategy that would choose an order of its own; the default says no more than "shuffled"."""
+    if strategy not in {"random", "sequential"}:
+        message = (
+            f"train_sampling_strategy={strategy!r} chooses an order, and here the dataset's own holds: leave "
+            f"it out, and order the dataset"
+        )
+        raise InvalidArgument(message)
+
+
+def _only(batches: list[Any]) -> Any:
+    """Take the one batch of a batch of batches."""
+    [batch] = batches
+    return batch

@@ -1,0 +1,67 @@
+"""What the lanes of a rank remember, as of the batches that were delivered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from seekable.stream.flow import Flow, kept_in
+from seekable.stream.kept import Change, Kept, applied
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from seekable.stream.base import Stream
+
+__all__ = ["LaneChanges", "Lanes"]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneChanges:
+    """What became of some lanes by one batch."""
+
+    stages: Mapping[int, Sequence[Change]]
+    ended: frozenset[int]
+    """The lanes that have ended in it and begun anew."""
+
+
+@dataclass(slots=True)
+class Lanes:
+    """Each lane's stages, and which lanes have ended and begun anew (``end="pad"``)."""
+
+    stages: dict[int, list[Kept]] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+
+    @classmethod
+    def fresh(cls, stream: Stream, lanes: Sequence[int]) -> Lanes:
+        """Return lanes at their start."""
+        return cls({lane: kept_in(Flow(stream, lane)) for lane in lanes})
+
+    @classmethod
+    def parse(cls, lanes: Mapping[int, Sequence[Any]], ended: Sequence[int]) -> Lanes:
+        """Return what a state says of some lanes.
+
+        Raises:
+            CorruptState: a stage's state is none.
+        """
+        return cls(
+            {lane: [Kept.parse(stage) for stage in stages] for lane, stages in lanes.items()}, set(ended)
+        )
+
+    def document(self) -> dict[int, list[dict[str, Any]]]:
+        """Return each lane's stages as new JSON-safe values."""
+        return {lane: [kept.document() for kept in stages] for lane, stages in self.stages.items()}
+
+    def part(self, lanes: Sequence[int]) -> Lanes:
+        """Return some of the lanes, which then do not change with these."""
+        stages = {
+            lane: [Kept(dict(kept.memory), list(kept.tokens), list(kept.notes)) for kept in self.stages[lane]]
+            for lane in lanes
+        }
+        return Lanes(stages, self.ended & set(lanes))
+
+    def apply(self, changes: LaneChanges) -> None:
+        """Change as the lanes have changed."""
+        for lane, stages in changes.stages.items():
+            applied(self.stages[lane], stages)
+        self.ended |= changes.ended

@@ -1,0 +1,89 @@
+"""What a course through a stream has to remember: its lanes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, final
+
+from seekable.errors import NotResumable
+from seekable.loader.steps import Cursor
+from seekable.loader.streams.lanes import Lanes
+from seekable.loader.streams.produce import produce_items
+from seekable.state.stream import StreamState
+from seekable.stream.iterator import check_resumable, check_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from seekable.loader.produce import Made
+    from seekable.loader.steps import Steps
+    from seekable.stream.base import Stream
+
+__all__ = ["OfStream"]
+
+
+@final
+class OfStream:
+    """What the lanes of one rank remember, as of the batches delivered; the cursor's position is a slot."""
+
+    def __init__(self, stream: Stream, lanes: Sequence[int]) -> None:
+        """Stand at the start of some lanes."""
+        self._stream, self._own = stream, lanes
+        self.lanes = Lanes.fresh(stream, lanes)
+
+    def next_run(self, steps: Steps, cursor: Cursor) -> Cursor:
+        """Begin the lanes anew; those of a stream without end go on."""
+        if self._stream.endless:
+            return replace(cursor, began=cursor.step)
+        self.lanes = Lanes.fresh(self._stream, self._own)
+        return Cursor(cursor.step, cursor.epoch + 1, 0, cursor.step)
+
+    def delivered(self, made: Made) -> None:
+        """Change as the lanes have changed."""
+        for changes in made.changes:
+            self.lanes.apply(changes)
+
+    def skipped(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
+        """Run through the batches: what comes after them depends on what is in them."""
+        made = produce_items(self._stream, steps, cursor, self.lanes, list)
+        for _, batch in zip(range(count), made, strict=False):
+            self.delivered(batch)
+            cursor = batch.after
+        return cursor
+
+    def document(self, steps: Steps, cursor: Cursor, *, partial: bool) -> dict[str, Any]:
+        """Return what the lanes remember.
+
+        Raises:
+            NotResumable: nothing could go on from it; or other ranks have other lanes, and ``partial`` is not
+                said.
+        """
+        check_resumable(self._stream)
+        if steps.world_size > 1 and not partial:
+            message = (
+                f"rank {steps.rank} of {steps.world_size} has {len(self._own)} of the {self._stream.lanes} "
+                f"lanes: let all ranks call sk.save_state(folder, loader), or take state_dict(partial=True)"
+            )
+            raise NotResumable(message)
+        return StreamState(
+            fingerprint=self._stream.fingerprint,
+            step=cursor.step,
+            slot=cursor.position,
+            lanes=self.lanes.document(),
+            of=self._stream.lanes,
+            began=None if steps.limit is None else cursor.began,
+            ended=tuple(sorted(self.lanes.ended)),
+        ).document()
+
+    def load(self, steps: Steps, document: Mapping[str, Any]) -> Cursor:
+        """Remember what a state says of this rank's lanes.
+
+        Raises:
+            StateMismatch: it is of another stream, or of other data.
+            CorruptState: the document is not a state of a stream, or lacks a lane.
+        """
+        state = StreamState.parse(document)
+        check_stream(self._stream, state, self._own)
+        own = {lane: state.lanes[lane] for lane in self._own}
+        self.lanes = Lanes.parse(own, [lane for lane in state.ended if lane in own])
+        return Cursor(state.step, 0, state.slot, state.began or 0)

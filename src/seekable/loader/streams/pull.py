@@ -1,0 +1,99 @@
+"""Items of some lanes for one batch after another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from seekable.errors import NothingPassed
+from seekable.loader.streams.lanes import LaneChanges
+from seekable.stream.flow import Flow, changes_in, load_all
+
+if TYPE_CHECKING:
+    from seekable.loader.streams.lanes import Lanes
+    from seekable.stream.base import Stream
+
+__all__ = ["Pulled", "Puller"]
+
+_END: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """What some lanes had for the slots of one batch."""
+
+    items: list[tuple[int, Any]]
+    """Slots and items, in the order of the slots; the slots of lanes that have ended are missing."""
+    fresh: int
+    """How many of the items are no padding."""
+    over: bool
+    """Whether all of the lanes have ended."""
+    changes: LaneChanges
+
+
+class Puller:
+    """Runs some lanes of a stream, from where they were."""
+
+    def __init__(self, stream: Stream, lanes: Lanes, *, pad: bool) -> None:
+        """Stand where the lanes stand.
+
+        Args:
+            stream: what runs.
+            lanes: which lanes, and what they remember.
+            pad: whether a lane that has ended begins anew to fill its slots.
+        """
+        self._stream, self._pad = stream, pad
+        self._flows = {lane: Flow(stream, lane) for lane in lanes.stages}
+        for lane, flow in self._flows.items():
+            load_all(flow, lanes.stages[lane])
+        self._ended = set(lanes.ended)
+        self._over: set[int] = set()
+
+    def pull(self, first: int, stop: int) -> Pulled:
+        """Return the items of the slots ``first <= slot < stop`` that are these lanes'.
+
+        Raises:
+            NothingPassed: a lane without any item cannot fill its slots.
+        """
+        count, items, fresh = self._stream.lanes, [], 0
+        before = frozenset(self._ended)
+        touched: set[int] = set()
+        for base in range(first - first % count, stop, count):
+            for lane in self._flows:
+                slot = base + lane
+                if first <= slot < stop and lane not in self._over:
+                    touched.add(lane)
+                    item = self._next(lane)
+                    if item is not _END:
+                        items.append((slot, item))
+                        fresh += lane not in self._ended
+        items.sort(key=_slot)
+        stages = {lane: changes_in(self._flows[lane]) for lane in touched}
+        return Pulled(
+            items,
+            fresh,
+            self._ended | self._over >= self._flows.keys(),
+            LaneChanges(stages, frozenset(self._ended) - before),
+        )
+
+    def _next(self, lane: int) -> Any:
+        """Return the next item of a lane, padding too, or that there is none."""
+        flow = self._flows[lane]
+        for _, item in flow:
+            return item
+        if not self._pad:
+            self._over.add(lane)
+            return _END
+        self._ended.add(lane)
+        flow.restart()
+        for _, item in flow:
+            return item
+        message = (
+            f"lane {lane} of {self._stream.lanes} has no item to fill its slots with: use fewer lanes, or "
+            f"end='drop'"
+        )
+        raise NothingPassed(message)
+
+
+def _slot(pair: tuple[int, Any]) -> int:
+    return pair[0]

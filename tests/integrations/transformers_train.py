@@ -1,0 +1,76 @@
+"""Lives of a run of Hugging Face's Trainer that logs which records it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch._dynamo  # each optimizer imports it, which takes a second: once for all lives
+from tests.integrations.lives import Log, die, serve
+from tests.integrations.records import dataset_of
+from transformers import TrainingArguments
+
+import seekable as sk
+from seekable.integrations.transformers import Trainer
+
+
+class Model(torch.nn.Module):
+    """Two parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+
+    def forward(self, number: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"loss": self.layer(number[:, None] / 100).square().mean()}
+
+
+class Logged(Trainer):
+    """Notes what it is given, and dies after some of it."""
+
+    note: Log
+    die_after: int | None
+    seen = 0
+
+    def training_step(self, model: Any, inputs: Any, *rest: Any) -> torch.Tensor:
+        self.note("train", inputs["number"])
+        self.seen += 1
+        loss: torch.Tensor = super().training_step(model, inputs, *rest)
+        return loss
+
+    def _maybe_log_save_evaluate(self, *args: Any, **kwargs: Any) -> None:
+        super()._maybe_log_save_evaluate(*args, **kwargs)
+        if self.die_after is not None and self.seen >= self.die_after:
+            die()
+
+    def prediction_step(self, model: Any, inputs: Any, *rest: Any, **kwargs: Any) -> Any:
+        self.note("val", inputs["number"])
+        return super().prediction_step(model, inputs, *rest, **kwargs)
+
+
+def live(spec: dict[str, Any]) -> None:
+    """Train for one life."""
+    arguments = TrainingArguments(
+        output_dir=spec["folder"],
+        use_cpu=True,
+        report_to=[],
+        disable_tqdm=True,
+        **{"per_device_train_batch_size": 4, "save_strategy": "steps", **spec.get("arguments", {})},
+    )
+    data = dataset_of(**spec.get("data", {}))
+    reads = Log(spec["log"])
+
+    def read(number: int) -> dict[str, Any]:
+        if spec.get("log_reads"):
+            reads("read", [number])
+        return {"number": float(number), "unused": "x"}
+
+    held_out = sk.from_sequence([{"number": float(number)} for number in range(1000, 1010)])
+    trainer = Logged(Model(), arguments, train_dataset=data.map(read), eval_dataset=held_out)
+    trainer.note, trainer.die_after = Log(spec["log"]), spec.get("die_after")
+    trainer.train(resume_from_checkpoint=spec.get("resume"))
+    trainer.note("done", [trainer.state.global_step, round(100 * trainer.state.epoch)])
+
+
+if __name__ == "__main__":
+    serve(live)
