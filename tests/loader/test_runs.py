@@ -177,7 +177,7 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], error: type[Exceptio
 
 
 def test_bad_arguments_of_methods_are_named() -> None:
-    with pytest.raises(TypeError, match=r"takes a Dataset \(got list\)"):
+    with pytest.raises(TypeError, match=r"takes a Dataset or a Stream \(got list\)"):
         sk.Loader([1, 2, 3])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"count must be at least 0 \(got -1\)"):
         loader_of().skip_batches(-1)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.position import Position, Positions
 from seekable.errors import InvalidArgument, StoppedIterator
 from seekable.loader.course import Course
+from seekable.loader.memory import OfDataset
 from seekable.loader.produce import Made, stretches
 from seekable.loader.run import Run
 from seekable.loader.steps import Cursor
@@ -72,7 +73,7 @@ class AskedCourse(Course):
         self.asked = 0
         self.doubt: str | None = None
         """Why it is not known which of the batches asked for were delivered."""
-        super().__init__(dataset, steps, maker=maker, max_holes=None)
+        super().__init__(dataset, steps, maker=maker, memory=OfDataset(dataset), max_holes=None)
 
     def begin(self) -> None:
         """Go on at the cursor if that was asked for, else with the next run."""
@@ -149,7 +150,7 @@ class Asked(Run):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state after the batches that were asked for, as torchdata wants it of an iterator."""
-        return self._course.state(self.cursor).document()
+        return self._course.document(self.cursor)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Ask on from where a state was taken.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import InvalidArgument
+from seekable.dataset.base import Dataset
+from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,13 @@ class Passes:
     """
 
     def __init__(self, loader: Loader, *, batch: int, resumed: bool) -> None:
-        self.loader = loader
+        if not isinstance(loader.dataset, Dataset):
+            message = (
+                "a trainer that counts passes and batches needs a Dataset: nobody knows how many batches a "
+                "Stream has, and which one a number means"
+            )
+            raise WrongType(message)
+        self.loader, self.dataset = loader, loader.dataset
         self.numbers = Numbers(self)
         self._batch = batch
         self._resumed = resumed
@@ -48,7 +55,7 @@ class Passes:
         Raises:
             EndlessDataset: it has no end.
         """
-        return len(self.loader.dataset)
+        return len(self.dataset)
 
     def __getitem__(self, number: int) -> Any:
         """Return a batch of the pass: whichever is asked for first, then those after it."""
@@ -89,7 +96,7 @@ class Passes:
 
     def _place(self) -> tuple[int, float]:
         """Return the pass that the loader stands in, and after how many of its batches."""
-        state, size = self.loader.state_dict(), self.loader.dataset.size
+        state, size = self.loader.state_dict(), self.dataset.size
         epoch = state["epoch"]
         records = state["position"] - epoch * (size or 0)
         if size is not None and (records >= size or records // self._batch >= len(self.loader)):
@@ -110,7 +117,7 @@ class Numbers:
     def __iter__(self) -> Iterator[list[int]]:
         """Begin a pass; each number comes alone, as a batch of one batch."""
         self._passes.begin()
-        endless = self._passes.loader.dataset.size is None
+        endless = self._passes.dataset.size is None
         return ([number] for number in (itertools.count() if endless else range(len(self))))
 
     def __len__(self) -> int:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.arguments import checked_count
-from seekable.errors import DeliveryUnknown, MissingDependency
+from seekable.dataset.base import Dataset
+from seekable.errors import DeliveryUnknown, InvalidArgument, MissingDependency, WrongType
 from seekable.integrations.asked import Asked, AskedCourse, Asks, caller, follow, is_torchdata
 from seekable.loader.arguments import checked_steps
+from seekable.loader.ranks import checked_rank
 from seekable.loader.resumable import Resumable
 from seekable.loader.runs import Runs, RunSetter
+from seekable.stream.base import Stream
+from seekable.stream.iterator import StreamIterator
 
 try:
-    from torch.utils.data import Sampler
+    from torch.utils.data import IterableDataset as TorchIterableDataset
+    from torch.utils.data import Sampler, get_worker_info
 except ImportError as error:
     message = "seekable.integrations.torch needs PyTorch: pip install 'seekable[torch]'"
     raise MissingDependency(message) from error
@@ -20,10 +25,9 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.steps import End
 
-__all__ = ["BatchSampler"]
+__all__ = ["BatchSampler", "IterableDataset"]
 
 
 class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
@@ -76,6 +80,9 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
         epochs: int | None = None,
         steps: int | None = None,
     ) -> None:
+        if not isinstance(dataset, Dataset):
+            message = f"BatchSampler takes a Dataset, which has positions (got {type(dataset).__name__})"
+            raise WrongType(message)
         steps_of = checked_steps(
             dataset,
             batch_size=batch_size,
@@ -120,13 +127,14 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
         follow(run, caller())
         return run
 
-    def state_dict(self, *, delivered: int | None = None) -> dict[str, Any]:
+    def state_dict(self, *, partial: bool = False, delivered: int | None = None) -> dict[str, Any]:
         """Return the state after the batches that the DataLoader delivered: a small, new, JSON-safe dict.
 
         What it asked for ahead does not count. The state loads into an ``sk.Loader`` too, on any number of
         ranks, with any batch size and any number of workers.
 
         Args:
+            partial: as of ``sk.Loader``; states of datasets are the same on all ranks.
             delivered: how many batches were really taken since the present iterator began, or was moved by
                 loading or skipping; where something between the DataLoader and the training reads ahead.
 
@@ -137,7 +145,7 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
         course = self._course
         if delivered is not None:
             count = checked_count("delivered", delivered, least=0)
-            return course.state(course.after(count)).document()
+            return course.document(course.after(count))
         # torchdata also saves the state of the iterator, which is exact whatever was delivered.
         if course.asked and course.doubt and not is_torchdata(caller()):
             message = (
@@ -156,3 +164,53 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
 
     def _begun(self) -> Asked:
         return Asked(self._course, self._runs)
+
+
+class IterableDataset(TorchIterableDataset[Any]):
+    """A stream for torch's ``DataLoader`` and torchdata's ``StatefulDataLoader``.
+
+    Each worker of the DataLoader runs lanes of its own, and batches their items. So the order depends on how
+    many workers there are, and a state of a StatefulDataLoader wants as many: that is torch's rule. Under
+    ``sk.Loader`` neither holds.
+
+    Args:
+        stream: with at least as many lanes as there are ranks times workers.
+        rank: which of ``world_size`` processes this one is.
+        world_size: how many processes share the stream.
+
+    Raises:
+        AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
+        InvalidArgument: there are fewer lanes than ranks, or, when it is iterated over, than workers.
+
+    Example:
+        >>> import seekable as sk
+        >>> from seekable.integrations.torch import IterableDataset
+        >>> from torch.utils.data import DataLoader
+        >>> stream = sk.from_sequence(range(6)).stream(lanes=2, epochs=1)
+        >>> list(DataLoader(IterableDataset(stream), batch_size=3, collate_fn=list))
+        [[0, 1, 2], [3, 4, 5]]
+    """
+
+    def __init__(self, stream: Stream, *, rank: int | None = None, world_size: int | None = None) -> None:
+        if not isinstance(stream, Stream):
+            message = f"IterableDataset takes a Stream: make one of a Dataset with .stream() (got {stream!r})"
+            raise WrongType(message)
+        self._stream = stream
+        self._rank, self._world_size = checked_rank(rank, world_size)
+        self._own(0, 1)
+
+    def __iter__(self) -> StreamIterator:
+        """Begin at the first item of this rank's and this worker's lanes."""
+        worker = get_worker_info()
+        lanes = self._own(0, 1) if worker is None else self._own(worker.id, worker.num_workers)
+        return StreamIterator(self._stream, lanes)
+
+    def _own(self, worker: int, workers: int) -> range:
+        shares = self._world_size * workers
+        if shares > self._stream.lanes:
+            message = (
+                f"{self._world_size} ranks of {workers} workers cannot share {self._stream.lanes} lanes: say "
+                f"lanes= to ds.stream(), or take fewer workers"
+            )
+            raise InvalidArgument(message)
+        return range(self._rank + worker * self._world_size, self._stream.lanes, shares)

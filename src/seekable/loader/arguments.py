@@ -7,6 +7,7 @@ from seekable.dataset.base import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.ranks import checked_rank
 from seekable.loader.steps import End, Steps
+from seekable.stream.base import Stream
 
 __all__ = ["checked_batch", "checked_epochs", "checked_seconds", "checked_steps"]
 
@@ -14,7 +15,7 @@ _ENDS = ("short", "drop", "pad")
 
 
 def checked_steps(  # noqa: PLR0913 - one for each thing that a user may say of batches
-    dataset: Dataset,
+    pipeline: Dataset | Stream,
     *,
     batch_size: int | None,
     global_batch_size: int | None,
@@ -24,29 +25,59 @@ def checked_steps(  # noqa: PLR0913 - one for each thing that a user may say of 
     epochs: int | None,
     steps: int | None,
 ) -> Steps:
-    """Return how a dataset is cut into runs and batches.
+    """Return how a dataset, or the slots of a stream, are cut into runs and batches.
 
     Raises:
         AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
-        InvalidArgument: an argument breaks a rule.
-        WrongType: there is no dataset.
+        InvalidArgument: an argument breaks a rule; ranks that do not share out the lanes of a stream evenly,
+            or that could make different numbers of steps.
+        WrongType: there is neither a dataset nor a stream.
     """
-    if not isinstance(dataset, Dataset):
-        message = f"a loader takes a Dataset (got {type(dataset).__name__}): wrap it in sk.from_sequence"
+    if not isinstance(pipeline, Dataset | Stream):
+        got = type(pipeline).__name__
+        message = f"a loader takes a Dataset or a Stream (got {got}): wrap it in sk.from_sequence"
         raise WrongType(message)
     if end not in _ENDS:
         message = f"end must be one of {', '.join(map(repr, _ENDS))} (got {end!r})"
         raise InvalidArgument(message)
     rank, world_size = checked_rank(rank, world_size)
+    if isinstance(pipeline, Stream):
+        _check_stream(pipeline, epochs, world_size)
+        size = run = None
+    else:
+        size, run = pipeline.size, checked_epochs(pipeline, epochs)
     return Steps(
-        size=dataset.size,
-        epochs=checked_epochs(dataset, epochs),
+        size=size,
+        epochs=run,
         batch=checked_batch(batch_size, global_batch_size, world_size),
         end=end,
         limit=None if steps is None else checked_count("steps", steps, least=1),
         rank=rank,
         world_size=world_size,
     )
+
+
+def _check_stream(stream: Stream, epochs: int | None, world_size: int) -> None:
+    """Refuse what a stream does not have, and ranks that could not share it in step."""
+    if epochs is not None:
+        message = (
+            f"a run over a stream goes to the stream's end (got epochs={epochs!r}): say epochs= to "
+            f"ds.stream(), or bound a run with steps="
+        )
+        raise InvalidArgument(message)
+    if stream.lanes % world_size:
+        message = (
+            f"world_size must divide the lanes, of which the stream has {stream.lanes} (got {world_size}): "
+            f"say lanes= to ds.stream(), a multiple of every world_size that you may want"
+        )
+        raise InvalidArgument(message)
+    if world_size > 1 and not stream.endless:
+        message = (
+            f"a stream that ends could end at different steps on {world_size} ranks, which would wait for "
+            f"each other for ever. Let it go on (epochs=None) and bound runs with steps=, or choose rows "
+            f"once with ds.filter() and give the loader that Dataset, of which all ranks make the same steps"
+        )
+        raise InvalidArgument(message)
 
 
 def checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from seekable.dataset.arguments import checked_count
 from seekable.errors import InvalidArgument
-from seekable.loader.matching import check_pipeline
+from seekable.loader.matching import check_pipeline, described
 from seekable.loader.saved import description_name, generations_in, read_generation, read_json
 from seekable.loader.whereabouts import whereabouts, whereabouts_name
 from seekable.state.canonical import canonical_json
 from seekable.state.generations import is_of_rank, state_name
+from seekable.state.stream import parse_state
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ def save_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, keep: 
     keep = checked_count("keep", keep, least=1)
     folder = os.path.abspath(folder)
     os.makedirs(folder, exist_ok=True)
-    state = loader.state_dict()
+    state = loader.state_dict(partial=True)
     description = os.path.join(folder, description_name(state["fingerprint"]))
     if not os.path.exists(description):
-        write_atomically(description, canonical_json(loader.dataset.describe(state["position"])))
+        write_atomically(description, canonical_json(described(loader.dataset, parse_state(state))))
     if loader.rank == 0:
         _write_whereabouts(os.path.join(folder, whereabouts_name(state["fingerprint"])), loader)
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))

@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptState, InvalidArgument, TooManyHoles
+from seekable.errors import InvalidArgument, TooManyHoles
 from seekable.loader.steps import Cursor, Steps
-from seekable.state.document import RunState
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seekable.dataset.base import Dataset
     from seekable.loader.makers import Maker
+    from seekable.loader.memory import Memory
     from seekable.loader.produce import Made
+    from seekable.stream.base import Stream
 
 __all__ = ["Course"]
 
 
 class Course:
-    """The way of one loader through a dataset's epochs, and how far it has come."""
+    """The way of one loader through a dataset's epochs, or a stream, and how far it has come."""
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Dataset | Stream,
         steps: Steps,
         *,
         maker: Maker,
+        memory: Memory,
         max_holes: int | None,
     ) -> None:
         """Stand before the first batch."""
         self.dataset = dataset
         self.steps = steps
         self.maker = maker
+        self._memory = memory
         self._max_holes = max_holes
         self.cursor = Cursor()
         """What was delivered."""
@@ -52,7 +56,7 @@ class Course:
     def begin(self) -> None:
         """Go on at the cursor if that was asked for, else with the next run."""
         if not self.begins_here:
-            self.move(self.steps.next_run(self.cursor))
+            self.move(self._memory.next_run(self.steps, self.cursor))
 
     def cursor_of(self, step: int) -> Cursor:
         """Return where the batch of a step begins, counted with the present batches.
@@ -79,6 +83,7 @@ class Course:
             )
             raise TooManyHoles(message)
         self.counts["holes"] = holes
+        self._memory.delivered(made)
         self.cursor = made.after
         self.begins_here = False
         self.counts["batches"] += 1
@@ -87,12 +92,12 @@ class Course:
 
     def end(self) -> None:
         """Go to the next run, because the end of this one was seen."""
-        self.cursor = self.steps.next_run(self.cursor)
+        self.cursor = self._memory.next_run(self.steps, self.cursor)
         self.begins_here = True
 
     def skip(self, count: int) -> None:
         """Leave out batches, at most to the end of the run."""
-        after = self.steps.after(self.cursor, count)
+        after = self._memory.skipped(self.steps, self.cursor, count)
         self.counts["skipped"] += after.step - self.cursor.step
         self.cursor = after
 
@@ -101,31 +106,19 @@ class Course:
         self.cursor = self.anchor = cursor
         self.begins_here = True
 
-    def state(self, cursor: Cursor | None = None) -> RunState:
-        """Return the state at the cursor, or at another one."""
-        cursor = self.cursor if cursor is None else cursor
-        return RunState(
-            fingerprint=self.dataset.fingerprint_at(cursor.position),
-            step=cursor.step,
-            epoch=cursor.epoch,
-            position=cursor.position,
-            began=None if self.steps.limit is None else cursor.began,
-        )
+    def document(self, cursor: Cursor | None = None, *, partial: bool = False) -> dict[str, Any]:
+        """Return the state at the cursor, or at another one: new, and JSON-safe."""
+        return self._memory.document(self.steps, self.cursor if cursor is None else cursor, partial=partial)
 
-    def restore(self, state: RunState) -> None:
+    def load(self, document: Mapping[str, Any]) -> None:
         """Go to where a state of this pipeline was taken.
 
         Raises:
-            CorruptState: its position lies before its epoch.
+            StateMismatch: it is of another pipeline, or of other data.
+            CorruptState: the document is not a state.
+            InvalidArgument: the last batch would have no record for some rank.
         """
-        if state.position < self.steps.start_of(state.epoch):
-            message = f"a state lies in its epoch (got position {state.position}, epoch {state.epoch})"
-            raise CorruptState(message)
-        cursor = Cursor(state.step, state.epoch, state.position, state.began or 0)
-        stop, size = self.steps.stop_of(cursor), self.steps.size
-        if stop is not None and size and cursor.position > stop:
-            # Runs have fewer epochs than when the state was taken: the epoch in hand becomes a run's first.
-            cursor = replace(cursor, epoch=cursor.position // size)
+        cursor = self._memory.load(self.steps, document)
         self.steps.check_short(cursor)
         self.move(cursor)
         if self._is_regular(cursor):

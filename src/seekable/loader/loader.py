@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from seekable.dataset.arguments import checked_count, checked_flag
+from seekable.dataset.base import Dataset
+from seekable.errors import InvalidArgument
 from seekable.loader.arguments import checked_seconds, checked_steps
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.course import Course
-from seekable.loader.makers import WorkerType, maker_of
+from seekable.loader.courses import course_of
+from seekable.loader.makers import Making, WorkerType
 from seekable.loader.plan import plan_step
 from seekable.loader.resumable import Resumable
 from seekable.loader.runs import Runs, RunSetter
@@ -17,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.plan import StepPlan
     from seekable.loader.steps import End
+    from seekable.stream.base import Stream
 
 __all__ = ["Loader"]
 
@@ -67,7 +70,7 @@ class Loader(Resumable[Course]):
 
     def __init__(  # noqa: PLR0913 - the one public place that owns these defaults
         self,
-        dataset: Dataset,
+        dataset: Dataset | Stream,
         *,
         batch_size: int | None = 1,
         global_batch_size: int | None = None,
@@ -85,21 +88,8 @@ class Loader(Resumable[Course]):
         restart_workers: bool = False,
         prefetch_bytes: int = 1 << 30,
     ) -> None:
-        steps_of = checked_steps(
-            dataset,
-            batch_size=batch_size,
-            global_batch_size=global_batch_size,
-            rank=rank,
-            world_size=world_size,
-            end=end,
-            epochs=epochs,
-            steps=steps,
-        )
         single = batch_size is None and global_batch_size is None
-        maker = maker_of(
-            dataset,
-            steps_of,
-            None if single else collate,
+        how = Making(
             prefetch=checked_count("prefetch", prefetch, least=0),
             prefetch_bytes=checked_count("prefetch_bytes", prefetch_bytes, least=1),
             workers=checked_count("workers", workers, least=0),
@@ -107,8 +97,22 @@ class Loader(Resumable[Course]):
             timeout=checked_seconds("timeout", timeout),
             restart=checked_flag("restart_workers", restart_workers),
         )
-        holes = None if max_holes is None else checked_count("max_holes", max_holes, least=0)
-        self._course = Course(dataset, steps_of, maker=maker, max_holes=holes)
+        self._course = course_of(
+            dataset,
+            checked_steps(
+                dataset,
+                batch_size=batch_size,
+                global_batch_size=global_batch_size,
+                rank=rank,
+                world_size=world_size,
+                end=end,
+                epochs=epochs,
+                steps=steps,
+            ),
+            None if single else collate,
+            how,
+            max_holes=None if max_holes is None else checked_count("max_holes", max_holes, least=0),
+        )
         self._runs = Runs(self._course)
 
     def __iter__(self) -> Iterator[Any]:
@@ -161,6 +165,12 @@ class Loader(Resumable[Course]):
             InvalidArgument: a step from before, or one that never comes.
         """
         step = checked_count("step", step, least=0)
+        if not isinstance(self.dataset, Dataset):
+            message = (
+                "which records make a step of a stream depends on what the records are: stream.locate(token) "
+                "tells where an item came from"
+            )
+            raise InvalidArgument(message)
         return plan_step(self.dataset, self._course.steps, self._course.cursor_of(step))
 
     def report(self) -> dict[str, Any]:

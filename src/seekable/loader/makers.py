@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 from seekable.errors import InvalidArgument
 from seekable.loader.prefetch import Prefetched
 from seekable.loader.produce import produce
+from seekable.loader.streams.makers import LanesAlone, LanesInProcesses, LanesInThreads, LanesJob
 from seekable.loader.workers.crew import Crew, CrewKeeper
 from seekable.loader.workers.job import Begin, DatasetJob
 from seekable.loader.workers.threads import in_threads
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
     from seekable.loader.produce import Made
     from seekable.loader.steps import Cursor, Steps
+    from seekable.loader.streams.memory import OfStream
+    from seekable.stream.base import Stream
 
     Collate = Callable[[list[Any]], Any] | None
 
-__all__ = ["Maker", "WorkerType", "maker_of"]
+__all__ = ["Maker", "Making", "WorkerType", "maker_of", "stream_maker_of"]
 
 WorkerType = Literal["process", "thread"]
 
@@ -39,33 +42,55 @@ class Maker(Protocol):
         ...
 
 
-def maker_of(  # noqa: PLR0913 - one for each thing that a user may say of it
-    dataset: Dataset,
-    steps: Steps,
-    collate: Collate,
-    *,
-    prefetch: int,
-    prefetch_bytes: int,
-    workers: int,
-    worker_type: WorkerType,
-    timeout: float | None,
-    restart: bool,
-) -> Maker:
-    """Return what makes batches in the way that a user asks for.
+@dataclass(frozen=True, slots=True)
+class Making:
+    """In which way batches are to be made."""
 
-    Raises:
-        InvalidArgument: there are no workers of this type.
-    """
-    if worker_type not in ("process", "thread"):
-        message = f"worker_type must be 'process' or 'thread' (got {worker_type!r})"
-        raise InvalidArgument(message)
+    prefetch: int
+    prefetch_bytes: int
+    workers: int
+    worker_type: WorkerType
+    timeout: float | None
+    restart: bool
+
+    def __post_init__(self) -> None:
+        """Refuse workers of a type that there is not.
+
+        Raises:
+            InvalidArgument: there are no workers of this type.
+        """
+        if self.worker_type not in ("process", "thread"):
+            message = f"worker_type must be 'process' or 'thread' (got {self.worker_type!r})"
+            raise InvalidArgument(message)
+
+    def most(self, workers: int) -> tuple[int, int]:
+        """Return how many batches, and bytes, each of some workers may have made ahead."""
+        return max(1, self.prefetch), max(1, self.prefetch_bytes // workers)
+
+
+def maker_of(dataset: Dataset, steps: Steps, collate: Collate, how: Making) -> Maker:
+    """Return what makes the batches of a dataset."""
+    workers = how.workers
     if not workers:
-        return Alone(dataset, steps, collate, prefetch)
-    if worker_type == "thread":
-        return InThreads(dataset, steps, collate, prefetch, workers)
-    most = max(1, prefetch), max(1, prefetch_bytes // workers)
+        return Alone(dataset, steps, collate, how.prefetch)
+    if how.worker_type == "thread":
+        return InThreads(dataset, steps, collate, how.prefetch, workers)
+    most = how.most(workers)
     jobs = [DatasetJob(dataset, steps, collate, *most, number, workers) for number in range(workers)]
-    return InProcesses(steps, CrewKeeper(jobs, timeout=timeout, restart=restart))
+    return InProcesses(steps, CrewKeeper(jobs, timeout=how.timeout, restart=how.restart))
+
+
+def stream_maker_of(stream: Stream, steps: Steps, collate: Collate, memory: OfStream, how: Making) -> Maker:
+    """Return what makes the batches of a stream, of the lanes that are remembered."""
+    if not how.workers:
+        return LanesAlone(stream, steps, collate, how.prefetch, memory)
+    if how.worker_type == "thread":
+        return LanesInThreads(stream, steps, collate, how.prefetch, memory, how.workers)
+    # A worker without a lane would have nothing to do.
+    workers = min(how.workers, len(memory.lanes.stages))
+    jobs = [LanesJob(stream, steps, *how.most(workers)) for _ in range(workers)]
+    crew = CrewKeeper(jobs, timeout=how.timeout, restart=how.restart)
+    return LanesInProcesses(stream, steps, collate, memory, crew)
 
 
 @final

@@ -5,33 +5,49 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from seekable.dataset.base import Dataset
 from seekable.errors import StateMismatch
 from seekable.state.canonical import canonical_json
 from seekable.state.difference import difference
+from seekable.state.stream import StreamState
+from seekable.stream.base import Stream
 
 if TYPE_CHECKING:
-    from seekable.dataset.base import Dataset
-    from seekable.state.document import RunState
+    from seekable.state.stream import State
 
-__all__ = ["check_pipeline"]
+__all__ = ["check_pipeline", "described", "fingerprint_at"]
 
 
-def check_pipeline(dataset: Dataset, state: RunState, *, saved: dict[str, Any] | None) -> None:
+def described(pipeline: Dataset | Stream, state: State) -> dict[str, Any]:
+    """Return all that decides what a pipeline gives before a state."""
+    if isinstance(pipeline, Stream):
+        return pipeline.describe()
+    return pipeline.describe(None if isinstance(state, StreamState) else state.position)
+
+
+def fingerprint_at(pipeline: Dataset | Stream, state: State) -> str:
+    """Return the fingerprint of all that decides what a pipeline gives before a state."""
+    if isinstance(pipeline, Dataset) and not isinstance(state, StreamState):
+        return pipeline.fingerprint_at(state.position)
+    return pipeline.fingerprint
+
+
+def check_pipeline(pipeline: Dataset | Stream, state: State, *, saved: dict[str, Any] | None) -> None:
     """Refuse a state of another pipeline, or of other data.
 
     Args:
-        dataset: what is to go on.
+        pipeline: what is to go on.
         state: where from.
         saved: the description of the pipeline that the state is of, if it was kept.
 
     Raises:
         StateMismatch: the fingerprints differ; the message says in what, where that can be known.
     """
-    present = dataset.fingerprint_at(state.position)
+    present = fingerprint_at(pipeline, state)
     if state.fingerprint == present:
         return
     # The saved description has been JSON: compare like with like.
-    now = json.loads(canonical_json(dataset.describe(state.position)))
+    now = json.loads(canonical_json(described(pipeline, state)))
     changes = difference(saved, now) if saved else ""
     message = (
         f"the state is of another pipeline: its fingerprint is {state.fingerprint}, this one's is {present}\n"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.described.rebuild import rebuild
 from seekable.dataset.described.refind import Run, find_again
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
+from seekable.loader.matching import fingerprint_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +48,7 @@ def rebuild_saved(saved: Saved, *, roots: Sequence[str] = (), index_dir: str | N
     finder = _Finder(_noted_runs(saved.noted), roots, index_dir)
     dataset = rebuild(_description(saved), find=finder)
     if saved.state is not None:
-        _check_same(dataset.fingerprint_at(saved.state.position), saved)
+        _check_same(fingerprint_at(dataset, saved.state), saved)
     return Rebuilt(dataset, tuple(finder.unlocated))
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.base import Dataset
     from seekable.loader.runs import Runs
+    from seekable.stream.base import Stream
 
 __all__ = ["Resumable"]
 
@@ -20,13 +21,13 @@ AnyCourse = TypeVar("AnyCourse", bound=Course)
 
 
 class Resumable(Generic[AnyCourse]):
-    """A course through a dataset, and its runs: what ``sk.save_state`` and ``sk.load_state`` work on."""
+    """A course and its runs: what ``sk.save_state`` and ``sk.load_state`` work on."""
 
     _course: AnyCourse
     _runs: Runs
 
     @property
-    def dataset(self) -> Dataset:
+    def dataset(self) -> Dataset | Stream:
         """What is delivered."""
         return self._course.dataset
 
@@ -62,13 +63,21 @@ class Resumable(Generic[AnyCourse]):
             raise EndlessDataset(message)
         return count
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state after the batches delivered so far: a small, new, JSON-safe dict.
+    def state_dict(self, *, partial: bool = False) -> dict[str, Any]:
+        """Return the state after the batches delivered so far: a new, JSON-safe dict.
 
         Batches that were made ahead do not count. The state loads on any number of ranks, with any batch
-        size.
+        size. Of a dataset it has fewer than 200 bytes, and is the same on all ranks.
+
+        Args:
+            partial: return this rank's share of it, where ranks have different ones: those of a stream have
+                lanes of their own, which ``sk.save_state`` and ``sk.load_state`` put together.
+
+        Raises:
+            NotResumable: a stage of a stream could not go on from it, or this is a share and ``partial`` was
+                not said.
         """
-        return self._course.state().document()
+        return self._course.document(partial=partial)
 
     def load_state_dict(self, state: Mapping[str, Any], *, resume: Literal["exact"] = "exact") -> None:
         """Go on where a state was taken: the next batches are those that would have followed.

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.arguments import checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument
-from seekable.loader.matching import check_pipeline
 from seekable.loader.run import Run
 from seekable.loader.steps import Cursor
-from seekable.state.document import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,9 +54,7 @@ class Runs:
         """
         if not state:
             return
-        parsed = RunState.parse(state)
-        check_pipeline(self._course.dataset, parsed, saved=None)
-        self._course.restore(parsed)
+        self._course.load(state)
         self._restart_live()
 
     def skip(self, count: int) -> None:

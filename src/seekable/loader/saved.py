@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import CorruptState, DataNotFound
 from seekable.loader.whereabouts import whereabouts_name
 from seekable.state.canonical import fingerprint_of
-from seekable.state.document import RunState
 from seekable.state.generations import Generation, generations
+from seekable.state.stream import State, StreamState, merged, parse_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ class Saved:
     path: str
     """The file, or the folder of the generation."""
 
-    state: RunState | None
+    state: State | None
     """The state; None of a description alone."""
 
     description: Mapping[str, Any] | None
@@ -69,14 +69,17 @@ def generations_in(folder: str) -> list[Generation]:
     return generations(os.listdir(folder)) if os.path.isdir(folder) else []
 
 
-def read_generation(folder: str, generation: Generation) -> RunState:
-    """Return the state that all ranks' files of one step hold.
+def read_generation(folder: str, generation: Generation) -> State:
+    """Return the state that all ranks' files of one step hold; of a stream, the one that they make together.
 
     Raises:
         CorruptState: one of the files cannot be read, or they differ.
     """
     states = {name: read_json(os.path.join(folder, name)) for name in generation.names}
     first, *others = states
+    if len(states) > 1 and "lanes" in states[first]:
+        shares = {name: _parsed(state, os.path.join(folder, name)) for name, state in states.items()}
+        return merged({name: share for name, share in shares.items() if isinstance(share, StreamState)})
     for other in others:
         if states[other] != states[first]:
             message = (
@@ -115,7 +118,7 @@ def description_name(fingerprint: str) -> str:
     return f"pipeline-{fingerprint.rpartition(':')[2]}.json"
 
 
-def _beside(path: str, folder: str, state: RunState) -> Saved:
+def _beside(path: str, folder: str, state: State) -> Saved:
     description = _read_if_there(folder, description_name(state.fingerprint))
     return Saved(path, state, description, _read_if_there(folder, whereabouts_name(state.fingerprint)))
 
@@ -125,9 +128,9 @@ def _read_if_there(folder: str, name: str) -> dict[str, Any] | None:
     return read_json(path) if os.path.exists(path) else None
 
 
-def _parsed(document: Mapping[str, Any], path: str) -> RunState:
+def _parsed(document: Mapping[str, Any], path: str) -> State:
     try:
-        return RunState.parse(document)
+        return parse_state(document)
     except CorruptState as error:
         message = f"{path}: {error}"
         raise CorruptState(message) from error

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seekable.dataset.base import Dataset
 from seekable.dataset.contract import Leaf
 from seekable.dataset.source import FileSource
+from seekable.stream.base import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.dataset.base import Dataset
     from seekable.dataset.contract import Node
+    from seekable.stream.contract import Stage
 
 __all__ = ["SCHEMA", "whereabouts", "whereabouts_name"]
 
@@ -32,7 +34,7 @@ def whereabouts_name(fingerprint: str) -> str:
     return f"sources-{fingerprint.rpartition(':')[2]}.json"
 
 
-def whereabouts(dataset: Dataset) -> dict[str, Any]:
+def whereabouts(pipeline: Dataset | Stream) -> dict[str, Any]:
     """Return, JSON-safe, where each source's files are; of scheduled pipelines also the whole description.
 
     Example:
@@ -40,8 +42,21 @@ def whereabouts(dataset: Dataset) -> dict[str, Any]:
         >>> whereabouts(sk.from_sequence("abc").shuffle(seed=1))
         {'seekable_sources': 1, 'sources': [{'kind': 'sequence'}]}
     """
-    noted = {"seekable_sources": SCHEMA, "sources": [_noted(leaf) for leaf in _leaves(dataset)]}
-    return {**noted, "description": dataset.describe(None)} if dataset.scheduled else noted
+    leaves = [leaf for dataset in _datasets(pipeline) for leaf in _leaves(dataset)]
+    noted = {"seekable_sources": SCHEMA, "sources": [_noted(leaf) for leaf in leaves]}
+    if isinstance(pipeline, Dataset) and pipeline.scheduled:
+        return {**noted, "description": pipeline.describe(None)}
+    return noted
+
+
+def _datasets(pipeline: Dataset | Stage) -> Iterator[Dataset]:
+    """Yield the datasets in the order in which they stand in the description."""
+    if isinstance(pipeline, Dataset):
+        yield pipeline
+    elif isinstance(pipeline, Stream):
+        for source in pipeline.inputs:
+            yield from _datasets(source)
+        yield from pipeline.datasets
 
 
 def _noted(leaf: Leaf) -> dict[str, Any]:

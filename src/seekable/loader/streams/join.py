@@ -41,25 +41,31 @@ def joined(
         NothingPassed: there is no item in a stream without end, or in a batch.
     """
     made = _batches(pulls, stream, steps, cursor, collate)
-    whole = _in_whole_rounds(made, stream.lanes) if steps.end == "drop" else (batch for batch, _ in made)
+    whole = _in_whole_rounds(made, stream.lanes) if steps.end == "drop" else _there(made)
     return itertools.islice(whole, steps.left(cursor))
 
 
 def _batches(
     pulls: Iterable[Sequence[Pulled]], stream: Stream, steps: Steps, cursor: Cursor, collate: Collate
-) -> Iterator[tuple[Made, int | None]]:
-    """Yield batches with at least one item that is no padding, and the first empty slot of each, if any."""
+) -> Iterator[tuple[Made | None, int | None]]:
+    """Yield batches, or None for one without items, and the first empty slot of each, if any.
+
+    The last one has an item that is no padding.
+    """
     changes: list[LaneChanges] = []
+    padded: list[tuple[Made, int | None]] = []
     for parts in pulls:
         items = sorted((item for part in parts for item in part.items), key=itemgetter(0))
         changes += [part.changes for part in parts]
         first, stop = cursor.position, cursor.position + steps.batch
         cursor = replace(cursor, position=stop)
-        if not any(part.fresh for part in parts):
-            if all(part.over for part in parts):
-                if stream.endless:
-                    raise NothingPassed(_only_empty_lanes(stream, steps))
-                return
+        fresh = any(part.fresh for part in parts)
+        if not fresh and all(part.over for part in parts):
+            if stream.endless:
+                raise NothingPassed(_only_empty_lanes(stream, steps))
+            return
+        if not items:
+            yield None, first
             continue
         cursor = replace(cursor, step=cursor.step + 1)
         there = [item for _, item in items if item is not HOLE]
@@ -67,14 +73,18 @@ def _batches(
             message = f"all {len(items)} items of step {cursor.step - 1} are holes: take a larger batch"
             raise NothingPassed(message)
         batch = there[0] if collate is None else collate(there)
+        slots = range(first + (steps.rank - first) % steps.world_size, stop, steps.world_size)
         made = Made(batch, len(there), len(items) - len(there), cursor, tuple(changes))
+        padded.append((made, _first_empty(slots, items)))
         changes = []
-        yield (
-            made,
-            _first_empty(
-                range(first + (steps.rank - first) % steps.world_size, stop, steps.world_size), items
-            ),
-        )
+        if fresh:
+            # What is only padding counts where another lane goes on after it.
+            yield from padded
+            padded = []
+
+
+def _there(made: Iterator[tuple[Made | None, int | None]]) -> Iterator[Made]:
+    return (batch for batch, _ in made if batch is not None)
 
 
 def _first_empty(slots: range, items: Sequence[tuple[int, Any]]) -> int | None:
@@ -84,13 +94,15 @@ def _first_empty(slots: range, items: Sequence[tuple[int, Any]]) -> int | None:
     return next(slot for slot, there in itertools.zip_longest(slots, filled) if slot != there)
 
 
-def _in_whole_rounds(made: Iterator[tuple[Made, int | None]], lanes: int) -> Iterator[Made]:
+def _in_whole_rounds(made: Iterator[tuple[Made | None, int | None]], lanes: int) -> Iterator[Made]:
     """Leave out what comes from the first round with an empty slot on, a slot of each lane being a round."""
     waiting: deque[Made] = deque()
     for batch, empty in made:
-        if empty is None:
+        if batch is not None and empty is None:
             waiting.append(batch)
-        whole = (batch.after.position if empty is None else empty) // lanes * lanes
+            whole = batch.after.position // lanes * lanes
+        else:
+            whole = (empty or 0) // lanes * lanes
         while waiting and waiting[0].after.position <= whole:
             yield waiting.popleft()
         if empty is not None:
