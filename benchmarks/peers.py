@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,21 @@ class Lhotse:
             self.path, shuffle=True, seed=seed, decode=lazy.GraphOriginDict
         )
         return iter(iterator)
+
+    def graph(
+        self, paths: Sequence[str], passes: Callable[[Any], bool], fn: Callable[[Any], Any]
+    ) -> Iterator[Any]:
+        """Return its iterator over some files, shuffled, mixed as 7 to 3, filtered and mapped."""
+        lazy, indexing = importlib.import_module("lhotse.lazy"), importlib.import_module("lhotse.indexing")
+        for path in paths:
+            if not os.path.exists(f"{path}.idx"):
+                indexing.create_jsonl_index(path)
+        sources = [
+            lazy.LazyIndexedManifestIterator(path, shuffle=True, seed=seed, decode=lazy.GraphOriginDict)
+            for seed, path in enumerate(paths)
+        ]
+        mixed = lazy.LazyIteratorMultiplexer(*sources, weights=[7, 3], seed=0)
+        return iter(lazy.LazyMapper(lazy.LazyFilter(mixed, passes), fn))
 
 
 FORAGER, LHOTSE = "Forager 0.2.0", "Lhotse 2.0.0a7"

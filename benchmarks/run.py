@@ -30,6 +30,7 @@ from benchmarks import (  # noqa: E402 - a script is given its own folder, not t
     order,
     records,
     restore,
+    streams,
     table,
     workers,
 )
@@ -48,6 +49,7 @@ TOPICS = {
     "opening": opening.rows,
     "keys": keys.rows,
     "restore": restore.rows,
+    "streams": streams.rows,
     "loaders": loaders.rows,
     "workers": workers.rows,
     "cold": cold.rows,

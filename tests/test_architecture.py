@@ -78,6 +78,7 @@ ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
     ("seekable.dataset.evaluate", "cloudpickle"): "pipes to its own workers and executors, never a file",
     ("seekable.index.building.executor", "pickle"): "pipes to and from its own child processes, never a file",
     ("seekable.testing.resume", "cloudpickle"): "a pipe to its own child process, never a file",
+    ("seekable.testing.stages", "cloudpickle"): "a copy of what it was given, in memory",
 }
 
 

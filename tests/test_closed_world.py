@@ -14,6 +14,7 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.storage.compressing import compressed
 
 import seekable as sk
 import seekable.dataset
@@ -89,7 +90,8 @@ def mixed_for_all(n: int) -> sk.Dataset:
 def in_blocks(n: int) -> sk.Dataset:
     """Return up to 16 blocks of unequal lengths."""
     edges = [n * i * i // 256 for i in range(17)]
-    return sk.concat([numbers(n)[a:b] for a, b in itertools.pairwise(edges)])
+    parts: list[sk.Dataset] = [numbers(n)[a:b] for a, b in itertools.pairwise(edges)]
+    return sk.concat(parts)
 
 
 def mixed_by_lanes(n: int) -> sk.Dataset:
@@ -107,13 +109,22 @@ def from_files(n: int, folder: Path) -> sk.Dataset:
     return sk.open(str(folder / "*.jsonl"))
 
 
+def from_compressed(n: int, folder: Path) -> sk.Dataset:
+    """Two compressed files, one of each kind, of several members and frames."""
+    for kind, rows in (("gz", range(n // 3)), ("zst", range(n // 3, n))):
+        lines = [json.dumps({"id": row}).encode() + b"\n" for row in rows]
+        parts = [b"".join(lines[at : at + 300]) for at in range(0, len(lines), 300)]
+        (folder / f"{kind}.jsonl.{kind}").write_bytes(compressed(parts, "gz" if kind == "gz" else "zst"))
+    return sk.open(folder)
+
+
 BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
     Batch: [lambda n, _: shuffled(3 * n - 1 if n else 0).batch(3)],
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
     DescribedMap: [lambda n, _: rebuild(numbers(n).map(squared).describe(None))],
     DescribedSource: [lambda n, _: rebuild(numbers(n).describe(None))],
     Epoch: [lambda n, _: shuffled(n).epoch(2)],
-    FileSource: [from_files],
+    FileSource: [from_files, from_compressed],
     Filter: [
         lambda n, _: numbers(2 * n).filter(is_odd),
         lambda n, folder: numbers(2 * n).filter(is_odd, save=folder / "kept.u64"),

@@ -182,7 +182,8 @@ class CorruptRecord(SeekableError, ValueError):
     Attributes:
         path: the absolute path of the file.
         row: the record's number in that file, from 0.
-        offset: where the record starts, in bytes from the start of the file.
+        offset: where the record starts, in bytes from the start of the file (of its content, if it is a
+            compressed one).
         length: how many bytes it has.
         preview: its first bytes.
         cause: the error that the decoder raised.
@@ -201,10 +202,13 @@ class CorruptRecord(SeekableError, ValueError):
 
     def __str__(self) -> str:
         """Say where the record lies, what it starts with and why it could not be decoded."""
+        end = f"tail -c +{self.offset + 1} | head -c {self.length}"
+        look = {".gz": f"gzip -dc FILE | {end}", "zst": f"zstd -dc FILE | {end}"}.get(self.path[-3:].lower())
+        look = look or f"tail -c +{self.offset + 1} FILE | head -c {self.length}"
         return (
             f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "
             f"decoded: {type(self.cause).__name__}: {self.cause}; it starts with {self.preview!r}. "
-            f"Look at it with `tail -c +{self.offset + 1} FILE | head -c {self.length}`, mend the file, "
+            f"Look at it with `{look}`, mend the file, "
             f"or open it with decode='bytes' to read past it"
         )
 

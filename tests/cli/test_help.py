@@ -14,7 +14,19 @@ from seekable.cli.exits import ExitCode
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMANDS = ["index", "info", "get", "head", "sample", "verify", "plan", "bench", "doctor", "state"]
+COMMANDS = [
+    "index",
+    "info",
+    "get",
+    "head",
+    "sample",
+    "verify",
+    "recompress",
+    "plan",
+    "bench",
+    "doctor",
+    "state",
+]
 PAGES = [[command] for command in COMMANDS] + [["state", "show"], ["state", "diff"]]
 
 

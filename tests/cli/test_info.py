@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,7 @@ def test_info_tells_what_a_dataset_is(corpus: Corpus) -> None:
             "p99": p99,
             "max": lengths.max(),
         },
+        "compression": None,
         "index": {
             "folder": str(corpus.folder / ".seekable"),
             "bytes": index,
@@ -47,6 +49,26 @@ def test_info_for_people_is_a_line_for_each_fact(corpus: Corpus) -> None:
     assert facts[6][1].endswith(", 3 files indexed now")
     again = output("info", corpus.folder).decode().splitlines()
     assert again[6].endswith(", up to date")
+
+
+def test_info_tells_how_files_are_compressed(corpus: Corpus) -> None:
+    content = b"".join(line + b"\n" for line in corpus.lines)
+    path = corpus.folder / "all.jsonl.gz"
+    path.write_bytes(gzip.compress(content))
+    (told,) = documents("info", path)
+    (points,) = (corpus.folder / ".seekable").glob("points-*")
+    assert (told["records"], told["bytes"]) == (120, path.stat().st_size)
+    assert told["compression"] == {
+        "files": {"gz": 1},
+        "blocks": 1,
+        "content_bytes": len(content),
+        "points_bytes": points.stat().st_size,
+    }
+    (line,) = [line for line in output("info", path).decode().splitlines() if line.startswith("compression")]
+    assert "1 gzip" in line
+    assert "entered at 1 point" in line
+    (mixed,) = documents("info", f"{corpus.folder}/*")
+    assert (mixed["records"], mixed["compression"]["files"]) == (240, {"plain": 3, "gz": 1})
 
 
 def test_an_empty_dataset_has_no_lengths(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import inspect
 import re
 from pathlib import Path
 
-from tests.loader import test_failures_of_others as failures
+from tests.loader import test_failures_of_others as of_loaders
+from tests.stream import test_failures_of_others as of_streams
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "failures-of-others.md"
 ROW = re.compile(r"\| (?:\[(?P<where>[^]]+)\]\((?P<link>[^)]*)\) \| )?.* \| `(?P<test>test_\w+)` \|")
@@ -22,9 +23,12 @@ def rows() -> dict[str, re.Match[str]]:
 
 def docstrings() -> dict[str, str]:
     """Return the docstrings of the tests, in their order."""
-    functions = inspect.getmembers(failures, inspect.isfunction)
-    in_order = sorted(functions, key=lambda member: member[1].__code__.co_firstlineno)
-    return {name: fn.__doc__ or "" for name, fn in in_order if name.startswith("test_")}
+    found: dict[str, str] = {}
+    for module in (of_loaders, of_streams):
+        functions = inspect.getmembers(module, inspect.isfunction)
+        in_order = sorted(functions, key=lambda member: member[1].__code__.co_firstlineno)
+        found |= {name: fn.__doc__ or "" for name, fn in in_order if name.startswith("test_")}
+    return found
 
 
 def test_each_row_names_a_test_and_each_test_has_a_row() -> None:

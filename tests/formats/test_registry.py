@@ -15,6 +15,8 @@ from seekable.formats.registry import FORMATS, SUFFIXES, format_named, format_of
         ("A.JSON", "jsonl"),
         ("a.b.txt", "text"),
         (".txt", "text"),
+        ("a.jsonl.gz", "jsonl"),
+        ("a.txt.ZST", "text"),
     ],
 )
 def test_a_name_tells_its_format_by_suffix(name: str, form: str) -> None:
@@ -24,8 +26,9 @@ def test_a_name_tells_its_format_by_suffix(name: str, form: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("a.jsonl.gz", r"compressed by its name \(\.gz\).*decompress it once.*\.jsonl"),
-        ("a.zst", r"\.zst"),
+        ("a.jsonl.xz", r"compressed by its name \(\.xz\).*decompress it once.*\.jsonl"),
+        ("a.bz2", r"\.bz2"),
+        ("a.zst", r"no known format.*\.jsonl\.zst.*format="),
         ("a.parquet", r"no known format; known suffixes are \.jsonl.*format=, one of 'jsonl', 'text'"),
         ("noext", "no known format"),
     ],

@@ -1,4 +1,4 @@
-"""What is fuzzed: the index and the readers of JSON lines and of text.
+"""What is fuzzed: the index, the readers of JSON lines and of text, and pipelines of stages.
 
 A target is given a folder and a source of randomness, and raises AssertionError where seekable differs from a
 model that is too simple to be wrong, or raises anything that is not a SeekableError.
@@ -11,8 +11,12 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 from tests.formats.splitter import lines
 from tests.fuzz.corpus import made, mutated
+from tests.stream import laws
+from tests.stream.graphs import streams
 
 import seekable as sk
 
@@ -67,11 +71,30 @@ def damaged(folder: Path, rng: random.Random) -> None:
     compare(folder, "text", [decoded(line) for data in written for line in lines(data, keep_blank=True)])
 
 
+def pipelines(_: Path, rng: random.Random) -> None:
+    """Compare a stream of stages that are drawn with its model, and cut it anywhere."""
+    case = seed(rng.getrandbits(64))(one_pipeline)
+    case()
+
+
+@settings(
+    max_examples=3,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(streams(), st.data())
+def one_pipeline(stream: sk.Stream, data: st.DataObject) -> None:
+    laws.check(stream, lambda least, most: data.draw(st.integers(least, most)))
+
+
 TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
     "jsonl": jsonl,
     "text": text,
     "grown": grown,
     "damaged": damaged,
+    "pipelines": pipelines,
 }
 
 

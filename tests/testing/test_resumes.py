@@ -40,8 +40,8 @@ class Changing:
 class Forgetful(sk.Loader):
     """A loader whose states are one batch late."""
 
-    def state_dict(self) -> dict[str, Any]:
-        state = super().state_dict()
+    def state_dict(self, *, partial: bool = False) -> dict[str, Any]:
+        state = super().state_dict(partial=partial)
         return {**state, "position": max(0, state["position"] - 4), "step": max(0, state["step"] - 1)}
 
 
@@ -109,6 +109,18 @@ def test_datasets_and_loaders_pass() -> None:
     assert_resumes_exactly(lambda: sk.Loader(numbers(), batch_size=3, end="pad", epochs=2), runs=2)
 
 
+def test_streams_pass() -> None:
+    assert_resumes_exactly(lambda: numbers().stream(lanes=3, epochs=2).shuffle(buffer=4, seed=1))
+    assert_resumes_exactly(lambda: numbers().stream().batch(7), cuts=[0, 5, 1000], new_process=False)
+
+
+def test_a_stage_with_a_hidden_memory_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"cut at \d+.*: item \d+ is .* in the uninterrupted run"):
+        assert_resumes_exactly(
+            lambda: numbers().stream(epochs=1).map(Counted(), version=1), new_process=False
+        )
+
+
 def test_other_things_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"a Loader or a Dataset.*\(got list\)"):
+    with pytest.raises(TypeError, match=r"a Loader, a Dataset or a Stream \(got list\)"):
         assert_resumes_exactly(lambda: [1, 2, 3])  # type: ignore[arg-type, return-value]

@@ -13,6 +13,7 @@ import numpy as np
 from seekable.dataset.open import format_of_all
 from seekable.errors import InvalidArgument
 from seekable.formats.registry import SUFFIXES, Format, format_named
+from seekable.storage.compression import compression_of
 from seekable.storage.listing import find_files
 
 _MOST_FILES = 1000
@@ -43,11 +44,14 @@ def excerpt_of(asked: str, *, format_name: str | None, most_bytes: int) -> Itera
 
     Raises:
         DataNotFound: there is no such data.
-        InvalidArgument: not one record fits.
+        InvalidArgument: not one record fits, or files are compressed.
     """
     found = find_files(asked, suffixes=SUFFIXES)
     kind = format_of_all(found) if format_name is None else format_named(format_name)
     paths = [os.path.join(run.root, name) for run in found for name in run.names]
+    if compressed := next(filter(compression_of, paths), None):
+        message = f"bench takes plain files, which the floor can read too, and {compressed!r} is compressed"
+        raise InvalidArgument(message)
     sizes = [os.path.getsize(path) for path in paths]
     with tempfile.TemporaryDirectory(prefix="seekable-bench-") as folder:
         taken = _take(folder, paths, sizes, most_bytes)

@@ -46,7 +46,7 @@ def index(  # noqa: PLR0913 - an argument an option
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Index datasets: only what is new or changed since the last time.
+    """Index datasets: only what is new or was changed.
 
     Every command does so by itself when it must; this one does it ahead. It can be interrupted at any
     time: what was indexed is kept, and the next run goes on from there.

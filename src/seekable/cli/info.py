@@ -54,6 +54,7 @@ def info(
 
 
 def _survey(opening: Opening) -> dict[str, Any]:
+    from seekable.cli.compressed import compression_found
     from seekable.cli.lengths import record_lengths
     from seekable.cli.output import json_safe
     from seekable.cli.place import folder_bytes, index_folder
@@ -67,6 +68,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
         "records": len(dataset),
         "bytes": int(dataset.files.sizes.sum()),
         "record_bytes": _as_json(record_lengths(dataset.files)),
+        "compression": compression_found(dataset.files),
         "index": {
             "folder": json_safe(folder),
             "bytes": folder_bytes(folder),
@@ -84,10 +86,11 @@ def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
 
 
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
+    from seekable.cli.compressed import compression_in_words
     from seekable.cli.output import in_words
     from seekable.storage.memory import bytes_in_words
 
-    lengths, index = found["record_bytes"], found["index"]
+    lengths, index, compression = found["record_bytes"], found["index"], found["compression"]
     shown = ("min", "p50", "p95", "p99", "max")
     state = (
         "up to date" if index["was_up_to_date"] else f"{in_words(index['files_indexed'], 'file')} indexed now"
@@ -102,5 +105,6 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
         + ", ".join(f"{name} {lengths[name]:,}" for name in shown)
         if lengths
         else "no record",
+        **({} if compression is None else {"compression": compression_in_words(compression)}),
         "index": f"{index['folder']} ({bytes_in_words(index['bytes'])}), {state}",
     }

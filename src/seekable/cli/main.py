@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from seekable._version import __version__
-from seekable.cli import bench, doctor, get, head, index, info, plan, sample, state, verify
+from seekable.cli import bench, doctor, get, head, index, info, plan, recompress, sample, state, verify
 from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
 from seekable.cli.options import examples, paragraph
 
@@ -45,6 +45,7 @@ app.command(epilog=get.EPILOG, context_settings={"ignore_unknown_options": True}
 app.command(epilog=head.EPILOG)(head.head)
 app.command(epilog=sample.EPILOG)(sample.sample)
 app.command(epilog=verify.EPILOG)(verify.verify)
+app.command(epilog=recompress.EPILOG)(recompress.recompress)
 app.command(epilog=plan.EPILOG)(plan.plan)
 app.add_typer(state.app, name="state")
 app.command(epilog=bench.EPILOG)(bench.bench)

@@ -96,12 +96,12 @@ def _pipeline_differences(was: Saved, now: Saved) -> list[str]:
 def _place_differences(was: Saved, now: Saved) -> list[str]:
     if was.state is None or now.state is None:
         return []
-    places = [(state.step, state.epoch, state.position, state.began) for state in (was.state, now.state)]
-    names = ("step", "epoch", "position", "began")
+    before, after = (state.document() for state in (was.state, now.state))
+    names = [*before, *(name for name in after if name not in before)]
     return [
-        f"{name} was {before}, is {after}"
-        for name, before, after in zip(names, *places, strict=True)
-        if before != after
+        f"{name} was {before.get(name)}, is {after.get(name)}" if name != "lanes" else "the lanes differ"
+        for name in names
+        if name != "fingerprint" and before.get(name) != after.get(name)
     ]
 
 
@@ -126,8 +126,14 @@ def _as_json(path: str, saved: Saved, generations: list[Generation]) -> dict[str
 
 
 def _run(saved: Saved) -> dict[str, Any]:
-    assert saved.state is not None
-    state, (size, why) = saved.state, _size(saved)
+    from seekable.state.stream import StreamState
+
+    state = saved.state
+    assert state is not None
+    if isinstance(state, StreamState):
+        waiting = sum(len(stage.get("buffer", [])) for stages in state.lanes.values() for stage in stages)
+        return {"step": state.step, "slot": state.slot, "lanes": state.of, "waiting": waiting}
+    size, why = _size(saved)
     run: dict[str, Any] = {"step": state.step, "epoch": state.epoch, "position": state.position}
     if state.began is not None:
         run["began"] = state.began
@@ -179,7 +185,11 @@ def _tell(found: dict[str, Any], saved: Saved) -> None:
 
     facts = {"path": found["path"]}
     if "step" in found:
-        facts |= {"step": f"{found['step']:,}", "epoch": f"{found['epoch']:,}", "position": _position(found)}
+        facts["step"] = f"{found['step']:,}"
+    if "lanes" in found:
+        facts |= {name: f"{found[name]:,}" for name in ("slot", "lanes", "waiting")}
+    elif "step" in found:
+        facts |= {"epoch": f"{found['epoch']:,}", "position": _position(found)}
     facts["fingerprint"] = found["fingerprint"]
     for generation in found["generations"]:
         of = in_words(generation["ranks"], "rank")

@@ -17,6 +17,7 @@ from seekable.errors import DuplicateKeys, UnsupportedFormat, WrongType
 from seekable.formats.decoding import Decode, decoder_named
 from seekable.formats.registry import SUFFIXES, Format, format_named, format_of
 from seekable.index.opening import open_files
+from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
@@ -70,8 +71,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
 
     Raises:
         DataNotFound: there is no such file, or no data file in the folder.
-        UnsupportedFormat: a suffix is not known, there is more than one format, or a file is not what its
-            name says.
+        UnsupportedFormat: a suffix is not known, there is more than one format, a file is not what its name
+            says or lies beside its compressed copy, or a ``.zst`` has no frames that it could be entered at.
         BadKey: a record has no key.
 
     Warns:
@@ -86,6 +87,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         (2, {'id': 1}, 10)
     """
     found = find_files(source, suffixes=SUFFIXES)
+    _refuse_twins(found)
     kind = format_of_all(found) if format is None else format_named(format)
     decoder = decoder_named(kind.decode if decode is None else decode)
     with progress_or_bar(progress) as shown:
@@ -115,7 +117,7 @@ def format_of_all(found: Sequence[Found]) -> Format:
     """
     formats: dict[str, tuple[Format, str]] = {}
     for run in found:
-        for suffix, name in {os.path.splitext(name)[1].lower(): name for name in run.names}.items():
+        for suffix, name in {_suffix(name): name for name in run.names}.items():
             kind = format_of(name if suffix else os.path.basename(name))
             formats.setdefault(kind.name, (kind, name))
     if len(formats) > 1:
@@ -127,6 +129,31 @@ def format_of_all(found: Sequence[Found]) -> Format:
         raise UnsupportedFormat(message)
     (kind, _), *_ = formats.values()
     return kind
+
+
+def _suffix(name: str) -> str:
+    """Return the end of a name that tells of the format, in lower case: of compressed files both suffixes."""
+    stem, suffix = os.path.splitext(name)
+    return (os.path.splitext(stem)[1] + suffix if compression_of(name) else suffix).lower()
+
+
+def _refuse_twins(found: Sequence[Found]) -> None:
+    """Refuse a file beside its compressed copy: each record would come twice, and nobody would know.
+
+    Raises:
+        UnsupportedFormat: there is such a pair.
+    """
+    for run in found:
+        compressed = [name for name in run.names if compression_of(name)]
+        names = set(run.names) if compressed else set()
+        for name in compressed:
+            twins = {uncompressed_name(name), *(f"{uncompressed_name(name)}.{kind}" for kind in COMPRESSED)}
+            if twin := min((twins - {name}) & names, default=None):
+                message = (
+                    f"{twin!r} and {name!r} in {run.root!r} look like the same data twice, compressed and "
+                    f"not: keep one of them there, or say which with a glob or a list"
+                )
+                raise UnsupportedFormat(message)
 
 
 def _shown(source: Asked) -> str:

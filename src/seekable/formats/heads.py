@@ -13,6 +13,7 @@ _COMPRESSED = {
     b"\xfd7zXZ\x00": ("xz", "xz -dc {path} > NEW"),
     b"PK\x03\x04": ("a zip archive", "unzip {path}"),
 }
+_SUFFIXES = {"gzip": ".gz", "zstd": ".zst"}
 _TABLES = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"Obj\x01": "Avro"}
 _BYTE_ORDER_MARKS = {
     b"\xff\xfe\x00\x00": "UTF-32LE",
@@ -45,7 +46,7 @@ def check_is_text(head: bytes, path: str) -> None:
         if head.startswith(magic):
             raise UnsupportedFormat(
                 f"{path!r} is compressed ({name}), and a compressed file has no cheap way to its middle; "
-                f"decompress it once: {command.format(path=quoted)}"
+                f"decompress it once: {command.format(path=quoted)}{_or_rename(name)}"
             )
     for magic, name in _TABLES.items():
         if head.startswith(magic):
@@ -56,6 +57,11 @@ def check_is_text(head: bytes, path: str) -> None:
             f"{path!r} is text in {encoding}, and lines are read as UTF-8; "
             f"convert it once: iconv -f {encoding} -t UTF-8 {quoted} > NEW"
         )
+
+
+def _or_rename(name: str) -> str:
+    suffix = _SUFFIXES.get(name)
+    return f"; or, if that is all that it is, let its name end with {suffix}" if suffix else ""
 
 
 def _wide_encoding(head: bytes) -> str | None:

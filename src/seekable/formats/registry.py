@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.jsonl import JsonlScanner
 from seekable.formats.text import TextScanner
+from seekable.storage.compression import COMPRESSED, uncompressed_name
 
 if TYPE_CHECKING:
     from seekable.index.scanner import Scanner
 
-_COMPRESSED = (".gz", ".zst", ".bz2", ".xz", ".lz4", ".zip")
+_NO_WAY_IN = (".bz2", ".xz", ".lz4", ".zip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,19 +34,27 @@ class Format:
     decode: str
     """How its records are decoded unless the user says otherwise."""
 
+    compressible: bool = False
+    """Whether files of it may be compressed as a whole, and end with ``.gz`` or ``.zst``."""
+
 
 FORMATS = MappingProxyType(
     {
         form.name: form
         for form in (
-            Format("jsonl", (".jsonl", ".ndjson", ".json"), JsonlScanner(), "json"),
-            Format("text", (".txt",), TextScanner(), "text"),
+            Format("jsonl", (".jsonl", ".ndjson", ".json"), JsonlScanner(), "json", compressible=True),
+            Format("text", (".txt",), TextScanner(), "text", compressible=True),
         )
     }
 )
 """All formats by name."""
 
-SUFFIXES = tuple(suffix for form in FORMATS.values() for suffix in form.suffixes)
+SUFFIXES = tuple(
+    suffix + more
+    for form in FORMATS.values()
+    for suffix in form.suffixes
+    for more in ("", *(f".{kind}" for kind in COMPRESSED if form.compressible))
+)
 """How names of data files end."""
 
 
@@ -58,16 +67,20 @@ def format_of(name: str) -> Format:
     Example:
         >>> format_of("web/part-0001.JSONL").name
         'jsonl'
+        >>> format_of("web/part-0001.txt.gz").name
+        'text'
     """
     lower = name.lower()
+    content = uncompressed_name(lower)
     for form in FORMATS.values():
-        if lower.endswith(form.suffixes):
+        if lower.endswith(form.suffixes) or (form.compressible and content.endswith(form.suffixes)):
             return form
     suffix = os.path.splitext(lower)[1]
-    if suffix in _COMPRESSED:
+    if suffix in _NO_WAY_IN:
         raise UnsupportedFormat(
-            f"{name!r} is compressed by its name ({suffix}), and a compressed file has no cheap way to "
-            f"its middle; decompress it once. Known suffixes: {', '.join(SUFFIXES)}"
+            f"{name!r} is compressed by its name ({suffix}), and such a file has no cheap way to its "
+            f"middle; decompress it once, or compress it with gzip or zstd. Known suffixes: "
+            f"{', '.join(SUFFIXES)}"
         )
     raise UnsupportedFormat(
         f"{name!r} tells of no known format; known suffixes are {', '.join(SUFFIXES)}. "

@@ -6,13 +6,16 @@ import itertools
 import os
 import weakref
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from seekable.index.compressed import open_compressed
 from seekable.index.digest import digest_text
 from seekable.index.offsets import join_small
 from seekable.index.part import OpenPart, Part, lasting, open_part, row_numbers
+from seekable.storage.compression import compression_of
 from seekable.storage.mapped import MappedFile, most_maps, open_mapped
 
 if TYPE_CHECKING:
@@ -252,7 +255,13 @@ class FileSet:
 
     def _map(self, file: int) -> tuple[MappedFile, memoryview, int]:
         columns = self._columns()
-        mapped = open_mapped(self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file]))
+        part, row = columns.parts[int(columns.part[file])], int(columns.row[file])
+        path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
+        make = None
+        if compression_of(path):
+            content = part.table.digest("content", row)
+            make = partial(open_compressed, part.part.folder, content, path, size=size, mtime_ns=mtime_ns)
+        mapped = open_mapped(path, size, mtime_ns, make)
         offsets, first = columns.offsets[int(columns.segment[file])].view, int(columns.first[file])
         if len(self._spots) >= 2 * most_maps():
             for number, spot in list(self._spots.items()):

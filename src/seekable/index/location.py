@@ -22,7 +22,7 @@ class Location:
     """The record's number in that file, from 0."""
 
     offset: int
-    """Where the record starts, in bytes from the start of the file."""
+    """Where the record starts, in bytes from the start of the file; of its content, if it is compressed."""
 
     length: int
     """How many bytes it has, without the end of its line."""

@@ -14,9 +14,11 @@ from seekable.index.building.build import Task, build
 from seekable.index.building.plan import Survey, survey
 from seekable.index.building.scan import content_digest, stat_file
 from seekable.index.catalog import read_table, whole_segments
+from seekable.index.compressed import has_points
 from seekable.index.fileset import FileSet
 from seekable.index.part import part_of
 from seekable.index.place import find_place
+from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -153,7 +155,24 @@ def _survey(files: _Files, format_name: str, folder: str, *, notice: str, doubt:
         whole=whole_segments(folder, table) if table else None,
         doubt=doubt,
     )
-    return _Index(files, folder, notice, table, found)
+    return _Index(files, folder, notice, table, _enterable(files, folder, table, found))
+
+
+def _enterable(files: _Files, folder: str, table: Table | None, found: Survey) -> Survey:
+    """Leave out the compressed files whose points are gone."""
+    lost = [
+        number
+        for number, name in enumerate(files.numbers)
+        if table is not None
+        and compression_of(name)
+        and found.rows[number] >= 0
+        and not has_points(folder, table.digest("content", int(found.rows[number])))
+    ]
+    if not lost:
+        return found
+    rows = found.rows.copy()
+    rows[lost] = -1
+    return replace(found, rows=rows)
 
 
 def _sure(index: _Index) -> _Index | None:

@@ -11,9 +11,7 @@ from seekable.loader.course import Course
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.runs import Runs
-    from seekable.stream.base import Stream
 
 __all__ = ["Resumable"]
 
@@ -27,8 +25,8 @@ class Resumable(Generic[AnyCourse]):
     _runs: Runs
 
     @property
-    def dataset(self) -> Dataset | Stream:
-        """What is delivered."""
+    def dataset(self) -> Any:
+        """What is delivered: the Dataset, or the Stream."""
         return self._course.dataset
 
     @property

@@ -20,12 +20,12 @@ import xxhash
 
 from seekable.errors import CorruptState
 from seekable.state.canonical import canonical_json
-from seekable.state.document import SCHEMA, checked_count_of, checked_head
+from seekable.state.document import SCHEMA, RunState, checked_count_of, checked_head
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["StreamState", "merged"]
+__all__ = ["State", "StreamState", "merged", "parse_state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,22 @@ class StreamState:
     def missing(self, lanes: Sequence[int]) -> list[int]:
         """Return which of some lanes it does not have."""
         return [lane for lane in lanes if lane not in self.lanes]
+
+
+State = RunState | StreamState
+
+
+def parse_state(document: Mapping[str, Any]) -> State:
+    """Check a state of a dataset or of a stream, and return it as a value.
+
+    Raises:
+        CorruptState: it is neither; the message names the key.
+
+    Example:
+        >>> parse_state({"seekable": 1, "fingerprint": "xxh3:0", "step": 2, "epoch": 0, "position": 64}).step
+        2
+    """
+    return StreamState.parse(document) if "lanes" in document else RunState.parse(document)
 
 
 def merged(states: Mapping[str, StreamState]) -> StreamState:

@@ -12,14 +12,25 @@ import mmap
 import os
 import resource
 import threading
+from typing import TYPE_CHECKING, Protocol
 
 from seekable.errors import IndexStale
 from seekable.storage.denied import unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _RESERVED_DESCRIPTORS = 128
 _FEWEST_MAPS = 64
 _MOST_MAPS = 4096
 _ADVISES = hasattr(os, "posix_fadvise")
+
+
+class View(Protocol):
+    """Bytes of which any range can be had."""
+
+    def __getitem__(self, at: slice, /) -> memoryview:
+        """Return some of them."""
 
 
 class MappedFile:
@@ -64,8 +75,8 @@ class MappedFile:
             raise _stale(self, status)
         self._inode = (status.st_dev, status.st_ino)
         self._change_ns = status.st_ctime_ns
-        self.view = _view(self._descriptor, size)
-        """The bytes of the file."""
+        self.view: View = _view(self._descriptor, size)
+        """The bytes of the file, decompressed if it is a compressed one."""
 
     def __del__(self) -> None:
         """Close the descriptor; the map itself goes with the last slice of the view."""
@@ -122,9 +133,9 @@ class _Cache:
         self.maps: dict[tuple[str, int, int], MappedFile] = {}
         self.lock = threading.Lock()
 
-    def add(self, path: str, size: int, mtime_ns: int) -> MappedFile:
+    def add(self, path: str, size: int, mtime_ns: int, make: Callable[[], MappedFile] | None) -> MappedFile:
         # Opened outside the lock: a slow disk must not hold up the hits of other threads' misses.
-        mapped = MappedFile(path, size=size, mtime_ns=mtime_ns)
+        mapped = make() if make else MappedFile(path, size=size, mtime_ns=mtime_ns)
         with self.lock:
             while len(self.maps) >= most_maps():
                 self._drop_one()
@@ -143,13 +154,16 @@ class _Cache:
 _cache = _Cache()
 
 
-def open_mapped(path: str, size: int, mtime_ns: int) -> MappedFile:
+def open_mapped(
+    path: str, size: int, mtime_ns: int, make: Callable[[], MappedFile] | None = None
+) -> MappedFile:
     """Return the map of a file that has this size and modification time, open already or opened now.
 
     Args:
         path: an absolute path.
         size: the file's size when it was indexed.
         mtime_ns: its modification time when it was indexed.
+        make: opens it, if it is no file that is mapped as it is.
 
     Raises:
         IndexStale: there is no such file, or it has another size or modification time.
@@ -166,7 +180,7 @@ def open_mapped(path: str, size: int, mtime_ns: int) -> MappedFile:
     """
     mapped = _cache.maps.get((path, size, mtime_ns))
     if mapped is None:
-        return _cache.add(path, size, mtime_ns)
+        return _cache.add(path, size, mtime_ns, make)
     mapped.used = True
     return mapped
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.show import listed
 from seekable.state.canonical import fingerprint_of
@@ -61,7 +63,14 @@ class Stream(Stage, StreamFluent):
     def describe(self) -> dict[str, Any]:
         """Return, JSON-safe, all that decides items and order."""
         below = [source.describe() for source in self.inputs if isinstance(source, Stream)]
+        below += [dataset.describe(None) for dataset in self.datasets]
         return {"kind": self.kind, "lanes": self.lanes, **self.arguments(), "of": below}
+
+    @property
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The datasets that this stage itself reads."""
+        held: list[Any] = [getattr(self, field.name) for field in fields(self)] if is_dataclass(self) else []
+        return tuple(value for value in held if isinstance(value, Dataset))
 
     def explain(self) -> str:
         """Return the stream as a tree: each stage with its arguments."""

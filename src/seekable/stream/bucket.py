@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -16,7 +18,7 @@ from seekable.stream.flow import Flow
 from seekable.stream.shapes import OneInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seekable.stream.base import Stream
     from seekable.stream.contract import Token
@@ -62,7 +64,7 @@ class Limit:
         if self.items is not None and len(costs) >= self.items:
             return True
         counted = [self.counted(cost) for cost in costs]
-        total = max(counted, default=0.0) * len(counted) if self.padded else sum(counted)
+        total = max(counted, default=0.0) * len(counted) if self.padded else _total(counted)
         return total >= self.cost
 
 
@@ -112,7 +114,7 @@ class Bucket(OneInput):
 
     def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
         """Keep the buffer full, and take batches out of it."""
-        memory, buffer, token = flow.memory, flow.buffer(), None
+        memory, buffer = flow.memory, flow.buffer()
         if "boundaries" not in memory:
             memory["boundaries"] = list(self.boundaries)
         boundaries = memory["boundaries"]
@@ -120,15 +122,11 @@ class Bucket(OneInput):
         waiting = _Waiting(len(boundaries) + 1, buffer.notes)
         ended = False
         while True:
-            try:
-                for token, item in itertools.islice(source, max(0, self.size - len(buffer))):
-                    cost = self._checked(self.cost(item))
-                    bucket = bisect_right(boundaries, cost)
-                    buffer.append(token, item, [bucket, cost])
-                    waiting.add(bucket, cost)
-            except Exception as error:
-                add_token(error, self, token)
-                raise
+            for token, item in itertools.islice(source, max(0, self.size - len(buffer))):
+                cost = self._cost(token, item)
+                bucket = bisect_right(boundaries, cost)
+                buffer.append(token, item, [bucket, cost])
+                waiting.add(bucket, cost)
             ended = len(buffer) < self.size
             if not buffer:
                 return
@@ -156,11 +154,11 @@ class Bucket(OneInput):
         if self.given is not None:
             return self.given
         first = itertools.islice(Flow(self.source, 0), self.size)
-        costs = sorted(self._checked(self.cost(item)) for _, item in first)
+        costs = sorted(self._cost(token, item) for token, item in first)
         if not costs:
             message = f"boundaries cannot be estimated: nothing comes out of lane 0 of {self.source!r}"
             raise NothingPassed(message)
-        total, run = sum(costs), 0.0
+        total, run = _total(costs), 0.0
         found: list[float] = []
         for cost in costs:
             run += cost
@@ -182,15 +180,28 @@ class Bucket(OneInput):
         taken = buffer.take(places)
         return tuple(token for token, _ in taken), [item for _, item in taken]
 
-    def _checked(self, cost: Any) -> float:
+    def _cost(self, token: Token, item: Any) -> float:
         try:
-            number = float(cost)
-        except (TypeError, ValueError):
-            number = -1.0
-        if not 0 <= number < float("inf"):
-            message = f"a cost must be a finite number of at least 0 (got {cost!r})"
-            raise InvalidArgument(message)
-        return number
+            return _checked(self.cost(item))
+        except Exception as error:
+            add_token(error, self, token)
+            raise
+
+
+def _total(costs: Iterable[float]) -> float:
+    """Add from the first to the last: from Python 3.12 on sum() rounds otherwise, and order hangs on it."""
+    return functools.reduce(operator.add, costs, 0.0)
+
+
+def _checked(cost: Any) -> float:
+    try:
+        number = float(cost)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        message = f"a cost must be a finite number of at least 0 (got {cost!r})"
+        raise InvalidArgument(message)
+    return number
 
 
 class _Waiting:
@@ -207,10 +218,11 @@ class _Waiting:
     def chosen(self, preference: int, limit: Limit, *, only_full: bool) -> int:
         """Return the bucket nearest to the preferred one that holds a batch; the fullest if none does."""
         preferred = preference % len(self.costs)
-        near = sorted(range(len(self.costs)), key=lambda bucket: (abs(bucket - preferred), bucket))
+        filled = (bucket for bucket, costs in enumerate(self.costs) if costs)
+        near = sorted(filled, key=lambda bucket: (abs(bucket - preferred), bucket))
         if only_full:
             for bucket in near:
                 if limit.is_full(self.costs[bucket]):
                     return bucket
-            return max(near, key=lambda bucket: sum(self.costs[bucket]))
-        return next(bucket for bucket in near if self.costs[bucket])
+            return max(near, key=lambda bucket: _total(self.costs[bucket]))
+        return near[0]

@@ -38,9 +38,10 @@ class TokenBuffer:
         ((8, 'item 8'), [7])
     """
 
-    def __init__(self, rebuild: Callable[[Sequence[Token]], list[Any]]) -> None:
-        """Be empty; ``rebuild`` makes items of their tokens."""
+    def __init__(self, rebuild: Callable[[Sequence[Token]], list[Any]], *, all_at_once: bool = False) -> None:
+        """Be empty; ``rebuild`` makes items of their tokens, of all that are missing if each time is dear."""
         self._rebuild = rebuild
+        self._all_at_once = all_at_once
         self._tokens: list[Token] = []
         self._notes: list[Any] = []
         self._items: list[Any] = []
@@ -115,6 +116,8 @@ class TokenBuffer:
             self._journal.append(["pop", at])
 
     def _restore(self, places: Sequence[int]) -> None:
+        if places and self._all_at_once:
+            places = [at for at, item in enumerate(self._items) if item is _MISSING]
         if places:
             items = self._rebuild([self._tokens[at] for at in places])
             for at, item in zip(places, items, strict=True):

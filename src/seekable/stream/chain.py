@@ -62,6 +62,11 @@ class Chain(Stream, Inner):
             for token, item in flow.inputs[number]:
                 yield (number, token), item
 
+    def gone_by(self, flow: Flow) -> int:
+        """Return the epochs of a part without end: from any other there is a way on."""
+        part = flow.memory.get("part", 0)
+        return flow.inputs[part].epochs if self.parts[part].endless else 0
+
     def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
         """Return the item of one input."""
         return (numbered(self, token),)

@@ -86,6 +86,15 @@ class Stage(ABC):
     def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
         """Yield the items of one lane, each after its token, from where the memory says."""
 
+    def gone_by(self, flow: Flow) -> int:
+        """Return how many epochs of all sources went by at least, by ``memory["epochs"]`` or by all inputs.
+
+        By this a stage above that passes nothing on knows that there is nothing more to wait for, so a stage
+        that leaves an input alone for good must not count it.
+        """
+        own: int | None = flow.memory.get("epochs")
+        return min((below.epochs for below in flow.inputs), default=0) if own is None else own
+
 
 class Inner(Stage):
     """A stage that takes items from others."""

@@ -14,9 +14,7 @@ __all__ = ["add_token"]
 
 
 def add_token(error: Exception, stage: Stream, token: Token) -> None:
-    """Add a note to an error: in which stage it came up, and at which item."""
-    if isinstance(error, SeekableError) or getattr(error, "__notes__", None):
-        return  # It says where it comes from, or a stage before this one has said it.
+    """Add a note to what a stage's own function raised: in which stage, and at which item of its input."""
     try:
         places = "; ".join(map(str, stage.inputs[0].locate(token)))  # type: ignore[attr-defined]
     except SeekableError as lost:

@@ -46,20 +46,21 @@ class FilterItems(OneInput):
 
     def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
         """Pass on what the function passes."""
-        fn, token = self.fn, None
+        fn = self.fn
         hunger, taken = Hunger(self, flow), 0
-        try:
-            for token, item in flow.inputs[0]:
-                if fn(item):
-                    taken = 0
-                    yield token, item
-                else:
-                    taken += 1
-                    if not taken % LOOK_EVERY:
-                        hunger.look(taken)
-        except Exception as error:
-            add_token(error, self, token)
-            raise
+        for token, item in flow.inputs[0]:
+            try:
+                passes = fn(item)
+            except Exception as error:
+                add_token(error, self, token)
+                raise
+            if passes:
+                taken = 0
+                yield token, item
+            else:
+                taken += 1
+                if not taken % LOOK_EVERY:
+                    hunger.look(taken)
 
     def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
         """Return the input's item of the same token."""

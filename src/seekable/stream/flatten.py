@@ -53,24 +53,24 @@ class Flatten(OneInput):
 
     def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
         """Go on in the outer item that was begun, then take others."""
-        memory, outer = flow.memory, None
+        memory = flow.memory
         hunger, taken = Hunger(self, flow), 0
-        try:
-            for outer, item in itertools.chain(self._begun(flow), flow.inputs[0]):
-                taken += 1
-                done = memory.get("inner", 0)
-                memory["outer"] = outer
+        for outer, item in itertools.chain(self._begun(flow), flow.inputs[0]):
+            taken += 1
+            done = memory.get("inner", 0)
+            memory["outer"] = outer
+            try:
                 for inner, part in enumerate(self._parts(item)):
                     if inner >= done:
                         taken = 0
                         memory["inner"] = inner + 1
                         yield (outer, inner), part
-                memory.clear()
-                if taken and not taken % LOOK_EVERY:
-                    hunger.look(taken)
-        except Exception as error:
-            add_token(error, self, outer)
-            raise
+            except Exception as error:
+                add_token(error, self, outer)
+                raise
+            memory.clear()
+            if taken and not taken % LOOK_EVERY:
+                hunger.look(taken)
 
     def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
         """Return the outer item."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState
@@ -51,7 +52,8 @@ class Flow:
             self._buffer = TokenBuffer(
                 lambda tokens: [
                     item if prepare is None else prepare(item) for item in rebuilt(source, tokens)
-                ]
+                ],
+                all_at_once=not source.constant_time,  # as many times would it be gone through again
             )
             self._buffer.load(self._waiting.tokens, self._waiting.notes)
             self._waiting = Kept()
@@ -60,8 +62,7 @@ class Flow:
     @property
     def epochs(self) -> int:
         """How many epochs of all its sources went by at least; 0 where there is no telling."""
-        own: int | None = self.memory.get("epochs")
-        return min((flow.epochs for flow in self.inputs), default=0) if own is None else own
+        return self.stage.gone_by(self)
 
     def restart(self) -> None:
         """Let the items begin anew: from where the memory says, which is the stage's own doing."""
@@ -74,18 +75,18 @@ class Flow:
     def kept(self) -> Kept:
         """Return what the stage remembers, and the tokens of its buffer: nothing of its inputs."""
         if self._buffer is None:
-            return Kept(dict(self.memory), list(self._waiting.tokens), list(self._waiting.notes))
-        return Kept(dict(self.memory), self._buffer.tokens(), list(self._buffer.notes))
+            return Kept(_copied(self.memory), list(self._waiting.tokens), list(self._waiting.notes))
+        return Kept(_copied(self.memory), self._buffer.tokens(), list(self._buffer.notes))
 
     def load(self, kept: Kept) -> None:
         """Remember what was kept, which is not changed; nothing is read."""
-        self.memory = dict(kept.memory)
+        self.memory = _copied(kept.memory)
         self._waiting = Kept({}, list(kept.tokens), list(kept.notes))
 
     def change(self) -> Change:
         """Return what became of the stage since this was asked last."""
         journal = None if self._buffer is None else self._buffer.changes()
-        kept = self.kept() if journal is None else Kept(dict(self.memory))
+        kept = self.kept() if journal is None else Kept(_copied(self.memory))
         return Change(kept.memory, journal, kept.tokens, kept.notes)
 
     def all(self) -> Iterator[Flow]:
@@ -98,6 +99,14 @@ class Flow:
         if self._iterator is None:
             self._iterator = self.stage.items(self)
         return self._iterator
+
+
+def _copied(memory: dict[str, Any]) -> dict[str, Any]:
+    """Return what a stage remembers as it is now: lists and dicts in it may change in place."""
+    return {
+        key: copy.deepcopy(value) if isinstance(value, list | dict) else value
+        for key, value in memory.items()
+    }
 
 
 def kept_in(root: Flow) -> list[Kept]:

@@ -5,6 +5,7 @@ Each method imports its stage inside: stages are streams, so they import this cl
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from seekable.dataset.arguments import checked_count, checked_flag, checked_seed
@@ -54,7 +55,8 @@ class StreamFluent:
     def filter(self, fn: Callable[[Any], object], *, version: str | int | None = None) -> Stream:
         """Return the items of which ``fn(item)`` is true.
 
-        An epoch of the sources of which nothing passes is ``NothingPassed``, and not a hang.
+        Where there is no end, an epoch of the sources of which nothing passes is ``NothingPassed``, and not a
+        hang.
 
         Args:
             fn: it enters the fingerprint by qualified name, not by its code.
@@ -123,7 +125,7 @@ class StreamFluent:
         Which items, and with which records, depends on the seed and the items' tokens alone.
 
         Args:
-            other: the dataset that partners are drawn from.
+            other: the dataset that partners are drawn from; a hole among them leaves the item as it is.
             fn: ``fn(item, partner, rng)``, with a ``numpy.random.Generator`` that is valid during the call.
             prob: the share of items that are combined, 0 to 1.
             seed: ``0 <= seed < 2**64``.
@@ -173,6 +175,8 @@ class StreamFluent:
 
     def skip(self, n: int) -> Stream:
         """Return the items after those of the first ``n`` slots, over all lanes.
+
+        Items stay in their lanes: also where these do not divide ``n``, lane 0 has the first slot again.
 
         Example:
             >>> import seekable as sk
@@ -290,15 +294,11 @@ class StreamFluent:
             None if quadratic is None else checked_number("quadratic", quadratic),
             None if max_items is None else checked_count("max_items", max_items, least=1),
         )
-        given = None if boundaries is None else tuple(float(bound) for bound in boundaries)
-        if given is not None and list(given) != sorted(set(given)):
-            message = f"boundaries must ascend (got {list(given)})"
-            raise InvalidArgument(message)
         return Bucket(
             self._self,
             cost,
             limit,
-            given,
+            None if boundaries is None else ascending("boundaries", boundaries),
             checked_count("buckets", buckets, least=1),
             checked_count("buffer", buffer, least=1),
             checked_seed(seed),
@@ -320,3 +320,16 @@ def checked_number(name: str, value: object) -> float:
         message = f"{name} must be a finite number above 0 (got {value!r})"
         raise InvalidArgument(message)
     return float(value)
+
+
+def ascending(name: str, values: Sequence[object]) -> tuple[float, ...]:
+    """Return finite numbers, each greater than the one before.
+
+    Raises:
+        InvalidArgument: they are none.
+    """
+    numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
+    if len(numbers) != len(values) or numbers != sorted(set(numbers)):
+        message = f"{name} must be finite numbers that ascend (got {list(values)!r})"
+        raise InvalidArgument(message)
+    return tuple(map(float, numbers))

@@ -24,11 +24,12 @@ class StreamIterator:
     A lane that has ended leaves its slots empty, and the others go on.
     """
 
-    def __init__(self, stream: Stream) -> None:
-        """Stand before the first item."""
+    def __init__(self, stream: Stream, lanes: Sequence[int] | None = None) -> None:
+        """Stand before the first item of some lanes; of all if they are left out."""
         self._stream = stream
-        self._flows = [Flow(stream, lane) for lane in range(stream.lanes)]
-        self._ended = [False] * stream.lanes
+        self._lanes = range(stream.lanes) if lanes is None else lanes
+        self._flows = {lane: Flow(stream, lane) for lane in self._lanes}
+        self._ended: set[int] = set()
         self._slot = 0
         self._count = 0
         self._token: Token = None
@@ -55,16 +56,16 @@ class StreamIterator:
             raise
 
     def _next(self) -> Any:
-        lanes = len(self._flows)
+        lanes = self._stream.lanes
         for slot in range(self._slot, self._slot + lanes):
             lane = slot % lanes
-            if self._ended[lane]:
+            if lane in self._ended or lane not in self._flows:
                 continue
             for token, item in self._flows[lane]:
                 self._token, self._slot = token, slot + 1
                 self._count += 1
                 return item
-            self._ended[lane] = True
+            self._ended.add(lane)
         raise StopIteration
 
     def state_dict(self) -> dict[str, Any]:
@@ -83,9 +84,9 @@ class StreamIterator:
             )
             raise NotResumable(message) from self._failed
         check_resumable(self._stream)
-        lanes = {lane: [kept.document() for kept in kept_in(flow)] for lane, flow in enumerate(self._flows)}
+        lanes = {lane: [kept.document() for kept in kept_in(flow)] for lane, flow in self._flows.items()}
         return StreamState(
-            self._stream.fingerprint, self._count, self._slot, lanes, len(self._flows)
+            self._stream.fingerprint, self._count, self._slot, lanes, self._stream.lanes
         ).document()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -99,12 +100,12 @@ class StreamIterator:
             CorruptState: the document is not a state of a stream.
         """
         parsed = StreamState.parse(state)
-        check_stream(self._stream, parsed, range(self._stream.lanes))
-        flows = [Flow(self._stream, lane) for lane in range(self._stream.lanes)]
-        for lane, flow in enumerate(flows):
+        check_stream(self._stream, parsed, self._lanes)
+        flows = {lane: Flow(self._stream, lane) for lane in self._lanes}
+        for lane, flow in flows.items():
             load_all(flow, [Kept.parse(stage) for stage in parsed.lanes[lane]])
         self._flows, self._count, self._slot = flows, parsed.step, parsed.slot
-        self._ended = [False] * len(flows)
+        self._ended = set()
         self._token = self._failed = None
 
 

@@ -47,18 +47,15 @@ class MapItems(OneInput):
 
     def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
         """Call the function."""
-        fn, token = self.fn, None
-        try:
-            if self.seed is None:
-                for token, item in flow.inputs[0]:
-                    yield token, fn(item)
-            else:
-                rng = ItemRandomness(self.seed).rng
-                for token, item in flow.inputs[0]:
-                    yield token, fn(item, rng(token))
-        except Exception as error:
-            add_token(error, self, token)
-            raise
+        fn = self.fn
+        rng = None if self.seed is None else ItemRandomness(self.seed).rng
+        for token, item in flow.inputs[0]:
+            try:
+                made = fn(item) if rng is None else fn(item, rng(token))
+            except Exception as error:
+                add_token(error, self, token)
+                raise
+            yield token, made
 
     def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
         """Return the input's item of the same token."""

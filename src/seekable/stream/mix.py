@@ -98,6 +98,13 @@ class MixItems(Stream, Inner):
                     memory["since"] = draw
                     break
 
+    def gone_by(self, flow: Flow) -> int:
+        """Return the least epochs of those parts that are still drawn, or will be."""
+        begun, ended = self._begun(flow.memory.get("draw", 0)), flow.memory.get("ended", ())
+        weights = [column[begun:] for column in self._columns]
+        drawn = (i for i, column in enumerate(weights) if any(column) and i not in ended)
+        return min((flow.inputs[i].epochs for i in drawn), default=0)
+
     def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
         """Return the item of one part."""
         return (numbered(self, token),)
@@ -125,7 +132,7 @@ class MixItems(Stream, Inner):
                 (start, tuple(0 if i in ended else weight for i, weight in enumerate(weights)))
                 for start, weights in self.schedule
             ]
-            begun = max(i for i, (start, _) in enumerate(left) if start <= since)
+            begun = self._begun(since)
             left = [(0, left[begun][1]), *((start - since, weights) for start, weights in left[begun + 1 :])]
             there = [(start * self.lanes, weights) for start, weights in left if any(weights)]
             key = derive(_KIND, self.seed, len(ended))
@@ -135,6 +142,10 @@ class MixItems(Stream, Inner):
                 else None
             )
         return self._mixtures[ended, since]
+
+    def _begun(self, draw: int) -> int:
+        """Return the number of the weights that hold at a draw."""
+        return max(i for i, (start, _) in enumerate(self.schedule) if start <= draw)
 
     @property
     def _columns(self) -> list[tuple[int, ...]]:

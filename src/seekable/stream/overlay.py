@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.hole import HOLE
 from seekable.dataset.randomness import ItemRandomness
 from seekable.dataset.show import expression
 from seekable.errors import InvalidArgument
@@ -45,9 +46,8 @@ class Overlay(OneInput):
             raise InvalidArgument(message)
 
     def arguments(self) -> dict[str, Any]:
-        """The partners, the function by name, the probability and the seed."""
+        """The function by name, the probability and the seed."""
         return {
-            "other": self.other.describe(None),
             "fn": describe_function(self.fn, self.version),
             "prob": self.prob,
             "seed": self.seed,
@@ -61,13 +61,14 @@ class Overlay(OneInput):
 
     def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
         """Combine."""
-        randomness, token = ItemRandomness(self.seed), None
-        try:
-            for token, item in flow.inputs[0]:
-                yield token, self._combined(token, item, randomness)
-        except Exception as error:
-            add_token(error, self, token)
-            raise
+        randomness = ItemRandomness(self.seed)
+        for token, item in flow.inputs[0]:
+            try:
+                combined = self._combined(token, item, randomness)
+            except Exception as error:
+                add_token(error, self, token)
+                raise
+            yield token, combined
 
     def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
         """Return the input's item of the same token."""
@@ -81,4 +82,5 @@ class Overlay(OneInput):
         rng = randomness.rng(token)
         if rng.random() >= self.prob:
             return item
-        return self.fn(item, self.other[int(rng.integers(len(self.other)))], rng)
+        partner = self.other[int(rng.integers(len(self.other)))]
+        return item if partner is HOLE else self.fn(item, partner, rng)

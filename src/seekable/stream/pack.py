@@ -12,6 +12,7 @@ from seekable.stream.failures import add_token
 from seekable.stream.packing import Document, Layout, Piece
 from seekable.stream.rebuild import as_token, rebuilt
 from seekable.stream.shapes import OneInput
+from seekable.stream.starving import LOOK_EVERY, Hunger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,18 +72,23 @@ class _Pack(OneInput):
     def documents(self, flow: Flow) -> Iterator[tuple[Token, Document, int]]:
         """Yield documents, each after its token and with the place to begin at, from the one in hand on."""
         length, layout = self.layout.length, self.layout
-        token = None
-        try:
-            for token, item in itertools.chain(self._begun(flow), flow.inputs[0]):
-                document, start = layout.document(item), flow.memory.pop("start", 0)
-                if document.size > length and self.long == "drop":
-                    continue
-                if document.size > length and self.long == "truncate":
-                    document = Document(tuple(array[:length] for array in document.arrays))
-                yield token, document, start
-        except Exception as error:
-            add_token(error, self, token)
-            raise
+        hunger, empty = Hunger(self, flow), 0
+        for token, item in itertools.chain(self._begun(flow), flow.inputs[0]):
+            try:
+                document = layout.document(item)
+            except Exception as error:
+                add_token(error, self, token)
+                raise
+            start = flow.memory.pop("start", 0)
+            if not document.size or (document.size > length and self.long == "drop"):
+                empty += 1
+                if not empty % LOOK_EVERY:
+                    hunger.look(empty)
+                continue
+            empty = 0
+            if document.size > length and self.long == "truncate":
+                document = Document(tuple(array[:length] for array in document.arrays))
+            yield token, document, start
 
     def _begun(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
         if "document" in flow.memory:

@@ -70,7 +70,8 @@ class Layout:
         if self.separator is not None:
             ends = (self.separator, *[0] * len(self.align))
             arrays = [
-                np.append(array, array.dtype.type(end)) for array, end in zip(arrays, ends, strict=True)
+                np.append(array, _fitting("separator", end, array.dtype))
+                for array, end in zip(arrays, ends, strict=True)
             ]
         return Document(tuple(arrays))
 
@@ -79,9 +80,10 @@ class Layout:
         segments = np.zeros(self.length, dtype=np.int32)
         positions = np.zeros(self.length, dtype=np.int32)
         out: list[NDArray[Any]] = []
-        for number, array in enumerate(pieces[0].document.arrays):
-            fill = 0 if number else self.pad
-            out.append(np.full(self.length, fill, dtype=array.dtype))
+        for number in range(1 + len(self.align)):
+            dtype = _common({piece.document.arrays[number].dtype for piece in pieces})
+            fill = 0 if number or sum(piece.size for piece in pieces) == self.length else self.pad
+            out.append(np.full(self.length, _fitting("pad", fill, dtype), dtype=dtype))
         at = 0
         for segment, piece in enumerate(pieces, start=1):
             end = at + piece.size
@@ -110,6 +112,27 @@ class Layout:
             )
             raise InvalidArgument(message)
         return array if array.size else array.astype(np.int64)
+
+
+def _common(dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return the type that holds the numbers of all documents of a sequence."""
+    if len(dtypes) == 1:
+        return dtypes.pop()
+    common = np.result_type(*dtypes)
+    if common.kind not in "iub":
+        message = (
+            f"documents of types {sorted(map(str, dtypes))} have no integer type in common: convert them"
+        )
+        raise InvalidArgument(message)
+    return common
+
+
+def _fitting(name: str, value: int, dtype: np.dtype[Any]) -> Any:
+    """Return a number as documents have them."""
+    if dtype.kind != "b" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        message = f"{name}={value} is no {dtype}, which is the type of the documents' tokens"
+        raise InvalidArgument(message)
+    return dtype.type(value)
 
 
 _COUNT = np.arange(1 << 16, dtype=np.int32)

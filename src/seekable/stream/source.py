@@ -70,8 +70,8 @@ class FromDataset(Stream, Leaf):
         return True
 
     def arguments(self) -> dict[str, Any]:
-        """The dataset, where it begins, and for how long."""
-        return {"dataset": self.dataset.describe(None), "epochs": self.epochs, "start": self.start}
+        """Where it begins, and for how many epochs."""
+        return {"epochs": self.epochs, "start": self.start}
 
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""

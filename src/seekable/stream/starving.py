@@ -1,4 +1,4 @@
-"""A stage that passes nothing for a whole epoch of its sources is an error, and not a hang."""
+"""A stage without end that passes nothing for a whole epoch of its sources is an error, and not a hang."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ class Hunger:
         self._since = 0
 
     def look(self, taken: int) -> None:
-        """Look, after ``taken`` items in a row of which none was passed on.
+        """Look, after ``taken`` items in a row of which none was passed on; what has an end will see it.
 
         Raises:
             NothingPassed: all sources went through a whole epoch meanwhile.
         """
+        if not self._stage.endless:
+            return
         if taken == LOOK_EVERY:
             self._since = self._flow.epochs
         elif self._flow.epochs - self._since >= _WHOLE:

@@ -57,10 +57,13 @@ class ZipItems(Stream, Inner):
         return f"zip([{listed(inputs)}])"
 
     def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Take one of each."""
+        """Take one of each; once one has ended, the others are not asked again."""
+        if flow.memory.get("ended"):
+            return
         for pairs in zip(*flow.inputs, strict=False):
             tokens, items = zip(*pairs, strict=True)
             yield tokens, items
+        flow.memory["ended"] = True
 
     def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
         """Return the item of each input."""

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from seekable.testing.resume import assert_resumes_exactly
+from seekable.testing.stages import StageTests
 
-__all__ = ["assert_resumes_exactly"]
+__all__ = ["StageTests", "assert_resumes_exactly"]

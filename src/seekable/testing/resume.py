@@ -12,10 +12,11 @@ import cloudpickle
 from seekable.dataset.base import Dataset
 from seekable.errors import WrongType
 from seekable.loader.loader import Loader
+from seekable.stream.base import Stream
 from seekable.testing.same import same
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["assert_resumes_exactly"]
 
@@ -24,7 +25,7 @@ _MOST_ITEMS = 1000
 
 
 def assert_resumes_exactly(
-    factory: Callable[[], Loader | Dataset],
+    factory: Callable[[], Loader | Dataset | Stream],
     *,
     runs: int = 3,
     cuts: Sequence[int] | None = None,
@@ -37,7 +38,8 @@ def assert_resumes_exactly(
     after restoring too, and half way to the end a second restore follows.
 
     Args:
-        factory: makes the pipeline: a ``Loader``, or a ``Dataset``, which is delivered record by record.
+        factory: makes the pipeline: a ``Loader``, a ``Dataset``, which is delivered record by record, or a
+            ``Stream``, which is delivered item by item, each with its token, in one run.
         runs: how many runs (for most loaders: epochs) are compared; an endless one is compared for 1,000
             batches.
         cuts: after how many batches to cut; by default after each, before the first and after the last.
@@ -62,7 +64,7 @@ def assert_resumes_exactly(
 
 
 def compare_cuts(
-    factory: Callable[[], Loader | Dataset],
+    factory: Callable[[], Loader | Dataset | Stream],
     items: list[Any],
     saved: list[tuple[int, dict[str, Any]]],
     *,
@@ -87,7 +89,7 @@ def compare_cuts(
 
 
 def _uninterrupted(
-    factory: Callable[[], Loader | Dataset], runs: int
+    factory: Callable[[], Loader | Dataset | Stream], runs: int
 ) -> tuple[list[Any], list[dict[str, Any]]]:
     """Return the items of some runs, and the state before the first and after each."""
     loader = _made(factory)
@@ -103,7 +105,7 @@ def _uninterrupted(
     return items, states
 
 
-def _next_items(loader: Loader, count: int, runs: int) -> list[Any]:
+def _next_items(loader: Loader | _Items, count: int, runs: int) -> list[Any]:
     """Return the next items, over the ends of runs."""
     items: list[Any] = []
     for _ in range(runs + 1):
@@ -116,12 +118,30 @@ def _next_items(loader: Loader, count: int, runs: int) -> list[Any]:
     return items
 
 
-def _made(factory: Callable[[], Loader | Dataset]) -> Loader:
+class _Items:
+    """A stream's items, each after its token, with as much of a loader's face as is needed here."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._iterator = iter(stream)
+        self.state_dict = self._iterator.state_dict
+        self.load_state_dict = self._iterator.load_state_dict
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        for item in self._iterator:
+            yield self._iterator.token, item
+
+    def close(self) -> None:
+        """Do nothing: there are no workers."""
+
+
+def _made(factory: Callable[[], Loader | Dataset | Stream]) -> Loader | _Items:
     made = factory()
+    if isinstance(made, Stream):
+        return _Items(made)
     if isinstance(made, Dataset):
         return Loader(made, batch_size=None, prefetch=0)
     if not isinstance(made, Loader):
-        message = f"the factory must make a Loader or a Dataset (got {type(made).__name__})"
+        message = f"the factory must make a Loader, a Dataset or a Stream (got {type(made).__name__})"
         raise WrongType(message)
     return made
 
@@ -146,7 +166,7 @@ compare_cuts(factory, items, saved, runs=runs)
 
 
 def _in_new_process(
-    factory: Callable[[], Loader | Dataset],
+    factory: Callable[[], Loader | Dataset | Stream],
     items: list[Any],
     saved: list[tuple[int, dict[str, Any]]],
     runs: int,

@@ -32,7 +32,10 @@ class FileScan:
     """The digest of all of it."""
 
     offsets: OffsetSpool
-    """Where its records start, and where the last one ends."""
+    """Where in its content its records start, and where the last one ends."""
+
+    points: bytes
+    """Of a compressed file, the table of where it can be entered; else nothing."""
 
 
 class Assembly:
@@ -82,7 +85,7 @@ class Assembly:
         return None if self._left else self._whole(scan)
 
     def _whole(self, scan: PartScan) -> FileScan:
-        self.spool.finish(size=self._size)
+        self.spool.finish(size=self._size if scan.content_size is None else scan.content_size)
         return FileScan(
             size=self._size,
             mtime_ns=self._mtime_ns,
@@ -90,4 +93,5 @@ class Assembly:
             head_tail=scan.head_tail,
             content=content_digest(self._pieces),
             offsets=self.spool,
+            points=scan.points,
         )

@@ -21,6 +21,7 @@ from seekable.index.building.plan import parts_of, plan_batches
 from seekable.index.building.scan import ScanBatch, ScanJob, scan_batch, scan_part, stat_file
 from seekable.index.building.share import Work, answers
 from seekable.index.digest import PIECE_BYTES
+from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -142,7 +143,7 @@ class _Scans:
         self._part_bytes = _PART_BYTES if scanner.splittable else None
         self._planned = deque([self._requests(tasks)])
         self._unfinished: set[Assembly] = set()
-        self.parts = sum(parts_of(task.size, part_bytes=self._part_bytes) for task in tasks)
+        self.parts = sum(map(self._parts, tasks))
 
     def run(self, executor: Executor | None, *, ahead: int, helping: bool) -> None:
         """Scan all files."""
@@ -162,17 +163,24 @@ class _Scans:
     def _requests(self, tasks: Sequence[Task]) -> Iterator[_Request]:
         """Yield what to scan; the parts of a file follow each other."""
         assembly: Assembly | None = None
-        for parts in plan_batches([task.size for task in tasks], part_bytes=self._part_bytes):
+        whole = {number for number, task in enumerate(tasks) if compression_of(task.name)}
+        sizes = [task.size for task in tasks]
+        for parts in plan_batches(sizes, part_bytes=self._part_bytes, whole=whole):
             jobs, places = [], []
             for part in parts:
                 task = tasks[part.file]
                 if assembly is None or part.number == 0:
-                    count = parts_of(task.size, part_bytes=self._part_bytes)
-                    assembly = Assembly(task.folder, parts=count, size=task.size, mtime_ns=task.mtime_ns)
+                    assembly = Assembly(
+                        task.folder, parts=self._parts(task), size=task.size, mtime_ns=task.mtime_ns
+                    )
                     self._unfinished.add(assembly)
                 jobs.append(ScanJob(task.path, task.size, task.mtime_ns, part.start, part.stop))
                 places.append((task, assembly, part.number))
             yield _Request(ScanBatch(tuple(jobs), self._scanner), tuple(places))
+
+    def _parts(self, task: Task) -> int:
+        """Return into how many parts a file is cut; one that is compressed is read from its start."""
+        return parts_of(task.size, part_bytes=None if compression_of(task.name) else self._part_bytes)
 
     def _take(self) -> _Request | None:
         while self._planned:

@@ -1,8 +1,8 @@
 """Adding what was scanned to an index folder: all of it or nothing, whoever else does so too.
 
 Under the folder's lock the catalog is read again, the new files are added, and the new segment, the
-new table and the new catalog are written in this order, each atomically. The catalog decides: a
-process killed at any point leaves the old index or the new one.
+points of compressed files, the new table and the new catalog are written in this order, each
+atomically. The catalog decides: a process killed at any point leaves the old index or the new one.
 
 Files that the catalog does not name any more stay for an hour, for those who opened it before; the
 next commit after that removes them. What a killed process left unfinished goes the same way.
@@ -26,8 +26,10 @@ from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_se
 from seekable.index.entry import Entry
 from seekable.index.table import encode_table, in_order, table_name
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
+from seekable.storage.compression import compression_of
 from seekable.storage.denied import may
 from seekable.storage.listing import missing
+from seekable.storage.points import points_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +43,9 @@ LOCK = "lock"
 _WAY_OUT = "name a folder that can be written with index_dir= or SEEKABLE_INDEX_DIR"
 
 _GRACE_SECONDS = 3600
-_OURS = re.compile(rf"(files|offsets)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}", re.DOTALL)
+_OURS = re.compile(
+    rf"(files|offsets|points)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}", re.DOTALL
+)
 
 
 def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root: str) -> None:
@@ -62,7 +66,8 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         gone = missing(root, (name for name, form in known if (name, form) not in fresh))
         kept = {key: entry for key, entry in known.items() if entry.name not in gone}
         entries = in_order((kept | fresh).values())
-        _publish(folder, merge_segments(folder, entries), old=old)
+        _write_points(folder, scans.values())
+        _publish(folder, merge_segments(folder, entries), old=old, points=_points_of(known.values()))
 
 
 def make_folder(folder: str) -> None:
@@ -140,11 +145,21 @@ def _entry(
     )
 
 
-def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None) -> None:
+def _write_points(folder: str, scans: Iterable[FileScan]) -> None:
+    for scan in scans:
+        if scan.points:
+            write_atomically(os.path.join(folder, points_name(scan.content)), scan.points)
+
+
+def _points_of(entries: Iterable[Entry]) -> set[str]:
+    return {points_name(entry.content) for entry in entries if compression_of(entry.name)}
+
+
+def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None, points: set[str]) -> None:
     data = encode_table(entries)
     write_atomically(os.path.join(folder, table_name(data)), data)
-    named = {table_name(data), *(entry.segment.file_name for entry in entries)}
-    replaced = (_files_of(old) if old else set()) - named
+    named = {table_name(data), *(entry.segment.file_name for entry in entries), *_points_of(entries)}
+    replaced = ((_files_of(old) if old else set()) | points) - named
     # Before the catalog changes, so that their hour starts now even if the process ends here.
     _touch(os.path.join(folder, name) for name in replaced)
     write_atomically(os.path.join(folder, CATALOG), encode_catalog(entries, table=data))

@@ -10,7 +10,7 @@ import numpy as np
 from seekable.index.digest import PIECE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -99,12 +99,15 @@ def parts_of(size: int, *, part_bytes: int | None) -> int:
     return max(-(-size // part_bytes), 1) if part_bytes else 1
 
 
-def plan_batches(sizes: Sequence[int], *, part_bytes: int | None) -> Iterator[list[Part]]:
+def plan_batches(
+    sizes: Sequence[int], *, part_bytes: int | None, whole: Collection[int] = ()
+) -> Iterator[list[Part]]:
     """Yield what to scan together: the largest files first, part by part, small files in one batch.
 
     Args:
         sizes: how many bytes the files have.
         part_bytes: how many bytes a part has, but for a file's last one; None to leave all files whole.
+        whole: the files that are left whole in any case.
 
     Example:
         >>> for batch in plan_batches([10, 100 << 20, 30], part_bytes=PIECE_BYTES):
@@ -115,9 +118,10 @@ def plan_batches(sizes: Sequence[int], *, part_bytes: int | None) -> Iterator[li
     batch: list[Part] = []
     room = _BATCH_BYTES
     for file in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
-        for number in range(parts_of(sizes[file], part_bytes=part_bytes)):
-            start = number * (part_bytes or 0)
-            stop = min(start + part_bytes, sizes[file]) if part_bytes else sizes[file]
+        cut = None if file in whole else part_bytes
+        for number in range(parts_of(sizes[file], part_bytes=cut)):
+            start = number * (cut or 0)
+            stop = min(start + cut, sizes[file]) if cut else sizes[file]
             if batch and (stop - start > room or len(batch) == _BATCH_FILES):
                 yield batch
                 batch, room = [], _BATCH_BYTES

@@ -16,18 +16,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import DataNotFound
+from seekable.index.building.content import MOST_BLOCK_BYTES, ContentSource
+from seekable.index.building.entering import gzip_points, needs_points
 from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
+from seekable.storage.compression import compression_of
 from seekable.storage.denied import unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from io import FileIO
 
     from numpy.typing import NDArray
 
     from seekable.index.scanner import Scanner
+    from seekable.storage.compression import Compression
+    from seekable.storage.points import Block
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
@@ -77,7 +82,13 @@ class PartScan:
     """The digests of the pieces in the part."""
 
     starts: NDArray[np.uint64]
-    """Where in the file the records of the part start."""
+    """Where in the file's content the records of the part start."""
+
+    content_size: int | None = None
+    """Of a compressed file, how many bytes of content it has."""
+
+    points: bytes = b""
+    """Of a compressed file, the table of where it can be entered."""
 
     @property
     def head_tail(self) -> int:
@@ -89,7 +100,8 @@ class PartScan:
         first = self.starts[:1].copy()
         narrow = len(first) and self.starts[-1] - first[0] <= np.iinfo(np.uint32).max
         starts = (self.starts - first).astype(np.uint32) if narrow else self.starts
-        return _unpacked, (self.identity, self.begun_ns, self.pieces, first if narrow else None, starts)
+        rest = self.content_size, self.points
+        return _unpacked, (self.identity, self.begun_ns, self.pieces, first if narrow else None, starts, rest)
 
 
 def _unpacked(
@@ -98,8 +110,9 @@ def _unpacked(
     pieces: bytes,
     first: NDArray[np.uint64] | None,
     starts: NDArray[Any],
+    rest: tuple[int | None, bytes],
 ) -> PartScan:
-    return PartScan(identity, begun_ns, pieces, starts if first is None else starts + first)
+    return PartScan(identity, begun_ns, pieces, starts if first is None else starts + first, *rest)
 
 
 def scan_batch(batch: ScanBatch) -> list[PartScan | None]:
@@ -131,15 +144,50 @@ def scan_part(job: ScanJob, scanner: Scanner, *, on_bytes: Callable[[int], None]
     with _opened(job.path) as file:
         head = os.pread(file.fileno(), END_BYTES, 0)
         head_tail = head_tail_digest(file.fileno(), size=job.size, head=head)
+        kind = compression_of(job.path)
+        source = _content(file, job, head, kind, on_bytes) if kind else _part(file, job, head, on_bytes)
         if not job.start:
-            scanner.check_head(head, job.path)
-        part = job.start, job.stop
-        source = ByteSource(file.fileno(), size=job.size, head=head, part=part, on_bytes=on_bytes)
+            scanner.check_head(source.head, job.path)
         starts = scanner.scan(source)
+        size, points = None, b""
+        if isinstance(source, ContentSource):
+            size, points = source.content_size, _points(file, job, source)
         pieces = source.piece_digests()
     if _identity(before) != _identity(stat_file(job.path)):
         return None
-    return PartScan((before.st_dev, before.st_ino, head_tail), begun_ns, pieces, starts)
+    return PartScan((before.st_dev, before.st_ino, head_tail), begun_ns, pieces, starts, size, points)
+
+
+def _part(file: FileIO, job: ScanJob, head: bytes, on_bytes: Callable[[int], None] | None) -> ByteSource:
+    part = job.start, job.stop
+    return ByteSource(file.fileno(), size=job.size, head=head, part=part, on_bytes=on_bytes)
+
+
+def _content(
+    file: FileIO, job: ScanJob, head: bytes, kind: Compression, on_bytes: Callable[[int], None] | None
+) -> ContentSource:
+    entries: Sequence[Block] = ()
+    if kind == "gz" and needs_points(job.size, head):
+        on_bytes = _half(on_bytes)  # It is read twice.
+        entries = gzip_points(file, job.path, on_bytes=on_bytes)
+    return ContentSource(
+        file.fileno(), size=job.size, kind=kind, path=job.path, entries=entries, on_bytes=on_bytes
+    )
+
+
+def _half(on_bytes: Callable[[int], None] | None) -> Callable[[int], None] | None:
+    return None if on_bytes is None else lambda count: on_bytes(count // 2)
+
+
+def _points(file: FileIO, job: ScanJob, source: ContentSource) -> bytes:
+    """Return the table of points of a file that was scanned."""
+    if source.largest > MOST_BLOCK_BYTES and compression_of(job.path) == "gz":
+        # Few bytes with a lot of content: it was thought to be small.
+        entries = gzip_points(file, job.path)
+        source = ContentSource(file.fileno(), size=job.size, kind="gz", path=job.path, entries=entries)
+        for _ in source.chunks():
+            pass
+    return source.points()
 
 
 def stat_file(path: str) -> os.stat_result:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import UnsupportedFormat
+from seekable.index.building.content import ContentSource
 from seekable.index.digest import END_BYTES
 from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
+from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,17 +88,22 @@ def compare_part(job: PartJob, scanner: Scanner, *, on_bytes: Callable[[int], No
         FileNotFoundError: the file is gone, or the offsets are.
     """
     with open(job.path, "rb", buffering=0) as file:
-        head = os.pread(file.fileno(), END_BYTES, 0)
-        if not job.start:
-            try:
-                scanner.check_head(head, job.path)
-            except UnsupportedFormat as error:
-                return Compared(b"", None, str(error))
-        part = job.start, job.stop
-        source = ByteSource(file.fileno(), size=job.size, head=head, part=part, on_bytes=on_bytes)
-        found = scanner.scan(source)
+        try:
+            source = _source(file.fileno(), job, on_bytes)
+            if not job.start:
+                scanner.check_head(source.head, job.path)
+            found = scanner.scan(source)
+        except UnsupportedFormat as error:
+            return Compared(b"", None, str(error))
         pieces = source.piece_digests()
     return Compared(pieces, _first_difference(job, found), None)
+
+
+def _source(descriptor: int, job: PartJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
+    if kind := compression_of(job.path):
+        return ContentSource(descriptor, size=job.size, kind=kind, path=job.path, on_bytes=on_bytes)
+    head, part = os.pread(descriptor, END_BYTES, 0), (job.start, job.stop)
+    return ByteSource(descriptor, size=job.size, head=head, part=part, on_bytes=on_bytes)
 
 
 def _first_difference(job: PartJob, found: NDArray[np.uint64]) -> Boundary | None:

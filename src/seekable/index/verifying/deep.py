@@ -15,6 +15,7 @@ from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest, head_t
 from seekable.index.progress import Progress
 from seekable.index.verifying.compare import PartJob, compare_part, compare_parts
 from seekable.index.verifying.problem import Problem
+from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,7 +52,8 @@ def compare_all(
     """
     sizes = [file.size for file in files]
     part_bytes = _PART_BYTES if scanner.splittable else None
-    batches = list(plan_batches(sizes, part_bytes=part_bytes))
+    compressed = {number for number, file in enumerate(files) if compression_of(file.entry.name)}
+    batches = list(plan_batches(sizes, part_bytes=part_bytes, whole=compressed))
     watch = _Watch(files, batches, progress)
     parts = sum(len(batch) for batch in batches)
     workers = min(usable_cpus() if jobs is None else jobs, parts)

@@ -9,9 +9,11 @@ import numpy as np
 import xxhash
 
 from seekable.index.catalog import CATALOG, encode_catalog
+from seekable.index.compressed import content_size
 from seekable.index.digest import digest_text
 from seekable.index.offsets import open_offsets
 from seekable.index.verifying.problem import Problem
+from seekable.storage.points import points_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,6 +75,11 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
 def check_offsets(file: Indexed) -> Problem | None:
     """Tell whether the offsets of a file ascend, lie inside it, and are those that its digest is of."""
     entry, hasher, before = file.entry, xxhash.xxh3_64(), -1
+    size = content_size(file.folder, entry)
+    if size is None:
+        return _bad(
+            file, f"{points_name(entry.content)}, the table of where it can be entered, is damaged or gone"
+        )
     offsets = open_offsets(file.folder, entry.segment).array
     stop = entry.start + entry.records + 1
     if stop > len(offsets):
@@ -81,7 +88,7 @@ def check_offsets(file: Indexed) -> Problem | None:
     for first in range(entry.start, stop, _OFFSETS_AT_ONCE):
         some = offsets[first : min(first + _OFFSETS_AT_ONCE, stop)]
         hasher.update(some.tobytes())
-        wrong = _first_wrong(some, before=before, size=entry.size)
+        wrong = _first_wrong(some, before=before, size=size)
         if wrong is not None:
             row = first - entry.start + wrong
             message = (
@@ -89,10 +96,10 @@ def check_offsets(file: Indexed) -> Problem | None:
             )
             return _bad(file, message, row=row)
         before = int(some[-1])
-    if before != entry.size:
+    if before != size:
         return _bad(
             file,
-            f"the last record is indexed to end at byte {before:,} of {entry.size:,}",
+            f"the last record is indexed to end at byte {before:,} of {size:,}",
             row=entry.records - 1,
         )
     if hasher.intdigest() != entry.offsets:

@@ -1,0 +1,78 @@
+"""Writes the table of all nodes and stages into stages.md, from the types themselves.
+
+python docs/tables.py
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import seekable.dataset
+import seekable.stream
+from seekable.dataset.base import Dataset
+from seekable.stream.base import Stream
+from seekable.stream.contract import Inner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+PAGE = Path(__file__).with_name("stages.md")
+BEGIN, END = "<!-- table: python docs/tables.py -->\n", "<!-- end of table -->\n"
+HEAD = ("kind", "what it does", "items wait", "resumes exactly", "items from tokens", "in constant time")
+PROPERTIES = ("checkpointable", "indexed", "constant_time")
+
+
+def table() -> str:
+    """Return the table in Markdown."""
+    lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
+    for stage in classes(seekable.stream, Stream):
+        cells = [f"`{stage.kind}`", _first(stage), *_answers(stage)]
+        lines.append(f"| {' | '.join(cells)} |")
+    kinds = sorted({f"`{node.kind}`" for node in classes(seekable.dataset, Dataset)})
+    lines.append(f"| {', '.join(kinds)} | the nodes of datasets | no | always | always | always |")
+    return "\n".join(lines)
+
+
+def classes(package: ModuleType, root: type) -> list[Any]:
+    """Return what can be made of a class, in a package, by kind."""
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        importlib.import_module(module.name)
+    found = {each for each in _below(root) if not inspect.isabstract(each) and hasattr(each, "kind")}
+    ours: list[Any] = [each for each in found if each.__module__.startswith(f"{package.__name__}.")]
+    return sorted(ours, key=lambda each: (each.kind, each.__name__))
+
+
+def written(page: str) -> str:
+    """Return a page with the table in its place."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table()}\n\n{END}{after}"
+
+
+def _answers(stage: Any) -> list[str]:
+    if not issubclass(stage, Inner):
+        return ["no", *(_first(getattr(stage, name)) for name in PROPERTIES)]
+    exactly = "where its inputs do" + (", and give items from tokens" if stage.holds else "")
+    return ["yes" if stage.holds else "no", exactly, "where its inputs give them", "where its inputs do"]
+
+
+def _below(root: type) -> Iterator[type]:
+    each: type
+    for each in root.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
+def _first(thing: object) -> str:
+    """Return the first paragraph of what something says of itself."""
+    text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    return text.replace("|", "\\|").replace("``", "`")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,0 +1,112 @@
+"""``seekable recompress``: write data so that it is compressed, and any record can still be read at once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
+
+EPILOG = examples(
+    "recompress corpus.jsonl                writes corpus.jsonl.zst",
+    "recompress --to new/ web-*.jsonl.zst",
+    "recompress --level 12 corpus.jsonl.gz",
+)
+
+
+def recompress(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Plain files, or .gz or .zst.", show_default=False),
+    ],
+    *,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="FOLDER", help="Write here, not beside the file.", show_default=False),
+    ] = None,
+    level: Annotated[
+        int, typer.Option("--level", metavar="N", min=1, max=22, help="How hard zstd is to compress.")
+    ] = 3,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write files as .zst that can be read from any place.
+
+    They have a frame for about each MiB of whole lines. The content stays the same, and `zstd -d` reads it.
+    What is written is read back and compared, and
+    appears whole or not at all; nothing is overwritten, and the old files stay.
+    """
+    import os
+    import time
+
+    from seekable.cli.output import in_words, json_safe, write_document, write_line
+    from seekable.cli.progress import StatusLine
+    from seekable.index.building.scan import stat_file
+    from seekable.storage.compression import uncompressed_name
+    from seekable.storage.memory import bytes_in_words
+    from seekable.storage.recompress import recompress as write_frames
+
+    targets = []
+    for path in files:
+        target = f"{uncompressed_name(path)}.zst"
+        targets.append(target if to is None else os.path.join(to, os.path.basename(target)))
+        _check(path, targets)
+    documents, lines = [], []
+    with StatusLine(shown=not no_progress and not quiet) as status:
+        for path, target in zip(files, targets, strict=True):
+            begun, size, read = time.perf_counter(), stat_file(path).st_size, 0
+
+            def tell(count: int, path: str = path, size: int = size) -> None:
+                nonlocal read
+                read += count
+                status.tell(f"recompressing {path}: {bytes_in_words(read)} of {bytes_in_words(size)}")
+
+            written = write_frames(path, target, level=level, on_bytes=tell)
+            seconds = time.perf_counter() - begun
+            documents.append(
+                {
+                    "path": json_safe(path),
+                    "output": json_safe(target),
+                    "frames": written.frames,
+                    "content_bytes": written.content_bytes,
+                    "bytes_before": size,
+                    "bytes": written.bytes,
+                    "seconds": seconds,
+                }
+            )
+            lines.append(
+                f"{target}: {in_words(written.frames, 'frame')}, {bytes_in_words(written.bytes)} (before: "
+                f"{bytes_in_words(size)}) for {bytes_in_words(written.content_bytes)} of content"
+            )
+    if as_json:
+        write_document({"files": documents})
+    elif not quiet:
+        for line in lines:
+            write_line(line)
+
+
+def _check(path: str, targets: list[str]) -> None:
+    """Refuse, before any work is done, what would be overwritten.
+
+    Raises:
+        DataNotFound: there is no such file.
+        InvalidArgument: there is something where the last target would be, or another target is the same.
+    """
+    import os
+
+    from seekable.errors import InvalidArgument
+    from seekable.index.building.scan import stat_file
+
+    stat_file(path)
+    target = targets[-1]
+    if os.path.lexists(target) or target in targets[:-1]:
+        message = (
+            f"{path!r} would be written to {target!r}, which is there already: nothing is ever overwritten; "
+            f"name another folder with --to"
+        )
+        raise InvalidArgument(message)
+    if not os.path.isdir(os.path.dirname(target) or "."):
+        message = f"{os.path.dirname(target)!r} is no folder that could be written to"
+        raise InvalidArgument(message)

@@ -1,0 +1,203 @@
+"""Files, commands and standard input, read from their start to their end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from seekable.errors import DataNotFound, IndexStale, InvalidArgument, NotResumable, StateMismatch, WorkerDied
+from seekable.index.building.scan import stat_file
+from seekable.index.digest import END_BYTES, digest_text, head_tail_digest
+from seekable.storage.compression import compression_of, inflated
+from seekable.storage.denied import unreadable
+from seekable.storage.listing import find_files
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
+__all__ = ["Forward", "content_from", "forward_files"]
+
+_READ_BYTES = 256 << 10
+_STDIN = "-"
+_PIPE = "|"
+
+_taken = False
+"""Whether somebody began to read standard input: what was read is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """One thing that is read from its start to its end."""
+
+    name: str
+    """What it is called, wherever it lies: a file's name below what was asked for, a command, ``-``."""
+
+    path: str
+    """A file's absolute path; for people, what else it is."""
+
+    way: Literal["file", "command", "stdin"]
+    """How it is read."""
+
+    size: int = 0
+    """How many bytes a file had when it was looked for."""
+
+    mtime_ns: int = 0
+    """When it was modified then."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether reading can begin in its middle."""
+        return self.way == "file" and compression_of(self.path) is None
+
+    def describe(self) -> dict[str, object]:
+        """Return, JSON-safe, what identifies it."""
+        if self.way != "file":
+            return {"name": self.name}
+        with _opened(self) as descriptor:
+            head = os.pread(descriptor, END_BYTES, 0)
+            digest = head_tail_digest(descriptor, size=self.size, head=head)
+        return {"name": self.name, "size": self.size, "head_tail": digest_text(digest)}
+
+
+def forward_files(
+    asked: Sequence[str], *, suffixes: tuple[str, ...], allow_pipes: bool
+) -> tuple[Forward, ...]:
+    """Return what is meant, in its order.
+
+    Args:
+        asked: paths, folders, globs, ``-`` and commands that end with ``|``.
+        suffixes: how names of data files in folders end.
+        allow_pipes: whether commands may be run.
+
+    Raises:
+        DataNotFound: there is no such file.
+        InvalidArgument: a command, and they are not allowed; or standard input twice.
+    """
+    found: list[Forward] = []
+    for each in asked:
+        if each == _STDIN:
+            found.append(Forward(_STDIN, "<standard input>", "stdin"))
+        elif each.rstrip().endswith(_PIPE) and not os.path.exists(each):
+            command = each.rstrip().removesuffix(_PIPE).strip()
+            if not allow_pipes:
+                message = (
+                    f"{each!r} is a command, which is run only with allow_pipes=True: a command can do "
+                    f"whatever this user can do"
+                )
+                raise InvalidArgument(message)
+            found.append(Forward(command, f"<{command} |>", "command"))
+        else:
+            for run in find_files(each, suffixes=suffixes):
+                for name in run.names:
+                    path = os.path.join(run.root, name)
+                    status = stat_file(path)
+                    found.append(Forward(name, path, "file", status.st_size, status.st_mtime_ns))
+    if [each.way for each in found].count("stdin") > 1:
+        message = "standard input can be read once (got '-' more than once)"
+        raise InvalidArgument(message)
+    return tuple(found)
+
+
+def content_from(source: Forward, start: int) -> Iterator[bytes]:
+    """Yield the content from some byte of it on, decompressed if it is a compressed file.
+
+    Raises:
+        IndexStale: a file is no longer the one that was looked for.
+        UnsupportedFormat: a compressed file is damaged.
+        StateMismatch: the content ends before that byte.
+        WorkerDied: a command failed.
+        NotResumable: standard input, which was read before.
+    """
+    if source.way == "file":
+        kind = compression_of(source.path)
+        if kind is None:
+            yield from _bytes_of(source, start)
+            return
+        pieces: Iterable[bytes] = inflated(_bytes_of(source, 0), kind, source.path)
+    else:
+        pieces = _output_of(source) if source.way == "command" else _standard_input()
+    left = start
+    for piece in pieces:
+        if left < len(piece):
+            yield piece[left:]
+        left = max(left - len(piece), 0)
+    if left:
+        message = (
+            f"{source.path!r} has {start - left:,} bytes of content, and had more than {start:,}: other data"
+        )
+        raise StateMismatch(message)
+
+
+@contextlib.contextmanager
+def _opened(source: Forward) -> Iterator[int]:
+    try:
+        descriptor = os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        message = f"{source.path!r} is not there any more"
+        raise DataNotFound(message) from None
+    except PermissionError:
+        raise unreadable(source.path) from None
+    try:
+        status = os.fstat(descriptor)
+        if (status.st_size, status.st_mtime_ns) != (source.size, source.mtime_ns):
+            message = (
+                f"{source.path!r} was changed since the stream was opened: it has {status.st_size:,} bytes, "
+                f"modified at {status.st_mtime_ns} ns, and had {source.size:,}, modified at "
+                f"{source.mtime_ns} ns; open the stream again"
+            )
+            raise IndexStale(message)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _bytes_of(source: Forward, start: int) -> Iterator[bytes]:
+    with _opened(source) as descriptor:
+        while data := os.pread(descriptor, _READ_BYTES, start):
+            start += len(data)
+            yield data
+
+
+def _standard_input() -> Iterator[bytes]:
+    global _taken  # noqa: PLW0603 - there is one standard input to a process
+    if _taken:
+        message = "standard input was read already, and cannot be read from its start again"
+        raise NotResumable(message)
+    _taken = True
+    while data := os.read(sys.stdin.fileno(), _READ_BYTES):
+        yield data
+
+
+def _output_of(source: Forward) -> Generator[bytes]:
+    # A session of its own, so that all of a pipeline can be ended together.
+    command = ["/bin/sh", "-c", source.name]
+    process = subprocess.Popen(  # noqa: S603 - the caller allowed it
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+    )
+    assert process.stdout is not None
+    # At the end of the interpreter nobody closes this generator.
+    ending = weakref.finalize(process, _end, process.pid)
+    try:
+        while data := process.stdout.read(_READ_BYTES):
+            yield data
+        code = process.wait()
+    finally:
+        ending.detach()
+        process.stdout.close()
+        if process.poll() is None:
+            _end(process.pid)
+            process.wait()
+    if code:
+        message = f"the command {source.name!r} failed with exit code {code}: what it printed may not be all"
+        raise WorkerDied(message)
+
+
+def _end(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)

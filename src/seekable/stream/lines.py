@@ -1,0 +1,317 @@
+"""Streams over the lines of files that are read from their start to their end."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, final
+
+import xxhash
+
+from seekable.dataset.arguments import checked_count, checked_flag
+from seekable.dataset.cached import cached
+from seekable.dataset.show import listed
+from seekable.errors import BadToken, CorruptRecord, InvalidArgument, StateMismatch, WrongType
+from seekable.formats.decoding import decoder_named, line_span
+from seekable.formats.lines import BYTE_ORDER_MARK
+from seekable.formats.registry import SUFFIXES, format_named, format_of
+from seekable.index.digest import END_BYTES
+from seekable.index.location import Location
+from seekable.state.functions import describe_function
+from seekable.stream.base import Stream
+from seekable.stream.contract import Leaf
+from seekable.stream.forward import content_from, forward_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from seekable.formats.decoding import Decode, Decoder
+    from seekable.formats.registry import Format
+    from seekable.stream.contract import Token
+    from seekable.stream.flow import Flow
+    from seekable.stream.forward import Forward
+
+__all__ = ["FromLines", "open_stream"]
+
+_KEEPS_BLANK: Final = {"jsonl": False, "text": True}
+"""The formats of one record a line, and whether a blank line is one."""
+
+_PAIR: Final = 2
+_SPACE: Final = 32
+
+
+def open_stream(
+    source: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    lanes: int = 1,
+    format: str | None = None,  # noqa: A002 - what users call it
+    decode: Decode | None = None,
+    replay: bool = False,
+    allow_pipes: bool = False,
+    version: str | int | None = None,
+) -> Stream:
+    r"""Return the lines of files as a stream, without an index: each file is read from its start to its end.
+
+    For files that can be indexed ``sk.open`` is better: it gives any record, shuffles, and resumes anywhere
+    at once. This is for what is read once, or cannot be indexed: standard input, what a command prints, a
+    large ``.zst`` of one frame.
+
+    A stream of plain files resumes at once. What is compressed, or printed by a command, can only be read
+    from its start: with ``replay=True`` as much is skipped as was read, without it no state can be taken.
+    Standard input never resumes.
+
+    Args:
+        source: a path, a folder, a glob, ``"-"`` for standard input, ``"command |"`` for what a command
+            prints, or a list of those. What ends with ``.gz`` or ``.zst`` is decompressed.
+        lanes: how many; whole files are dealt to them in turn.
+        format: ``"jsonl"`` or ``"text"``; told by the suffix if left out, which standard input and commands
+            do not have.
+        decode: ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes; the format's
+            own if left out.
+        replay: whether content may be skipped to resume, and gone through again for ``stream[token]``.
+        allow_pipes: whether commands may be run; they are run by the shell.
+        version: enters the fingerprint beside the name of a ``decode`` function.
+
+    Raises:
+        DataNotFound: there is no such file.
+        UnsupportedFormat: a suffix is not known, or there is more than one format.
+        InvalidArgument: a command without ``allow_pipes``, a format that is not made of lines.
+
+    Example:
+        >>> import gzip, pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "a.jsonl.gz")
+        ...     _ = path.write_bytes(gzip.compress(b'{"id": 0}\n{"id": 1}\n'))
+        ...     list(open_stream(path))
+        [{'id': 0}, {'id': 1}]
+    """
+    given = [source] if isinstance(source, str | os.PathLike) else list(source)
+    asked = [os.fspath(each) for each in given]
+    if not asked or not all(isinstance(each, str) for each in asked):
+        message = f"open_stream() takes a path, or a list of at least one (got {source!r})"
+        raise WrongType(message)
+    files = forward_files(asked, suffixes=SUFFIXES, allow_pipes=checked_flag("allow_pipes", allow_pipes))
+    if checked_flag("replay", replay) and any(file.way == "stdin" for file in files):
+        message = "standard input cannot be read again: write it to a file, or leave out replay=True"
+        raise InvalidArgument(message)
+    kind = format_named(format) if format is not None else _format_of_all(files)
+    if kind.name not in _KEEPS_BLANK:
+        message = f"open_stream() reads {', '.join(map(repr, _KEEPS_BLANK))} (got {kind.name!r}): use open()"
+        raise InvalidArgument(message)
+    decoder = decoder_named(kind.decode if decode is None else decode)
+    return FromLines(
+        files, checked_count("lanes", lanes, least=1), kind, decoder, replay, version, tuple(asked)
+    )
+
+
+def _format_of_all(files: Sequence[Forward]) -> Format:
+    nameless = next((file for file in files if file.way != "file"), None)
+    if nameless is not None:
+        message = f"say what {nameless.path} has with format='jsonl' or format='text': no name tells"
+        raise InvalidArgument(message)
+    kinds = {(kind := format_of(file.name or file.path)).name: (kind, file) for file in files}
+    if len(kinds) > 1:
+        examples = ", ".join(f"{name} ({file.path!r})" for name, (_, file) in kinds.items())
+        message = f"a stream has one format, and here there are {len(kinds)}: {examples}; say format="
+        raise InvalidArgument(message)
+    return next(iter(kinds.values()))[0]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FromLines(Stream, Leaf):
+    """Lane ``l`` has the files ``f % lanes == l``; tokens are (number of the file, number of the record)."""
+
+    files: tuple[Forward, ...]
+    lane_count: int
+    format: Format
+    decoder: Decoder
+    replay: bool
+    version: str | int | None
+    asked: tuple[str, ...]
+
+    kind: ClassVar[str] = "lines"
+
+    @property
+    def lanes(self) -> int:
+        """As many as asked for."""
+        return self.lane_count
+
+    @property
+    def endless(self) -> bool:
+        """Never said: files end."""
+        return False
+
+    @property
+    def indexed(self) -> bool:
+        """With ``replay``."""
+        return self.replay
+
+    @property
+    def checkpointable(self) -> bool:
+        """With ``replay``, or where all are plain files."""
+        return self.replay or all(file.plain for file in self.files)
+
+    @property
+    def constant_time(self) -> bool:
+        """Where all are plain files, and none is gone through again for an item."""
+        return not self.replay and self.checkpointable
+
+    @property
+    def way_out(self) -> str:
+        """What to do with compressed files, commands and standard input."""
+        if any(file.way == "stdin" for file in self.files):
+            return "standard input cannot be read again: write it to a file first"
+        if any(file.way == "command" for file in self.files):
+            return (
+                "write what the command prints to a file, or say replay=True, which runs it again and skips"
+            )
+        return (
+            "open it with sk.open(), which indexes .gz and .zst (a .zst of one frame after `seekable "
+            "recompress`), or say replay=True, which decompresses from the start and skips"
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """The format, the decoding, and every file by name, size and both ends."""
+        function = self.decoder.function
+        decode = self.decoder.name if function is None else describe_function(function, self.version)
+        return {"format": self.format.name, "decode": decode, "files": self._described}
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        """Return the call."""
+        given = f", lanes={self.lane_count}" if self.lane_count > 1 else ""
+        given += ", replay=True" if self.replay else ""
+        asked = repr(self.asked[0]) if len(self.asked) == 1 else f"[{listed([*map(repr, self.asked)])}]"
+        return f"open_stream({asked}{given})"
+
+    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+        """Go on behind the record that was given last, after a look whether it is still that one."""
+        memory, checked = flow.memory, self.checkpointable
+        for number in range(memory.get("file", flow.lane), len(self.files), self.lanes):
+            row, start = (memory["row"], memory["start"]) if memory.get("file") == number else (0, 0)
+            records = self._records(number, row - 1 if row else 0, start)
+            if row:
+                self._check(number, memory, next(records, None))
+            for row, start, view in records:
+                item = self._decoded(number, row, start, view)
+                memory["file"], memory["row"], memory["start"] = number, row + 1, start
+                if checked:
+                    memory["check"] = xxhash.xxh3_64_hexdigest(view)
+                yield (number, row), item
+
+    def read(self, tokens: Sequence[Token]) -> list[Any]:
+        """Go through each file once, and pick the records."""
+        if not self.replay:
+            message = f"{self!r} cannot give a record again: say replay=True, which reads its file once more"
+            raise BadToken(message)
+        found: list[Any] = [None] * len(tokens)
+        for number, row, start, view, places in self._picked(tokens):
+            item = self._decoded(number, row, start, view)
+            found[places[0]] = item
+            for place in places[1:]:
+                found[place] = copy.deepcopy(item)
+        return found
+
+    def places(self, token: Token) -> list[Any]:
+        """Say where the record lies; its file is gone through for that, with ``replay``."""
+        number, row = self._parsed(token)
+        if not self.replay:
+            message = f"where record {row} of {self.files[number].path!r} lies is told with replay=True only"
+            raise BadToken(message)
+        ((_, _, start, view, _),) = self._picked([token])
+        return [Location(self.files[number].path, row, start, line_span(view))]
+
+    def _picked(self, tokens: Sequence[Token]) -> Iterator[tuple[int, int, int, memoryview, list[int]]]:
+        """Yield the records of tokens in the order of the files, and at which places they are wanted."""
+        wanted: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for place, token in enumerate(tokens):
+            number, row = self._parsed(token)
+            wanted[number][row].append(place)
+        for number, rows in wanted.items():
+            left = len(rows)
+            for row, start, view in self._records(number, 0, 0):
+                if row in rows:
+                    yield number, row, start, view, rows[row]
+                    left -= 1
+                    if not left:
+                        break
+            else:
+                message = f"{self.files[number].path!r} has no record {max(rows)}"
+                raise BadToken(message)
+
+    def _records(self, number: int, row: int, start: int) -> Iterator[tuple[int, int, memoryview]]:
+        """Yield rows, where in the content they start, and their lines, from one of them on."""
+        file, keep_blank = self.files[number], _KEEPS_BLANK[self.format.name]
+        pieces = content_from(file, start)
+        if not start:
+            pieces = self._headed(file, pieces)
+        for at, view in _lines(pieces, start):
+            if not keep_blank and view[0] <= _SPACE and not bytes(view).strip(b" \t\r\n"):
+                continue
+            yield row, at, view
+            row += 1
+
+    def _headed(self, file: Forward, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """Pass content on, after a look at its head: at what is there, since more may take its time."""
+        head = next(pieces, b"")
+        self.format.scanner.check_head(head[:END_BYTES], file.path)
+        yield head
+        yield from pieces
+
+    def _decoded(self, number: int, row: int, start: int, view: memoryview) -> Any:
+        try:
+            return self.decoder.fast(view)
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
+            cause, line = error, bytes(view[: line_span(view)])
+        try:
+            if self.decoder.recover is not None:
+                return self.decoder.recover(line)
+        except ValueError as recovering:
+            cause = recovering
+        path = self.files[number].path
+        corrupt = CorruptRecord(path, row, offset=start, length=len(line), preview=line, cause=cause)
+        raise corrupt from cause
+
+    def _check(self, number: int, memory: dict[str, Any], found: tuple[int, int, memoryview] | None) -> None:
+        """Compare the record that was given last with what is there now."""
+        if found is None or xxhash.xxh3_64_hexdigest(found[2]) != memory.get("check"):
+            message = (
+                f"record {memory['row'] - 1} of {self.files[number].path!r}, at byte {memory['start']:,} of "
+                f"its content, is not the one that was read before the state was taken: it has other data now"
+            )
+            raise StateMismatch(message)
+
+    @cached
+    def _described(self) -> list[dict[str, object]]:
+        return [file.describe() for file in self.files]
+
+    def _parsed(self, token: Token) -> tuple[int, int]:
+        if isinstance(token, tuple) and len(token) == _PAIR and all(isinstance(part, int) for part in token):
+            number, row = token
+            if 0 <= number < len(self.files) and row >= 0:
+                return number, row
+        message = f"a token of {self!r} is a pair of the numbers of a file and of a record (got {token!r})"
+        raise BadToken(message)
+
+
+def _lines(pieces: Iterable[bytes], start: int) -> Iterator[tuple[int, memoryview]]:
+    """Yield where lines start and their bytes, line end included; a byte order mark belongs to none."""
+    held: list[bytes] = []
+    at = start
+    for piece in pieces:
+        held.append(piece)
+        if b"\n" not in piece:
+            continue
+        data = b"".join(held)
+        view = memoryview(data)
+        begin = len(BYTE_ORDER_MARK) if at == 0 and data.startswith(BYTE_ORDER_MARK) else 0
+        while (end := data.find(b"\n", begin) + 1) > 0:
+            yield at + begin, view[begin:end]
+            begin = end
+        at, held = at + begin, [data[begin:]]
+    rest = b"".join(held)
+    begin = len(BYTE_ORDER_MARK) if at == 0 and rest.startswith(BYTE_ORDER_MARK) else 0
+    if rest[begin:]:
+        yield at + begin, memoryview(rest)[begin:]

@@ -1,0 +1,224 @@
+"""What every stage of a stream has to pass, as a class of tests."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import cloudpickle
+
+from seekable.errors import NotResumable, SeekableError, StateMismatch
+from seekable.stream.combine import concat
+from seekable.stream.combine import zip as zip_streams
+from seekable.stream.flow import Flow, changes_in, kept_in
+from seekable.stream.kept import applied
+from seekable.testing.resume import assert_resumes_exactly
+from seekable.testing.same import same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.stream.base import Stream
+
+__all__ = ["StageTests"]
+
+_CUTS_IN_NEW_PROCESS = 50
+
+
+class StageTests:
+    """Holds a stage to what streams promise; pytest runs its methods in a class that is derived from it.
+
+    Give ``stream``, or ``streams`` for several. Some tens of items show all there is to see: what is compared
+    grows with their square.
+
+    Example:
+        >>> import seekable as sk
+        >>> class TestEvery(StageTests):
+        ...     def stream(self):
+        ...         return sk.from_sequence(range(10)).stream(lanes=2, epochs=1).batch(3)
+        >>> TestEvery().test_tokens_rebuild_their_items()
+    """
+
+    most: ClassVar[int] = 100
+    """How many items of a stream are compared, so that it may be endless."""
+
+    def stream(self) -> Stream:
+        """Return a stream that the stage is the last one of; the same each time."""
+        message = f"{type(self).__name__} must have a method stream(), or streams()"
+        raise NotImplementedError(message)
+
+    def streams(self) -> list[Stream]:
+        """Return several: other arguments, lanes, sources, no items, no end."""
+        return [self.stream()]
+
+    def test_it_resumes_exactly_at_every_cut(self) -> None:
+        """Through JSON, twice, and in another process."""
+        for stream in self._resumable():
+            count = len(_pairs(iter(stream), self.most))
+            cuts = range(count + 1)
+            some = [*cuts[:: count // _CUTS_IN_NEW_PROCESS + 1], count]
+            assert_resumes_exactly(_Factory(stream, self.most), cuts=cuts, new_process=False)
+            assert_resumes_exactly(_Factory(stream, self.most), cuts=some)
+
+    def test_states_depend_on_nothing_but_what_was_delivered(self) -> None:
+        """A resumed run has the states of one that never stopped; restoring changes none."""
+        for stream in self._resumable():
+            states = _states(stream, self.most)
+            for at, state in enumerate(states):
+                again = iter(stream)
+                again.load_state_dict(state)
+                assert again.state_dict() == state, f"cut at {at}: the state changed by being restored"
+                for later in states[at + 1 : at + 4]:
+                    next(again)
+                    found = again.state_dict()
+                    assert found == later, f"cut at {at}: a later state is {found}, and {later} in one run"
+
+    def test_changes_add_up_to_the_state(self) -> None:
+        """What workers tell of their lanes, batch by batch, instead of whole states."""
+        for stream in self._resumable():
+            for lane in range(stream.lanes):
+                flow = Flow(stream, lane)
+                kept = kept_in(flow)
+                for number, _ in enumerate(itertools.islice(flow, self.most)):
+                    if number % 3:
+                        applied(kept, changes_in(flow))
+                        found, wanted = ([each.document() for each in some] for some in (kept, kept_in(flow)))
+                        assert found == wanted, (
+                            f"lane {lane}: changes add up to {found}, the state is {wanted}"
+                        )
+
+    def test_what_cannot_be_resumed_says_so_when_its_state_is_taken(self) -> None:
+        """``state_dict`` raises where ``checkpointable`` is false."""
+        for stream in self.streams():
+            if not stream.checkpointable:
+                try:
+                    iter(stream).state_dict()
+                except NotResumable:
+                    continue
+                message = f"{stream!r} is not checkpointable, and gave a state"
+                raise AssertionError(message)
+
+    def test_tokens_rebuild_their_items(self) -> None:
+        """``stream[token]`` is the very item, also of a token that JSON brought back; locate() knows it."""
+        for stream in self.streams():
+            for token, item in _pairs(iter(stream), self.most) if stream.indexed else ():
+                for given in (token, json.loads(json.dumps(token))):
+                    found = stream[given]
+                    assert same(found, item), f"stream[{given!r}] is {found!r}, and was {item!r}"
+                places = stream.locate(token)
+                assert isinstance(places, list), f"locate({token!r}) is no list: {places!r}"
+
+    def test_iterators_do_not_disturb_each_other(self) -> None:
+        """Two over one stream, in turn, one ahead of the other; and one that is left in the middle."""
+        for stream in self.streams():
+            wanted = _pairs(iter(stream), self.most)
+            first, second = iter(stream), iter(stream)
+            ahead = _pairs(first, len(wanted) // 3)
+            behind: list[Any] = []
+            while len(ahead) < len(wanted):
+                ahead += _pairs(first, 1)
+                behind += _pairs(second, 1)
+            behind += _pairs(second, len(wanted) - len(behind))
+            assert same(ahead, wanted), f"of two iterators the first gave {ahead}, and one alone {wanted}"
+            assert same(behind, wanted), f"of two iterators the second gave {behind}, and one alone {wanted}"
+
+    def test_a_stream_may_be_in_two_branches(self) -> None:
+        """As if there were two of them; also after a resume."""
+        for stream in self.streams():
+            wanted = [item for _, item in _pairs(iter(stream), self.most)]
+            both = zip_streams([stream, stream])
+            found = [item for _, item in _pairs(iter(both), self.most)]
+            assert same(found, [(item, item) for item in wanted]), f"zipped with itself it gave {found}"
+            if stream.checkpointable:
+                assert_resumes_exactly(
+                    _Factory(both, self.most), cuts=[0, len(found) // 2], new_process=False
+                )
+            if stream.lanes == 1 and len(wanted) < self.most:
+                twice = [item for _, item in _pairs(iter(concat([stream, stream])), 2 * self.most)]
+                assert same(twice, 2 * wanted), f"one after the other twice it gave {twice}"
+
+    def test_a_state_of_another_stream_is_refused(self) -> None:
+        """Its fingerprint is another."""
+        for stream in self._resumable():
+            state = iter(stream.take(1)).state_dict()
+            _refused(stream, state, StateMismatch)
+
+    def test_a_state_that_was_changed_is_refused(self) -> None:
+        """Wherever that was, and whatever stands there instead."""
+        for stream in self._resumable():
+            states = _states(stream, self.most)
+            for state in (states[0], states[len(states) // 2], states[-1]):
+                for changed in _changed(state):
+                    _refused(stream, changed, SeekableError)
+
+    def test_a_token_that_was_changed_is_an_item_or_an_error(self) -> None:
+        """An error of seekable's own, that is."""
+        for stream in self.streams():
+            for token, _ in _pairs(iter(stream), 5) if stream.indexed else ():
+                for changed in _changed(json.loads(json.dumps([token]))):
+                    try:
+                        stream[changed[0] if isinstance(changed, list) and changed else changed]
+                    except SeekableError:
+                        continue
+
+    def test_a_copy_is_the_same_stream(self) -> None:
+        """Pickled by value, as for worker processes."""
+        for stream in self.streams():
+            copy = cloudpickle.loads(cloudpickle.dumps(stream))
+            assert copy.fingerprint == stream.fingerprint, f"{copy!r} has another fingerprint than {stream!r}"
+            assert repr(copy) == repr(stream)
+            found, wanted = _pairs(iter(copy), self.most), _pairs(iter(stream), self.most)
+            assert same(found, wanted), f"a copy gave {found}, and the stream itself {wanted}"
+
+    def _resumable(self) -> Iterator[Stream]:
+        return (stream for stream in self.streams() if stream.checkpointable)
+
+
+class _Factory:
+    """Returns a stream, cut to its first items."""
+
+    def __init__(self, stream: Stream, most: int) -> None:
+        self._stream, self._most = stream, most
+
+    def __call__(self) -> Stream:
+        return self._stream.take(self._most)
+
+
+def _pairs(iterator: Any, most: int) -> list[Any]:
+    """Return the next items, each after its token."""
+    return [(iterator.token, item) for item in itertools.islice(iterator, most)]
+
+
+def _states(stream: Stream, most: int) -> list[dict[str, Any]]:
+    """Return the states before the first item and after each, as they come back from a file."""
+    iterator = iter(stream)
+    states = [iterator.state_dict(), *(iterator.state_dict() for _ in itertools.islice(iterator, most))]
+    saved: list[dict[str, Any]] = json.loads(json.dumps(states))
+    assert same(saved, states), f"a state is another after a round trip through JSON: {states[-1]}"
+    return saved
+
+
+def _changed(value: Any) -> Iterator[Any]:
+    """Yield a JSON value with one part of it changed, or lost: for each part."""
+    instead: tuple[Any, ...] = (None, -1, 1 << 70, "x", [], {}, [value])
+    yield from (other for other in instead if not same(other, value))
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in list(parts):
+        lost = value.copy()
+        lost.pop(key)
+        yield lost
+        for changed in _changed(part):
+            other = value.copy()
+            other[key] = changed
+            yield other
+
+
+def _refused(stream: Stream, state: Any, kind: type[Exception]) -> None:
+    iterator = iter(stream)
+    try:
+        iterator.load_state_dict(state)
+    except kind:
+        return
+    message = f"this state was not refused by {stream!r}: {state}"
+    raise AssertionError(message)

@@ -1,0 +1,160 @@
+"""Any range of a compressed file is that of its content, from threads and after a fork; damage is found."""
+
+from __future__ import annotations
+
+import os
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.storage.compressing import bgzf, compressed
+from tests.storage.test_deflate import texts
+
+from seekable.errors import IndexStale
+from seekable.formats.registry import FORMATS
+from seekable.index.building.scan import ScanJob, scan_part
+from seekable.storage import blocks
+from seekable.storage.blocks import CompressedFile
+from seekable.storage.points import Points
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from seekable.storage.compression import Compression
+
+CONTENT = texts(6_000_000, 3).replace(b"a ", b"\n")
+FILES: dict[str, tuple[Compression, bytes]] = {
+    "one member": ("gz", compressed([CONTENT], "gz")),
+    "several members": (
+        "gz",
+        compressed([CONTENT[:100], CONTENT[100:2_500_000], b"", CONTENT[2_500_000:]], "gz"),
+    ),
+    "many members": (
+        "gz",
+        compressed([CONTENT[at : at + 9999] for at in range(0, len(CONTENT), 9999)], "gz"),
+    ),
+    "stored": ("gz", compressed([CONTENT], "gz", 0)),
+    "bgzf": ("gz", bgzf(CONTENT)),
+    "frames": (
+        "zst",
+        compressed([CONTENT[at : at + 700_000] for at in range(0, len(CONTENT), 700_000)], "zst"),
+    ),
+    "one frame": ("zst", compressed([CONTENT], "zst")),
+}
+
+
+@pytest.fixture(scope="module", params=FILES)
+def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CompressedFile:
+    kind, data = FILES[request.param]
+    path = tmp_path_factory.mktemp("blocks") / f"a.txt.{kind}"
+    path.write_bytes(data)
+    return opened(path, kind)
+
+
+def points_of(path: Path) -> Points:
+    status = path.stat()
+    job = ScanJob(str(path), status.st_size, status.st_mtime_ns, 0, status.st_size)
+    scan = scan_part(job, FORMATS["text"].scanner, on_bytes=None)
+    assert scan is not None
+    assert scan.content_size == len(CONTENT)
+    points = Points(scan.points)
+    assert points.is_whole()
+    return points
+
+
+def opened(path: Path, kind: Compression) -> CompressedFile:
+    status, points = path.stat(), points_of(path)
+    return CompressedFile(
+        str(path), size=status.st_size, mtime_ns=status.st_mtime_ns, kind=kind, points=points
+    )
+
+
+@given(st.integers(0, len(CONTENT)), st.integers(0, 3000) | st.integers(0, len(CONTENT)))
+def check_range(file: CompressedFile, start: int, length: int) -> None:
+    assert file.view[start : start + length] == CONTENT[start : start + length]
+
+
+def test_any_range_is_that_of_the_content(file: CompressedFile) -> None:
+    check_range(file)
+    assert file.view[:] == CONTENT
+    file.check()
+    file.advise(0, len(CONTENT))
+    file.advise(5, 5)
+
+
+def test_blocks_are_small_enough_and_not_too_small(file: CompressedFile) -> None:
+    points = file._points
+    sizes = [points.start(number + 1) - points.start(number) for number in range(points.count)]
+    assert sum(sizes) == len(CONTENT)
+    if points.count > 1:
+        assert min(sizes[:-1]) >= 256 << 10
+        assert max(sizes) < 2 << 20
+    assert points.bytes_of(points.count - 1)[1] == file.size
+
+
+def test_threads_read_at_once(file: CompressedFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "CACHE_BYTES", 1 << 20)  # so that blocks are dropped and read again
+    rng = random.Random(1)
+    starts = [rng.randrange(len(CONTENT)) for _ in range(100)]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda start: bytes(file.view[start : start + 500]), starts))
+    assert found == [CONTENT[start : start + 500] for start in starts]
+
+
+def test_the_cache_is_bounded(file: CompressedFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "CACHE_BYTES", 3 << 20)
+    blocks._cache.forget()
+    for start in range(0, len(CONTENT), 100_000):
+        assert file.view[start : start + 1] == CONTENT[start : start + 1]
+        held = blocks._cache._blocks.values()
+        assert blocks._cache._bytes == sum(map(len, held))
+        assert blocks._cache._bytes <= 3 << 20 or len(held) == 1
+
+
+def test_a_child_reads_even_if_the_lock_was_held(file: CompressedFile) -> None:
+    assert file.view[:9] == CONTENT[:9]
+    with blocks._cache._lock:
+        child = os.fork()
+        if not child:
+            os._exit(0 if file.view[3_000_000:3_000_009] == CONTENT[3_000_000:3_000_009] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("name", ["one member", "frames"])
+def test_damage_that_keeps_size_and_time_is_found(name: str, tmp_path: Path) -> None:
+    kind, data = FILES[name]
+    path = tmp_path / f"a.txt.{kind}"
+    path.write_bytes(data)
+    file = opened(path, kind)
+    first, last = file._points.bytes_of(1)
+    middle = (first + last) // 2
+    with path.open("r+b") as changed:
+        changed.seek(middle)
+        changed.write(bytes(20))
+    os.utime(path, ns=(file.mtime_ns, file.mtime_ns))
+    blocks._cache.forget()
+    assert file.view[:100] == CONTENT[:100]
+    with pytest.raises(IndexStale, match=rf"bytes {first:,} to {last:,}, are not the block 1 .*--deep"):
+        file.view[: len(CONTENT) // 2]
+
+
+def test_tables_that_are_damaged_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(FILES["one member"][1])
+    data = bytes(points_of(path)._data)
+    for bad in (
+        b"",
+        data[:8],
+        data[:100],
+        data[:-1],
+        data + b"x",
+        b"x" + data[1:],
+        data[:8] + b"\2" + data[9:],
+    ):
+        with pytest.raises(ValueError, match="points"):
+            Points(bad)
+    for at in (40, len(data) - 1):
+        assert not Points(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]).is_whole()

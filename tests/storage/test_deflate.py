@@ -1,0 +1,53 @@
+"""Deflated data is decompressed from any of its blocks on, at whichever bit that begins."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from seekable.index.building import entering
+from seekable.storage.deflate import _FILLERS, resumed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def texts(size: int, seed: int) -> bytes:
+    """Return text that compresses as such does."""
+    rng = random.Random(seed)
+    words = [bytes(rng.choices(b"abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 9))) for _ in range(3000)]
+    return b" ".join(rng.choices(words, k=size // 6))
+
+
+def test_fillers_are_nothing_but_bits() -> None:
+    for bits, filler in enumerate(_FILLERS):
+        assert len(filler) % 8 == bits
+        whole = filler + "1" + "10" + "0000000"  # the last block, an empty one
+        data = int(whole[::-1], 2).to_bytes(len(whole) // 8 + 1, "little")
+        stream = zlib.decompressobj(-15)
+        assert (stream.decompress(data), stream.eof) == (b"", True)
+
+
+@pytest.mark.parametrize("level", [1, 6, 9])
+def test_all_points_of_a_file_lead_to_its_content(
+    level: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entering, "SPACING", 40_000)
+    content = texts(3_000_000, level)
+    data = gzip.compress(content[:1_000_000], level) + gzip.compress(content[1_000_000:], level)
+    path = tmp_path / "a.gz"
+    path.write_bytes(data)
+    with io.FileIO(path) as file:
+        points = entering.gzip_points(file, str(path))
+    assert len(points) > 40
+    assert {point.bit % 8 for point in points} == set(range(8))
+    for point in points:
+        assert content[: point.start].endswith(point.window[-1000:])
+        rest = memoryview(data)[point.bit // 8 :]
+        found = b"".join(resumed(rest, bit=point.bit % 8, window=point.window, path="a.gz"))
+        assert found == content[point.start :]

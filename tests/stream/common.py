@@ -1,0 +1,76 @@
+"""What the tests of streams share."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+from seekable.testing.same import same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import seekable as sk
+
+Pairs = list[tuple[Any, Any]]
+
+
+def delivered(stream: sk.Stream, most: int | None = None) -> Pairs:
+    """Return items, each after its token."""
+    return following(iter(stream), most)
+
+
+def following(iterator: Any, most: int | None = None) -> Pairs:
+    """Return the next items of an iterator, each after its token."""
+    return [(iterator.token, item) for item in itertools.islice(iterator, most)]
+
+
+def through_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def resumed(stream: sk.Stream, state: dict[str, Any]) -> Any:
+    """Return an iterator that stands where a state was taken."""
+    iterator = iter(stream)
+    iterator.load_state_dict(through_json(state))
+    assert iterator.state_dict() == state, "a state changed by being restored"
+    return iterator
+
+
+def run_of(stream: sk.Stream, most: int | None = None) -> tuple[Pairs, list[dict[str, Any]]]:
+    """Return the items of a run, and the states before the first of them and after each."""
+    iterator = iter(stream)
+    pairs: Pairs = []
+    states = [iterator.state_dict()]
+    while pair := following(iterator, 1) if most is None or len(pairs) < most else []:
+        pairs += pair
+        states.append(iterator.state_dict())
+    end = iterator.state_dict()
+    assert (end["step"], end["slot"]) == (states[-1]["step"], states[-1]["slot"]), "the end was counted"
+    check_same(following(resumed(stream, end), 1) if most is None else [], [])
+    return pairs, states
+
+
+def check_cuts(stream: sk.Stream, *, cuts: Iterable[int] | None = None, most: int | None = None) -> None:
+    """Cut, and resume for half of the way to the end: items, tokens and states are those of one run.
+
+    The state that is reached is the one of a cut there, and that is resumed from in turn: what holds at all
+    cuts holds to the end, and after any number of resumes.
+    """
+    pairs, states = run_of(stream, most)
+    for at in range(len(states)) if cuts is None else cuts:
+        middle = (at + len(pairs) + 1) // 2
+        iterator = resumed(stream, states[at])
+        check_same(following(iterator, middle - at), pairs[at:middle])
+        assert iterator.state_dict() == states[middle]
+        if cuts is not None or middle == at:
+            check_same(following(iterator, len(pairs) - middle), pairs[middle:])
+            check_same(following(iterator, 1) if most is None else [], [])
+
+
+def check_same(found: Pairs, wanted: Pairs) -> None:
+    """Compare items and tokens, with the first difference in the message."""
+    for i, (one, other) in enumerate(zip(found, wanted, strict=False)):
+        assert same(one, other), f"item {i} is {one!r}, and should be {other!r}"
+    assert len(found) == len(wanted), f"{len(found)} items, and there should be {len(wanted)}"

@@ -1,0 +1,142 @@
+"""Streams drawn at random: up to six stages over one to five sources, in one to four lanes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+from tests.stream import functions, model
+from tests.stream.matrix import noise
+
+import seekable as sk
+
+DEPTH = 6
+
+seeds = st.integers(0, 2**64 - 1) | st.integers(0, 3)
+
+Stage = Callable[[st.DrawFn, sk.Stream, int], sk.Stream]
+
+
+@st.composite
+def streams(draw: st.DrawFn, depth: int = DEPTH) -> sk.Stream:
+    """Draw a pipeline."""
+    lanes = draw(st.sampled_from([1, 1, 2, 3, 4]))
+    return draw(graphs(lanes, draw(st.integers(1, depth))))
+
+
+@st.composite
+def graphs(draw: st.DrawFn, lanes: int, depth: int) -> sk.Stream:
+    if depth == 0:
+        return draw(sources(lanes))
+    below = draw(graphs(lanes, depth - 1))
+    return draw(st.sampled_from(STAGES))(draw, below, depth)
+
+
+@st.composite
+def sources(draw: st.DrawFn, lanes: int) -> sk.Stream:
+    """Datasets with an end or without, and what a function returns."""
+    n = draw(st.one_of(st.integers(0, 3), st.integers(4, 30), st.integers(4, 30)))
+    ds = sk.from_sequence(range(n), version=draw(st.sampled_from("ab")))
+    if draw(st.booleans()):
+        ds = ds.shuffle(draw(seeds))
+    kind = draw(st.sampled_from(["ends", "ends", "endless", "start", "endless dataset", "iterable", "holes"]))
+    if kind == "endless" and n >= lanes:
+        return ds.stream(lanes=lanes)
+    if kind == "start":
+        return ds.stream(lanes=lanes, epochs=draw(st.integers(0, 3)), start=draw(st.integers(0, 70)))
+    if kind == "endless dataset" and n:
+        return sk.mix([ds, noise()], weights=[3, 1], seed=draw(seeds), stop="never").stream(lanes=lanes)
+    if kind == "iterable":
+        return sk.from_iterable(functools.partial(functions.counted, n), lanes=lanes, replay=True)
+    if kind == "holes":
+        return ds.map(functions.full_of_holes).stream(lanes=lanes, epochs=2)
+    return ds.stream(lanes=lanes, epochs=draw(st.integers(1, 3)))
+
+
+def _shuffle(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:
+    return below.shuffle(buffer=draw(st.integers(1, 9)), seed=draw(seeds))
+
+
+def _overlay(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:
+    prob = draw(st.sampled_from([0, 0.3, 1]))
+    others = draw(
+        st.sampled_from([noise().shuffle(1), sk.from_sequence(range(8)).map(functions.full_of_holes)])
+    )
+    return below.overlay(others, functions.joined, prob=prob, seed=draw(seeds))
+
+
+def _repeat(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:
+    return below.repeat(draw(st.sampled_from([0, 1, 2, 2, 3, None, None])))
+
+
+def _bucket(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:
+    size = draw(st.integers(1, 9))
+    boundaries: dict[str, Any] = {"boundaries": sorted(draw(st.sets(st.integers(1, 9), max_size=4)))}
+    first = model.lane_of(below, 0)
+    if draw(st.booleans()) and first.pairs and (first.ended or len(first.pairs) >= size):
+        boundaries = {"buckets": draw(st.integers(1, 4))}
+    return below.bucket(
+        functions.cost,
+        max_cost=draw(st.sampled_from([0.5, 7, 20])),
+        seed=draw(seeds),
+        buffer=size,
+        padded=draw(st.booleans()),
+        quadratic=draw(st.sampled_from([None, 4])),
+        max_items=draw(st.sampled_from([None, 1, 3])),
+        **boundaries,
+    )
+
+
+def _pack(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:
+    given: dict[str, Any] = {
+        "separator": draw(st.sampled_from([None, 7])),
+        "pad": draw(st.sampled_from([0, -1])),
+        "long": draw(st.sampled_from(["split", "truncate", "drop"])),
+    }
+    if draw(st.booleans()):
+        given |= {"method": "best_fit", "bins": draw(st.integers(1, 4))}
+    if draw(st.booleans()):
+        return below.map(functions.masked).pack(draw(st.integers(1, 12)), key="ids", align=["mask"], **given)
+    return below.map(functions.document).pack(draw(st.integers(1, 12)), **given)
+
+
+def _several(draw: st.DrawFn, below: sk.Stream, depth: int) -> list[sk.Stream]:
+    """Return the stream among others, or with itself."""
+    others = [
+        draw(graphs(below.lanes, min(depth - 1, draw(st.integers(0, 2)))))
+        for _ in range(draw(st.integers(0, 2)))
+    ]
+    parts = [below, *others, *draw(st.sampled_from([[], [], [below]]))]
+    return draw(st.permutations(parts))
+
+
+def _mix(draw: st.DrawFn, below: sk.Stream, depth: int) -> sk.Stream:
+    parts = _several(draw, below, depth)
+    columns = st.lists(st.sampled_from([0, 1, 1, 3]), min_size=len(parts), max_size=len(parts)).filter(any)
+    weights: Any = draw(columns)
+    if draw(st.booleans()):
+        starts = sorted(draw(st.sets(st.integers(1, 90), max_size=3)))
+        weights = [(start, draw(columns)) for start in [0, *starts]]
+    return sk.mix(parts, weights=weights, seed=draw(seeds), stop=draw(st.sampled_from(["first", "all"])))
+
+
+STAGES: list[Stage] = [
+    _shuffle,
+    _overlay,
+    _repeat,
+    _bucket,
+    _pack,
+    _mix,
+    lambda _, below, __: below.map(functions.wrapped),
+    lambda draw, below, _: below.map(functions.drawn, rng=True, seed=draw(seeds)),
+    lambda _, below, __: below.filter(functions.likes),
+    lambda _, below, __: below.flatten(functions.parts),
+    lambda _, below, __: below.map(functions.lazy_parts).flatten(),
+    lambda draw, below, _: below.take(draw(st.integers(0, 60))),
+    lambda draw, below, _: below.skip(draw(st.integers(0, 30))),
+    lambda draw, below, _: below.batch(draw(st.integers(1, 5))),
+    lambda draw, below, depth: sk.concat(_several(draw, below, depth)),
+    lambda draw, below, depth: sk.zip(_several(draw, below, depth)),
+]
