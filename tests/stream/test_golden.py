@@ -375,9 +375,9 @@ def test_a_state() -> None:
         "step": 3,
         "slot": 6,
         "lanes": {
-            "0": [{}, {}, {}, {"at": 10, "epochs": 1}],
-            "1": [{}, {"drawn": 6, "buffer": [15, 19, 17, 13]}, {}, {"at": 10, "epochs": 1}],
+            "0": [{}, {}, {}, {"at": 10}],
+            "1": [{}, {"drawn": 6, "buffer": [15, 19, 17, 13]}, {}, {"at": 10}],
         },
         "of": 2,
-        "check": "bbad08dfd1775c67",
+        "check": "11d0f5a0d98c01d2",
     }

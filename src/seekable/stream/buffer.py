@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from seekable.stream.rebuild import as_json, as_token
 
 if TYPE_CHECKING:
@@ -88,7 +90,10 @@ class TokenBuffer:
 
     def tokens(self) -> list[Any]:
         """Return the tokens, as JSON has them."""
-        return [token if type(token) is int else as_json(token) for token in self._tokens]
+        if set(map(type, self._tokens)) <= {int, str}:
+            return list(self._tokens)
+        tokens: list[Any] = msgspec.json.decode(msgspec.json.encode(self._tokens))
+        return tokens
 
     def load(self, tokens: Sequence[Any], notes: Sequence[Any]) -> None:
         """Have the items of some tokens, none of them read yet; without notes if there are none."""

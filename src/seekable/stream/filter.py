@@ -48,15 +48,15 @@ class FilterItems(OneInput):
         """Pass on what the function passes."""
         fn = self.fn
         hunger, taken = Hunger(self, flow), 0
-        for token, item in flow.inputs[0]:
+        for pair in flow.inputs[0]:
             try:
-                passes = fn(item)
+                passes = fn(pair[1])
             except Exception as error:
-                add_token(error, self, token)
+                add_token(error, self, pair[0])
                 raise
             if passes:
                 taken = 0
-                yield token, item
+                yield pair
             else:
                 taken += 1
                 if not taken % LOOK_EVERY:

@@ -10,7 +10,7 @@ from seekable.stream.flow import Flow, kept_in, load_all
 from seekable.stream.kept import Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable.stream.base import Stream
     from seekable.stream.contract import Stage, Token
@@ -28,8 +28,7 @@ class StreamIterator:
         """Stand before the first item of some lanes; of all if they are left out."""
         self._stream = stream
         self._lanes = range(stream.lanes) if lanes is None else lanes
-        self._flows = {lane: Flow(stream, lane) for lane in self._lanes}
-        self._ended: set[int] = set()
+        self._begin({lane: Flow(stream, lane) for lane in self._lanes})
         self._slot = 0
         self._count = 0
         self._token: Token = None
@@ -46,26 +45,25 @@ class StreamIterator:
     def __next__(self) -> Any:
         if self._failed is not None:
             raise self._failed
+        nexts = self._nexts
+        lanes = len(nexts)
         try:
-            return self._next()
-        except StopIteration:
-            raise
+            for slot in range(self._slot, self._slot + lanes):
+                following = nexts[slot % lanes]
+                if following is None:
+                    continue
+                try:
+                    self._token, item = following()
+                except StopIteration:
+                    nexts[slot % lanes] = None
+                    continue
+                self._slot = slot + 1
+                self._count += 1
+                return item
         except BaseException as error:
             # What raised is at its end: it would pass for a lane that has ended.
             self._failed = error
             raise
-
-    def _next(self) -> Any:
-        lanes = self._stream.lanes
-        for slot in range(self._slot, self._slot + lanes):
-            lane = slot % lanes
-            if lane in self._ended or lane not in self._flows:
-                continue
-            for token, item in self._flows[lane]:
-                self._token, self._slot = token, slot + 1
-                self._count += 1
-                return item
-            self._ended.add(lane)
         raise StopIteration
 
     def state_dict(self) -> dict[str, Any]:
@@ -104,9 +102,16 @@ class StreamIterator:
         flows = {lane: Flow(self._stream, lane) for lane in self._lanes}
         for lane, flow in flows.items():
             load_all(flow, [Kept.parse(stage) for stage in parsed.lanes[lane]])
-        self._flows, self._count, self._slot = flows, parsed.step, parsed.slot
-        self._ended = set()
+        self._begin(flows)
+        self._count, self._slot = parsed.step, parsed.slot
         self._token = self._failed = None
+
+    def _begin(self, flows: dict[int, Flow]) -> None:
+        """Have lanes that run; the others are None."""
+        self._flows = flows
+        self._nexts: list[Callable[[], tuple[Token, Any]] | None] = [
+            iter(flows[lane]).__next__ if lane in flows else None for lane in range(self._stream.lanes)
+        ]
 
 
 def check_stream(stream: Stream, state: StreamState, lanes: Sequence[int]) -> None:

@@ -36,7 +36,7 @@ class Kept:
         document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.memory))
         if self.tokens:
             document["buffer"] = list(self.tokens)
-            if any(note is not None for note in self.notes):
+            if self.notes.count(None) != len(self.notes):
                 document["notes"] = list(self.notes)
         return document
 

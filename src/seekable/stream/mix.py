@@ -84,19 +84,19 @@ class MixItems(Stream, Inner):
         """Draw."""
         memory = flow.memory
         draw = memory.get("draw", 0)
-        sources = [iter(source) for source in flow.inputs]
+        nexts = [iter(source).__next__ for source in flow.inputs]
         while (labels := self._labels(memory, flow.lane, draw)) is not None:
             for label in labels:
-                for token, item in sources[label]:
-                    memory["draw"] = draw = draw + 1
-                    yield (label, token), item
-                    break
-                else:
+                try:
+                    token, item = nexts[label]()
+                except StopIteration:
                     if self.stop == "first":
                         return
                     memory["ended"] = [*memory.get("ended", ()), label]
                     memory["since"] = draw
                     break
+                memory["draw"] = draw = draw + 1
+                yield (label, token), item
 
     def gone_by(self, flow: Flow) -> int:
         """Return the least epochs of those parts that are still drawn, or will be."""
