@@ -34,7 +34,7 @@ demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DAT
 test: $(VENV)/.frameworks ## run the tests and the examples of the docs (ARGS="-n 2 tests/order" for pytest)
 	@$(VENV)/bin/python -m pytest $(ARGS)
 
-fuzz: $(VENV)/.made ## look for bytes that break the index or a reader, for a minute (ARGS="--seconds 600")
+fuzz: $(VENV)/.made ## look for bytes that break the index or a reader, and for streams that break a law, for a minute (ARGS="--seconds 600")
 	@$(VENV)/bin/python tests/fuzz/run.py $(ARGS)
 
 lint: $(VENV)/.made ## check style and formatting

@@ -123,6 +123,9 @@ BUILDERS: dict[type, list[Builder]] = {
     MixItems: [
         lambda n, lanes: sk.mix(in_two(n, lanes), weights=[2, 1], seed=3),
         lambda n, lanes: sk.mix(in_two(n, lanes), weights=[1, 1], seed=3, stop="all"),
+        lambda n, lanes: sk.mix(
+            [*in_two(n, lanes), flow(n, lanes, "c")], weights=[1, 1, 2], seed=3, stop="all"
+        ),
         scheduled,
     ],
     Overlay: [lambda n, lanes: flow(n, lanes).overlay(noise(), functions.joined, prob=0.4, seed=2)],

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tests.order import models
+from tests.stream.documents import Unit, sequence, units
 
 from seekable.dataset.hole import HOLE
 from seekable.dataset.randomness import ItemRandomness
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import seekable as sk
-    from seekable.stream.packing import Layout
 
 Pairs = list[tuple[Any, Any]]
 
@@ -352,43 +352,6 @@ def _(stage: Bucket, lane: int) -> Known:
 
 def is_batch(limit: Limit, costs: list[float]) -> bool:
     return spent(limit, costs) >= limit.cost or (limit.items is not None and len(costs) >= limit.items)
-
-
-Unit = tuple[int, int, tuple[Any, ...]]
-"""One token of a text: the number of its document, its place in it, and its values."""
-
-
-def units(layout: Layout, long: str, pairs: Pairs) -> list[list[Unit]]:
-    """Return the tokens of each document, as one by one as can be."""
-    out = []
-    for number, (_, item) in enumerate(pairs):
-        columns = [list(item if name is None else item[name]) for name in (layout.key, *layout.align)]
-        rows = list(zip(*columns, strict=True))
-        if layout.separator is not None:
-            rows.append((layout.separator, *[0] * len(layout.align)))
-        if long == "drop" and len(rows) > layout.length:
-            rows = []
-        if long == "truncate":
-            rows = rows[: layout.length]
-        out.append([(number, place, values) for place, values in enumerate(rows)])
-    return out
-
-
-def sequence(layout: Layout, pairs: Pairs, filled: list[Unit]) -> tuple[Any, dict[str, Any]]:
-    """Return the token and the arrays of one sequence."""
-    groups = [list(group) for _, group in itertools.groupby(filled, key=lambda unit: unit[0])]
-    token = tuple((pairs[g[0][0]][0], g[0][1], g[-1][1] + 1) for g in groups)
-    rest = layout.length - len(filled)
-    segments = [number for number, group in enumerate(groups, start=1) for _ in group]
-    places = [place for group in groups for place in range(len(group))]
-    out = {
-        "tokens": np.array([values[0] for _, _, values in filled] + [layout.pad] * rest),
-        "segment_ids": np.array(segments + [0] * rest, dtype=np.int32),
-        "positions": np.array(places + [0] * rest, dtype=np.int32),
-    }
-    for number, name in enumerate(layout.align, start=1):
-        out[name] = np.array([values[number] for _, _, values in filled] + [0] * rest)
-    return token, out
 
 
 @lane_of.register

@@ -295,3 +295,8 @@ def test_a_state_is_not_changed_by_being_loaded_and_loads_twice() -> None:
             rest.append(len(following(again)))
             assert state == before
         assert rest[0] == rest[1]
+
+
+def test_what_has_ended_is_not_asked_again_after_a_resume() -> None:
+    """The longer stream of a pair would go on by one with each restore, while items still wait above."""
+    check_cuts(sk.zip([numbers(20), numbers(3)]).shuffle(buffer=10, seed=1))
