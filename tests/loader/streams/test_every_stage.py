@@ -1,0 +1,114 @@
+"""Each stage there is, in lanes shared out to ranks and workers: the closed world of tests/stream, again."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.stream.matrix import BUILDERS
+
+import seekable as sk
+from seekable.integrations.torch import IterableDataset
+from seekable.loader.streams.lanes import Lanes
+from seekable.loader.streams.pull import Puller
+from seekable.testing.same import same
+
+if TYPE_CHECKING:
+    from tests.stream.matrix import Builder
+
+LANES, BATCH, SOME = 12, 24, 29
+CASES = [
+    pytest.param(builder, id=f"{kind.__name__}-{number}")
+    for kind, builders in BUILDERS.items()
+    for number, builder in enumerate(builders)
+]
+
+each_stage = pytest.mark.parametrize("builder", CASES)
+
+
+def pulled(stream: sk.Stream, lanes: range, start: Lanes | None = None, first: int = 0) -> list[Any]:
+    """Return what some lanes have for each batch, to their end."""
+    puller = Puller(stream, start or Lanes.fresh(stream, lanes), pad=False)
+    parts = []
+    for begin in itertools.count(first, BATCH):
+        parts.append(puller.pull(begin, begin + BATCH))
+        if parts[-1].over:
+            return parts
+    raise AssertionError
+
+
+def batches_of(parts: list[list[Any]]) -> list[list[tuple[int, Any]]]:
+    """Put together what each rank had, batch by batch, in slot order."""
+    batches = [
+        sorted((pair for part in step if part is not None for pair in part.items), key=lambda pair: pair[0])
+        for step in itertools.zip_longest(*parts)
+    ]
+    while batches and not batches[-1]:
+        batches.pop()
+    return batches
+
+
+@each_stage
+def test_ranks_have_the_global_batches_of_one(builder: Builder) -> None:
+    stream = builder(SOME, LANES)
+    alone = batches_of([pulled(stream, range(LANES))])
+    for world_size in (2, 3, 4, 6, 12):
+        ranks = [pulled(stream, range(rank, LANES, world_size)) for rank in range(world_size)]
+        assert same(batches_of(ranks), alone), world_size
+
+
+@each_stage
+def test_what_became_of_lanes_adds_up_on_other_ranks(builder: Builder) -> None:
+    stream = builder(SOME, LANES)
+    if not stream.checkpointable:
+        pytest.skip("it has no state")
+    alone = batches_of([pulled(stream, range(LANES))])
+    lanes = Lanes.fresh(stream, range(LANES))
+    for step, world_size in enumerate([4, 6, 1, 3, 2] * 3):
+        if step >= len(alone):
+            break
+        ranks = [range(rank, LANES, world_size) for rank in range(world_size)]
+        shares = [lanes.part(rank) for rank in ranks]
+        parts = [Puller(stream, share, pad=False).pull(step * BATCH, (step + 1) * BATCH) for share in shares]
+        items = sorted((pair for part in parts for pair in part.items), key=lambda pair: pair[0])
+        assert same(items, alone[step]), (step, world_size)
+        for part in parts:
+            lanes.apply(part.changes)
+        document = json.loads(json.dumps({str(lane): stages for lane, stages in lanes.document().items()}))
+        lanes = Lanes.parse({int(lane): stages for lane, stages in document.items()}, ())
+
+
+@each_stage
+def test_worker_processes_deliver_what_one_process_does(builder: Builder) -> None:
+    stream = builder(SOME, 4)
+    alone = sk.Loader(stream, batch_size=8, collate=list, prefetch=0)
+    with sk.Loader(stream, batch_size=8, collate=list, workers=2) as loader:
+        for one, other in itertools.zip_longest(alone, loader):
+            assert same(one, other)
+            if stream.checkpointable:
+                assert alone.state_dict() == loader.state_dict()
+
+
+@each_stage
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+def test_torchdata_resumes_its_workers(builder: Builder) -> None:
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    stream = builder(SOME, 4)
+    if not stream.checkpointable:
+        pytest.skip("it has no state")
+
+    def loader() -> StatefulDataLoader[Any]:
+        return StatefulDataLoader(IterableDataset(stream), batch_size=3, num_workers=2, collate_fn=list)
+
+    first = loader()
+    batches, states = [], []
+    for batch in first:
+        batches.append(batch)
+        states.append(json.loads(json.dumps(first.state_dict())))
+    for cut in {len(batches) // 2, len(batches) - 1} - {0, -1}:
+        again = loader()
+        again.load_state_dict(states[cut - 1])
+        assert same(list(again), batches[cut:]), cut
