@@ -8,7 +8,7 @@ import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tests.stream import functions
 
@@ -22,6 +22,7 @@ from seekable.stream.iterable import FromIterable
 from seekable.stream.lines import FromLines
 from seekable.stream.map import MapItems
 from seekable.stream.mix import MixItems
+from seekable.stream.mix_open import MixOpen
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat
 from seekable.stream.repeat import RepeatItems
@@ -88,6 +89,15 @@ def from_files(pattern: str, n: int, lanes: int, **given: Any) -> sk.Stream:
     return sk.open_stream(f"{folder_of(n).name}/{pattern}", lanes=lanes, **given)
 
 
+def several(n: int, lanes: int, *, stop: Literal["first", "all"]) -> MixItems:
+    """Mix four sources of unequal lengths."""
+    parts = [flow(n - n * i // 3, lanes, str(i)) for i in range(3)]
+    parts.append(flow(n // 2, lanes).shuffle(buffer=3, seed=1))
+    mixture = sk.mix(parts, weights=[3, 1, 0, 2], seed=3, stop=stop)
+    assert isinstance(mixture, MixItems)
+    return mixture
+
+
 BUILDERS: dict[type, list[Builder]] = {
     BatchItems: [lambda n, lanes: flow(n, lanes).batch(4)],
     Bucket: [
@@ -127,6 +137,11 @@ BUILDERS: dict[type, list[Builder]] = {
             [*in_two(n, lanes), flow(n, lanes, "c")], weights=[1, 1, 2], seed=3, stop="all"
         ),
         scheduled,
+    ],
+    MixOpen: [
+        lambda n, lanes: MixOpen(several(n, lanes, stop="first"), 2, 5),
+        lambda n, lanes: MixOpen(several(n, lanes, stop="all"), 3, 4),
+        lambda n, lanes: sk.mix(in_two(n, lanes), weights=[2, 1], seed=3, stop="all", open=9),
     ],
     Overlay: [lambda n, lanes: flow(n, lanes).overlay(noise(), functions.joined, prob=0.4, seed=2)],
     PackBestFit: [

@@ -30,6 +30,7 @@ from seekable.stream.iterable import FromIterable
 from seekable.stream.lines import FromLines
 from seekable.stream.map import MapItems
 from seekable.stream.mix import MixItems
+from seekable.stream.mix_open import MixOpen
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat
 from seekable.stream.repeat import RepeatItems
@@ -259,6 +260,48 @@ def _(stage: MixItems, lane: int) -> Known:
         else:
             ended[label], since = 1, len(out)
     return cut(out, ended=False)
+
+
+@lane_of.register
+def _(stage: MixOpen, lane: int) -> Known:
+    mixture = stage.mixture
+    parts = [lane_of(part, lane) for part in mixture.parts]
+    given, ended = [0] * len(parts), [0] * len(parts)
+    stint = since = 0
+    out: Pairs = []
+
+    def next_stint() -> list[int] | None:
+        nonlocal stint
+        labels = labels_after(mixture, lane, ended, since)
+        if labels is None:
+            return None
+        stint += 1
+        return [labels[stint - 1 - since], stage.stint]
+
+    places = [begun for begun in (next_stint() for _ in range(stage.places)) if begun is not None]
+    while places and len(out) <= MOST:
+        place = places[len(out) % len(places)]
+        if not place[1]:
+            follows = next_stint()
+            if follows is None:
+                del places[len(out) % len(places)]
+                continue
+            place[:] = follows
+        label = place[0]
+        known = parts[label]
+        if given[label] < len(known.pairs):
+            token, item = known.pairs[given[label]]
+            given[label] += 1
+            place[1] -= 1
+            out.append(((label, token), item))
+        elif not known.ended or mixture.stop == "first":
+            return cut(out, ended=known.ended)
+        else:
+            ended[label], since = 1, stint
+            for each in places:
+                if each[0] == label:
+                    each[1] = 0
+    return cut(out, ended=not places)
 
 
 def labels_after(stage: MixItems, lane: int, ended: Sequence[int], since: int) -> list[int] | None:

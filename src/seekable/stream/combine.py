@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from seekable.dataset import concat as datasets_concat
 from seekable.dataset import mix as datasets_mix
 from seekable.dataset import zip as datasets_zip
-from seekable.dataset.arguments import checked_seed
+from seekable.dataset.arguments import checked_count, checked_seed
 from seekable.dataset.weights import checked_schedule, checked_weights, is_schedule
 from seekable.errors import InvalidArgument, WrongType
 from seekable.stream.base import Stream
 from seekable.stream.chain import Chain
 from seekable.stream.mix import MixItems
+from seekable.stream.mix_open import MixOpen
 from seekable.stream.zip import ZipItems
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from seekable.dataset.weights import Schedule, Weights
 
 __all__ = ["concat", "mix", "zip"]
+
+
+_STINT = 256
+"""Items that each of the open parts of a mixture gives before another one takes its place."""
 
 
 @overload
@@ -41,6 +46,7 @@ def mix(
     weights: Weights | Schedule | None = None,
     seed: int,
     stop: Literal["first", "all", "never"] | None = None,
+    open: int | None = None,
 ) -> Stream: ...
 def mix(
     parts: Mapping[str, Dataset] | Mapping[str, Stream] | Iterable[Dataset] | Iterable[Stream],
@@ -48,6 +54,7 @@ def mix(
     weights: Weights | Schedule | None = None,
     seed: int,
     stop: Literal["first", "all", "never"] | None = None,
+    open: int | None = None,
 ) -> Dataset | Stream:
     """Return some datasets, or some streams, mixed in given proportions.
 
@@ -67,6 +74,8 @@ def mix(
         stop: an epoch ends when the ``"first"`` source has given each of its records once (the default), or
             when ``"all"`` have; ``"never"`` makes an endless dataset. A mixture of streams ends with the
             ``"first"`` that ends, or when ``"all"`` have.
+        open: of streams: how many are read from at a time, for thousands of them; each gives 256 items before
+            another takes its place, in the order of the mixture, so that the shares hold over many of these.
 
     Raises:
         InvalidArgument: weights that break a rule, or an empty dataset of positive weight.
@@ -85,6 +94,9 @@ def mix(
     given: list[Any] = list(parts.values() if isinstance(parts, Mapping) else parts)
     if not _are_streams("mix()", given):
         named = builtins.zip(parts, given, strict=True) if isinstance(parts, Mapping) else None
+        if open is not None:
+            message = "open= is for streams: datasets are read at positions, and none of them stays open"
+            raise InvalidArgument(message)
         datasets = cast("Mapping[str, Dataset] | list[Dataset]", dict(named) if named else given)
         return datasets_mix.mix(datasets, weights=weights, seed=seed, stop=stop)
     names = tuple(parts) if isinstance(parts, Mapping) else None
@@ -99,7 +111,15 @@ def mix(
         if is_schedule(weights)
         else ((0, checked_weights(weights, names, len(given))),)
     )
-    return MixItems(tuple(given), names, schedule, checked_seed(seed), "all" if stop == "all" else "first")
+    mixture = MixItems(tuple(given), names, schedule, checked_seed(seed), "all" if stop == "all" else "first")
+    if open is None:
+        return mixture
+    if len(schedule) > 1:
+        message = (
+            "open= is for one set of weights: those of a schedule change at items, and places at 256 of them"
+        )
+        raise InvalidArgument(message)
+    return MixOpen(mixture, checked_count("open", open, least=1), _STINT)
 
 
 @overload

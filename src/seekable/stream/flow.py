@@ -72,6 +72,13 @@ class Flow:
         for flow in self.inputs:
             flow.restart()
 
+    def pause(self) -> None:
+        """Let go of what was read ahead, here and below; what is remembered stays, and the items go on."""
+        self._waiting = self.kept().without_memory()
+        self._buffer = self._iterator = None
+        for flow in self.inputs:
+            flow.pause()
+
     def kept(self) -> Kept:
         """Return what the stage remembers, and the tokens of its buffer: nothing of its inputs."""
         if self._buffer is None:

@@ -31,6 +31,10 @@ class Kept:
     notes: list[Any] = field(default_factory=list)
     """One for each token, or none at all."""
 
+    def without_memory(self) -> Kept:
+        """Return the tokens and notes alone."""
+        return Kept({}, self.tokens, self.notes)
+
     def document(self) -> dict[str, Any]:
         """Return new, JSON-safe values."""
         document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.memory))

@@ -85,7 +85,7 @@ class MixItems(Stream, Inner):
         memory = flow.memory
         draw = memory.get("draw", 0)
         nexts = [iter(source).__next__ for source in flow.inputs]
-        while (labels := self._labels(memory, flow.lane, draw)) is not None:
+        while (labels := self.labels(memory, flow.lane, draw)) is not None:
             for label in labels:
                 try:
                     token, item = nexts[label]()
@@ -113,7 +113,7 @@ class MixItems(Stream, Inner):
         """Return it."""
         return items[0]
 
-    def _labels(self, memory: dict[str, Any], lane: int, draw: int) -> list[int] | None:
+    def labels(self, memory: dict[str, Any], lane: int, draw: int) -> list[int] | None:
         """Return whose the next draws are; None if nobody's."""
         ended = frozenset(memory.get("ended", ()))
         since = memory.get("since", 0)
