@@ -167,3 +167,21 @@ def test_a_stream_that_cannot_be_resumed_says_so_when_its_state_is_taken() -> No
     assert next(iter(loader)) == [0, 1]
     with pytest.raises(sk.NotResumable, match="replay=True"):
         loader.state_dict()
+
+
+def third_is_lost(number: int) -> Any:
+    return sk.HOLE if number % 3 == 0 else number
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_holes_are_left_out_and_counted(workers: int) -> None:
+    stream = sk.from_sequence(range(30)).map(third_is_lost).stream(lanes=2, epochs=1)
+    with sk.Loader(stream, batch_size=4, collate=list, workers=workers) as loader:
+        delivered = [item for batch in loader for item in batch]
+        assert sorted(delivered) == [number for number in range(30) if number % 3]
+        assert loader.report()["holes"] == 10
+    with (
+        sk.Loader(stream, batch_size=4, collate=list, workers=workers, max_holes=3) as loader,
+        pytest.raises(sk.TooManyHoles, match="max_holes=3"),
+    ):
+        list(loader)

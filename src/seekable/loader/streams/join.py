@@ -53,10 +53,12 @@ def _batches(
     The last one has an item that is no padding.
     """
     changes: list[LaneChanges] = []
+    holes = 0
     padded: list[tuple[Made, int | None]] = []
     for parts in pulls:
         items = sorted((item for part in parts for item in part.items), key=itemgetter(0))
         changes += [part.changes for part in parts]
+        holes += sum(part.holes for part in parts)
         first, stop = cursor.position, cursor.position + steps.batch
         cursor = replace(cursor, position=stop)
         fresh = any(part.fresh for part in parts)
@@ -74,9 +76,9 @@ def _batches(
             raise NothingPassed(message)
         batch = there[0] if collate is None else collate(there)
         slots = range(first + (steps.rank - first) % steps.world_size, stop, steps.world_size)
-        made = Made(batch, len(there), len(items) - len(there), cursor, tuple(changes))
+        made = Made(batch, len(there), holes + len(items) - len(there), cursor, tuple(changes))
         padded.append((made, _first_empty(slots, items)))
-        changes = []
+        changes, holes = [], 0
         if fresh:
             # What is only padding counts where another lane goes on after it.
             yield from padded

@@ -26,6 +26,8 @@ class Pulled:
     """Slots and items, in the order of the slots; the slots of lanes that have ended are missing."""
     fresh: int
     """How many of the items are no padding."""
+    holes: int
+    """How many records were holes, and left out by the sources."""
     over: bool
     """Whether all of the lanes have ended."""
     changes: LaneChanges
@@ -46,6 +48,8 @@ class Puller:
         self._flows = {lane: Flow(stream, lane) for lane in lanes.stages}
         for lane, flow in self._flows.items():
             load_all(flow, lanes.stages[lane])
+        self._sources = [each for flow in self._flows.values() for each in flow.all() if not each.inputs]
+        self._holes = [_holes_of(source) for source in self._sources]
         self._ended = set(lanes.ended)
         self._over: set[int] = set()
 
@@ -72,9 +76,15 @@ class Puller:
         return Pulled(
             items,
             fresh,
+            self._holes_since(),
             self._ended | self._over >= self._flows.keys(),
             LaneChanges(stages, frozenset(self._ended) - before),
         )
+
+    def _holes_since(self) -> int:
+        before, self._holes = self._holes, [_holes_of(source) for source in self._sources]
+        # A source that began anew counts from nothing again.
+        return sum(now - was if now >= was else now for was, now in zip(before, self._holes, strict=True))
 
     def _next(self, lane: int) -> Any:
         """Return the next item of a lane, padding too, or that there is none."""
@@ -93,6 +103,11 @@ class Puller:
             f"end='drop'"
         )
         raise NothingPassed(message)
+
+
+def _holes_of(source: Flow) -> int:
+    holes: int = source.memory.get("holes", 0)
+    return holes
 
 
 def _slot(pair: tuple[int, Any]) -> int:
