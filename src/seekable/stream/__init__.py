@@ -5,6 +5,6 @@ What a stage of your own is made of can be imported from here; `seekable.stream.
 
 from seekable.stream.contract import Inner, Leaf, Stage, Token
 from seekable.stream.flow import Flow
-from seekable.stream.shapes import OneInput, SameItems
+from seekable.stream.shapes import OneInput, SameItems, SameTokens
 
-__all__ = ["Flow", "Inner", "Leaf", "OneInput", "SameItems", "Stage", "Token"]
+__all__ = ["Flow", "Inner", "Leaf", "OneInput", "SameItems", "SameTokens", "Stage", "Token"]

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.dataset.show import listed
-from seekable.stream.base import Stream
-from seekable.stream.contract import Inner
-from seekable.stream.several import numbered, same_lanes
+from seekable.stream.several import SeveralInputs, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.contract import Stage, Token
+    from seekable.stream.base import Stream
+    from seekable.stream.contract import Token
     from seekable.stream.flow import Flow
 
 __all__ = ["Chain"]
@@ -21,26 +20,13 @@ __all__ = ["Chain"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Chain(Stream, Inner):
+class Chain(SeveralInputs):
     """All items of the first stream, then of the next, lane by lane; tokens are (number of it, token)."""
 
     parts: tuple[Stream, ...]
 
     kind: ClassVar[str] = "chain"
-
-    def __post_init__(self) -> None:
-        """Refuse streams of different lanes."""
-        same_lanes("concat()", self.parts)
-
-    @property
-    def inputs(self) -> tuple[Stage, ...]:
-        """The streams."""
-        return self.parts
-
-    @property
-    def lanes(self) -> int:
-        """As many as each has."""
-        return self.parts[0].lanes
+    call: ClassVar[str] = "concat()"
 
     @property
     def endless(self) -> bool:

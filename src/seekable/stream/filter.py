@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 from seekable.errors import BadToken
 from seekable.state.functions import describe_function
 from seekable.stream.failures import add_token
-from seekable.stream.shapes import OneInput
+from seekable.stream.shapes import SameTokens
 from seekable.stream.starving import LOOK_EVERY, Hunger
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["FilterItems"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FilterItems(OneInput):
+class FilterItems(SameTokens):
     """The items of which ``fn(item)`` is true, with their tokens."""
 
     source: Stream
@@ -61,10 +61,6 @@ class FilterItems(OneInput):
                 taken += 1
                 if not taken % LOOK_EVERY:
                     hunger.look(taken)
-
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the input's item of the same token."""
-        return ((0, token),)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
         """Return the input's item, if it passes."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 from seekable.dataset.randomness import ItemRandomness
 from seekable.state.functions import describe_function
 from seekable.stream.failures import add_token
-from seekable.stream.shapes import OneInput
+from seekable.stream.shapes import SameTokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ __all__ = ["MapItems"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MapItems(OneInput):
+class MapItems(SameTokens):
     """``fn(item)``, or ``fn(item, rng)`` where a seed is given; tokens stay."""
 
     source: Stream
@@ -56,10 +56,6 @@ class MapItems(OneInput):
                 add_token(error, self, token)
                 raise
             yield token, made
-
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the input's item of the same token."""
-        return ((0, token),)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
         """Call the function, with the generator of that token."""

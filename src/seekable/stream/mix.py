@@ -11,14 +11,13 @@ from seekable.dataset.cached import cached
 from seekable.dataset.show import listed
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture
-from seekable.stream.base import Stream
-from seekable.stream.contract import Inner
-from seekable.stream.several import numbered, same_lanes
+from seekable.stream.several import SeveralInputs, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.contract import Stage, Token
+    from seekable.stream.base import Stream
+    from seekable.stream.contract import Token
     from seekable.stream.flow import Flow
 
 __all__ = ["MixItems"]
@@ -32,7 +31,7 @@ Schedule = tuple[tuple[int, tuple[int, ...]], ...]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MixItems(Stream, Inner):
+class MixItems(SeveralInputs):
     """Draws each item of a lane from one of the parts, as the mixture of datasets does.
 
     A part that has ended is drawn no more: from that draw on the others share what was its. Tokens are
@@ -46,20 +45,7 @@ class MixItems(Stream, Inner):
     stop: Literal["first", "all"]
 
     kind: ClassVar[str] = "mix"
-
-    def __post_init__(self) -> None:
-        """Refuse streams of different lanes."""
-        same_lanes("mix()", self.parts)
-
-    @property
-    def inputs(self) -> tuple[Stage, ...]:
-        """The parts."""
-        return self.parts
-
-    @property
-    def lanes(self) -> int:
-        """As many as each part has."""
-        return self.parts[0].lanes
+    call: ClassVar[str] = "mix()"
 
     @property
     def endless(self) -> bool:

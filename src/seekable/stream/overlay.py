@@ -12,7 +12,7 @@ from seekable.dataset.show import expression
 from seekable.errors import InvalidArgument
 from seekable.state.functions import describe_function
 from seekable.stream.failures import add_token
-from seekable.stream.shapes import OneInput
+from seekable.stream.shapes import SameTokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +26,7 @@ __all__ = ["Overlay"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Overlay(OneInput):
+class Overlay(SameTokens):
     """``fn(item, partner, rng)`` for a part of the items; which, and with whom, depends on their tokens."""
 
     source: Stream
@@ -69,10 +69,6 @@ class Overlay(OneInput):
                 add_token(error, self, token)
                 raise
             yield token, combined
-
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the input's item of the same token."""
-        return ((0, token),)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
         """Combine again, with the same partner."""

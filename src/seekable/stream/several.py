@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from seekable.errors import BadToken, InvalidArgument
+from seekable.stream.base import Stream
+from seekable.stream.contract import Inner
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from seekable.stream.contract import Stage, Token
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-
-__all__ = ["numbered", "same_lanes"]
+__all__ = ["SeveralInputs", "numbered"]
 
 _PAIR = 2
 
 
-def same_lanes(wanted_by: str, parts: Sequence[Stream]) -> None:
-    """Refuse streams that run in different numbers of lanes.
+class SeveralInputs(Stream, Inner):
+    """A stage over several inputs, in as many lanes as each of them has."""
 
-    Raises:
-        InvalidArgument: they do, or there are none.
-    """
-    lanes = [part.lanes for part in parts]
-    if len(set(lanes)) != 1:
-        message = (
-            f"{wanted_by} needs streams with equally many lanes (got {lanes}): say lanes= to ds.stream()"
-        )
-        raise InvalidArgument(message)
+    parts: tuple[Stream, ...]
+
+    call: ClassVar[str]
+    """What it is made with, as messages name it."""
+
+    def __post_init__(self) -> None:
+        """Refuse streams that run in different numbers of lanes.
+
+        Raises:
+            InvalidArgument: they do, or there are none.
+        """
+        lanes = [part.lanes for part in self.parts]
+        if len(set(lanes)) != 1:
+            message = (
+                f"{self.call} needs streams with equally many lanes (got {lanes}): say lanes= to ds.stream()"
+            )
+            raise InvalidArgument(message)
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The parts."""
+        return self.parts
+
+    @property
+    def lanes(self) -> int:
+        """As many as each part has."""
+        return self.parts[0].lanes
 
 
 def numbered(stage: Stream, token: Token) -> tuple[int, Token]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from seekable.stream.contract import Stage, Token
 
-__all__ = ["OneInput", "SameItems"]
+__all__ = ["OneInput", "SameItems", "SameTokens"]
 
 
 class OneInput(Stream, Inner):
@@ -36,12 +36,16 @@ class OneInput(Stream, Inner):
         return self.source.endless
 
 
-class SameItems(OneInput):
-    """A stage that passes items of its input on as they are, with their tokens."""
+class SameTokens(OneInput):
+    """A stage that makes each item of the input's item of the same token."""
 
     def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
         """Return the input's item of the same token."""
         return ((0, token),)
+
+
+class SameItems(SameTokens):
+    """A stage that passes items of its input on as they are, with their tokens."""
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
         """Return the input's item."""

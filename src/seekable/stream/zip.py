@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.dataset.show import listed
 from seekable.errors import BadToken
-from seekable.stream.base import Stream
-from seekable.stream.contract import Inner
-from seekable.stream.several import same_lanes
+from seekable.stream.several import SeveralInputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.contract import Stage, Token
+    from seekable.stream.base import Stream
+    from seekable.stream.contract import Token
     from seekable.stream.flow import Flow
 
 __all__ = ["ZipItems"]
@@ -22,26 +21,13 @@ __all__ = ["ZipItems"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ZipItems(Stream, Inner):
+class ZipItems(SeveralInputs):
     """Tuples of an item of each stream, until the first of them ends; tokens are tuples of theirs."""
 
     parts: tuple[Stream, ...]
 
     kind: ClassVar[str] = "zip"
-
-    def __post_init__(self) -> None:
-        """Refuse streams of different lanes."""
-        same_lanes("zip()", self.parts)
-
-    @property
-    def inputs(self) -> tuple[Stage, ...]:
-        """The streams."""
-        return self.parts
-
-    @property
-    def lanes(self) -> int:
-        """As many as each has."""
-        return self.parts[0].lanes
+    call: ClassVar[str] = "zip()"
 
     @property
     def endless(self) -> bool:
