@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
-from seekable.stream.rebuild import as_json, as_token
+from seekable.stream.rebuild import as_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,14 +62,14 @@ class TokenBuffer:
         self._notes.append(note)
         self._items.append(item)
         if self._journal is not None:
-            self._journal.append(["append", as_json(token), note])
+            self._journal.append(["append", token, note])
 
     def swap(self, at: int, token: Token, item: Any, note: Any = None) -> tuple[Token, Any]:
         """Put an item in the place of another one, which is returned after its token."""
         found = self._at(at)
         self._tokens[at], self._notes[at], self._items[at] = token, note, item
         if self._journal is not None:
-            self._journal.append(["swap", at, as_json(token), note])
+            self._journal.append(["swap", at, token, note])
         return found
 
     def pop(self, at: int) -> tuple[Token, Any]:
@@ -89,15 +87,12 @@ class TokenBuffer:
         return found
 
     def tokens(self) -> list[Any]:
-        """Return the tokens, as JSON has them."""
-        if set(map(type, self._tokens)) <= {int, str}:
-            return list(self._tokens)
-        tokens: list[Any] = msgspec.json.decode(msgspec.json.encode(self._tokens))
-        return tokens
+        """Return the tokens, some of them as JSON has them: with lists in place of tuples."""
+        return list(self._tokens)
 
     def load(self, tokens: Sequence[Any], notes: Sequence[Any]) -> None:
         """Have the items of some tokens, none of them read yet; without notes if there are none."""
-        self._tokens = [as_token(token) for token in tokens]
+        self._tokens = list(tokens)  # as JSON has them, until their items are wanted
         self._notes = list(notes) or [None] * len(self._tokens)
         self._items = [_MISSING] * len(self._tokens)
         self._journal = None
@@ -124,6 +119,8 @@ class TokenBuffer:
         if places and self._all_at_once:
             places = [at for at, item in enumerate(self._items) if item is _MISSING]
         if places:
+            for at in places:
+                self._tokens[at] = as_token(self._tokens[at])
             items = self._rebuild([self._tokens[at] for at in places])
             for at, item in zip(places, items, strict=True):
                 self._items[at] = item

@@ -9,6 +9,7 @@ import msgspec
 
 from seekable.errors import CorruptState
 from seekable.stream.buffer import replayed
+from seekable.stream.rebuild import all_as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,8 @@ __all__ = ["Change", "Kept", "applied"]
 @dataclass(slots=True)
 class Kept:
     """What one stage remembers: its memory, and the tokens and notes of the items that wait in it.
+
+    Tokens are as they were, or as JSON has them; in a document they are the latter.
 
     Example:
         >>> kept = Kept.parse({"drawn": 3, "buffer": [7, 8]})
@@ -39,7 +42,7 @@ class Kept:
         """Return new, JSON-safe values."""
         document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.memory))
         if self.tokens:
-            document["buffer"] = list(self.tokens)
+            document["buffer"] = all_as_json(self.tokens)
             if self.notes.count(None) != len(self.notes):
                 document["notes"] = list(self.notes)
         return document
@@ -54,12 +57,13 @@ class Kept:
         if not isinstance(document, dict):
             message = f"the state of a stage must be an object (got {document!r:.100})"
             raise CorruptState(message)
-        memory = msgspec.json.decode(msgspec.json.encode(document))
-        tokens, notes = memory.pop("buffer", []), memory.pop("notes", [])
+        remembered = {key: value for key, value in document.items() if key not in ("buffer", "notes")}
+        memory = msgspec.json.decode(msgspec.json.encode(remembered))
+        tokens, notes = document.get("buffer", []), document.get("notes", [])
         if not isinstance(tokens, list) or not isinstance(notes, list) or len(notes) not in (0, len(tokens)):
             message = f"a stage's buffer has as many notes as tokens (got {document!r:.100})"
             raise CorruptState(message)
-        return cls(memory, tokens, notes)
+        return cls(memory, list(tokens), list(notes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FromDataset"]
 
-_FIRST, _MOST = 16, 4096
-"""Positions whose order is resolved in one go: fewer at first, so that nobody waits for the rest, and that
-many sources of a mixture do not each read what is not wanted for long."""
+_FIRST, _MOST = 256, 4096
+"""Positions whose order is resolved in one go: fewer at first, so that nobody waits for the rest."""
 
-_AT_ONCE = 256
-"""Records read together."""
+_FEW, _AT_ONCE = 16, 128
+"""Records read together: fewer at first, because of many sources in a mixture each would hold what is not
+wanted for long; and never so many that they leave the processor's cache before they are used."""
 
 
 @final
@@ -89,7 +89,7 @@ class FromDataset(Stream, Leaf):
             raise NothingPassed(message)
         an_epoch = None if size is None else rows_in_lane(size, self.lanes, flow.lane)
         begin, end = self._bounds(flow.lane)
-        at, count = begin + memory.get("at", 0), _FIRST
+        at, count, at_once = begin + memory.get("at", 0), _FIRST, _FEW
         hunger, missing = Hunger(self, flow), 0
         while at < end and an_epoch != 0:
             numbers = np.arange(at, min(end, at + count), dtype=np.int64)
@@ -97,8 +97,9 @@ class FromDataset(Stream, Leaf):
             plan = self.dataset.plan(positions)
             ahead = Ahead(plan)
             tokens = positions.tolist()
-            for first in range(0, len(tokens), _AT_ONCE):
-                last = min(first + _AT_ONCE, len(tokens))
+            first = 0
+            while first < len(tokens):
+                last = min(first + at_once, len(tokens))
                 ahead.read_to(last)
                 pairs = zip(tokens[first:last], plan.slice(first, last).read(), strict=True)
                 # The place is noted by the loop itself, which costs less than a statement for each record.
@@ -112,6 +113,7 @@ class FromDataset(Stream, Leaf):
                     if not missing % LOOK_EVERY:
                         hunger.look(missing)
                 at += last - first
+                first, at_once = last, min(2 * at_once, _AT_ONCE)
             count = min(2 * count, _MOST)
 
     def gone_by(self, flow: Flow) -> int:
