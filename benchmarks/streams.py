@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import itertools
 import json
+import os
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 _LENGTH = 2048
 _WAITING = 10_000
-_MANY = 50_000
+_MANY, _FEW = 50_000, 10_000
 _LHOTSE_RECORDS = 20_000
 _STATES = 20
 
@@ -172,6 +174,7 @@ def _packing(data: Data) -> Iterator[Row]:
     against = f"concat {rates['concat']:.2f}"
     ratio = times.ratio("concat", "best_fit")
     yield relative(f"{what}, best_fit", rates["best_fit"], unit, None, against=against, ratio=ratio)
+    yield _packing_json(arrays[:_FEW], rounds=min(5, data.sizes.rounds))
     packed = documents.stream(epochs=1).pack(_LENGTH, method="best_fit")
     wasted = [int((each["segment_ids"] == 0).sum()) for each in packed]
     yield absolute(
@@ -180,6 +183,25 @@ def _packing(data: Data) -> Iterator[Row]:
         "%",
         Target("at most", 0.6),
         against=f"{len(wasted):,} sequences",
+    )
+
+
+def _packing_json(arrays: Sequence[NDArray[np.int32]], *, rounds: int) -> Row:
+    """Measure documents that are decoded from JSON lines first."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "tokens.jsonl")
+        with open(path, "w", encoding="ascii") as file:
+            file.writelines(f'{{"ids": {array.tolist()}}}\n' for array in arrays)
+        packed = sk.open(path).stream().pack(_LENGTH, key="ids")
+        sequences = sum(map(len, arrays)) // _LENGTH
+        times = race({"json": Contestant(lambda: _take(packed, sequences))}, rounds=rounds)
+    mean = sum(map(len, arrays)) / len(arrays)
+    return absolute(
+        f"pack {_LENGTH} of documents of {mean:.0f} tokens from JSON, concat",
+        sequences * _LENGTH / mean / times.median("json") * 60 / 1e6,
+        "million documents a minute",
+        Target("at least", 1.3),
+        against="one core",
     )
 
 
