@@ -45,21 +45,21 @@ class StreamIterator:
     def __next__(self) -> Any:
         if self._failed is not None:
             raise self._failed
-        nexts = self._nexts
+        nexts, slot = self._nexts, self._slot
         lanes = len(nexts)
         try:
-            for slot in range(self._slot, self._slot + lanes):
+            while slot - self._slot < lanes:
                 following = nexts[slot % lanes]
-                if following is None:
-                    continue
-                try:
-                    self._token, item = following()
-                except StopIteration:
-                    nexts[slot % lanes] = None
-                    continue
-                self._slot = slot + 1
-                self._count += 1
-                return item
+                slot += 1
+                if following is not None:
+                    try:
+                        self._token, item = following()
+                    except StopIteration:
+                        nexts[(slot - 1) % lanes] = None
+                        continue
+                    self._slot = slot
+                    self._count += 1
+                    return item
         except BaseException as error:
             # What raised is at its end: it would pass for a lane that has ended.
             self._failed = error

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["MixItems"]
 
 _KIND = kind_key("mix")
-_AT_ONCE = 1024
-"""Draws that are labelled in one go."""
+_FIRST, _AT_ONCE = 1024, 4096
+"""Draws that are labelled in one go: fewer at first, so that nobody waits for the rest."""
 
 Schedule = tuple[tuple[int, tuple[int, ...]], ...]
 
@@ -71,7 +71,9 @@ class MixItems(SeveralInputs):
         memory = flow.memory
         draw = memory.get("draw", 0)
         nexts = [iter(source).__next__ for source in flow.inputs]
-        while (labels := self.labels(memory, flow.lane, draw)) is not None:
+        count = _FIRST
+        while (labels := self.labels(memory, flow.lane, draw, count)) is not None:
+            count = _AT_ONCE
             for label in labels:
                 try:
                     token, item = nexts[label]()
@@ -99,14 +101,14 @@ class MixItems(SeveralInputs):
         """Return it."""
         return items[0]
 
-    def labels(self, memory: dict[str, Any], lane: int, draw: int) -> list[int] | None:
+    def labels(self, memory: dict[str, Any], lane: int, draw: int, count: int = _FIRST) -> list[int] | None:
         """Return whose the next draws are; None if nobody's."""
         ended = frozenset(memory.get("ended", ()))
         since = memory.get("since", 0)
         mixture = self._mixture(ended, since)
         if mixture is None:
             return None
-        draws = np.arange(draw - since, draw - since + _AT_ONCE, dtype=np.int64)
+        draws = np.arange(draw - since, draw - since + count, dtype=np.int64)
         labels, _ = mixture.route(draws * self.lanes + lane)
         drawn: list[int] = labels.tolist()
         return drawn
