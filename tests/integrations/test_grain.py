@@ -94,13 +94,14 @@ def test_a_batch_that_grain_reads_as_one_is_read_as_one(monkeypatch: pytest.Monk
     rows = Together()
     batches = grain.MapDataset.source(sk.from_sequence(rows)).batch(5)
     assert [batch.tolist() for batch in batches] == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
-    assert rows.calls == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert sorted(rows.calls) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
 
 
 def test_a_batch_of_ours_is_read_together_under_grain() -> None:
     rows = Together()
     source = grain.MapDataset.source(sk.from_sequence(rows).batch(5))
-    assert list(source) == rows.calls == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert list(source) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    assert sorted(rows.calls) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]  # in threads, so in any order
 
 
 def test_repeated_here_each_epoch_has_its_own_order_and_repeated_there_it_has_not() -> None:
