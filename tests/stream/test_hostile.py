@@ -300,3 +300,9 @@ def test_a_state_is_not_changed_by_being_loaded_and_loads_twice() -> None:
 def test_what_has_ended_is_not_asked_again_after_a_resume() -> None:
     """The longer stream of a pair would go on by one with each restore, while items still wait above."""
     check_cuts(sk.zip([numbers(20), numbers(3)]).shuffle(buffer=10, seed=1))
+
+
+@pytest.mark.parametrize("given", [{"start": 2**63}, {"start": 10**30}, {"epochs": 2**62}])
+def test_a_stream_beyond_64_bits_is_refused(given: dict[str, int]) -> None:
+    with pytest.raises(sk.InvalidArgument, match="before position 2"):
+        sk.from_sequence(range(3)).stream(**given)

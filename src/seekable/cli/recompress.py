@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -41,7 +41,7 @@ def recompress(
     import os
     import time
 
-    from seekable.cli.output import in_words, json_safe, write_document, write_line
+    from seekable.cli.output import json_safe, write_document, write_line
     from seekable.cli.progress import StatusLine
     from seekable.index.building.scan import stat_file
     from seekable.storage.compression import uncompressed_name
@@ -53,7 +53,7 @@ def recompress(
         target = f"{uncompressed_name(path)}.zst"
         targets.append(target if to is None else os.path.join(to, os.path.basename(target)))
         _check(path, targets)
-    documents, lines = [], []
+    documents: list[dict[str, Any]] = []
     with StatusLine(shown=not no_progress and not quiet) as status:
         for path, target in zip(files, targets, strict=True):
             begun, size, read = time.perf_counter(), stat_file(path).st_size, 0
@@ -76,15 +76,23 @@ def recompress(
                     "seconds": seconds,
                 }
             )
-            lines.append(
-                f"{target}: {in_words(written.frames, 'frame')}, {bytes_in_words(written.bytes)} (before: "
-                f"{bytes_in_words(size)}) for {bytes_in_words(written.content_bytes)} of content"
-            )
     if as_json:
         write_document({"files": documents})
     elif not quiet:
-        for line in lines:
-            write_line(line)
+        for document in documents:
+            write_line(_told(document))
+
+
+def _told(document: dict[str, Any]) -> str:
+    """Return in words what was written."""
+    from seekable.cli.output import in_words
+    from seekable.storage.memory import bytes_in_words
+
+    after, before, content = (
+        bytes_in_words(document[key]) for key in ("bytes", "bytes_before", "content_bytes")
+    )
+    frames = in_words(document["frames"], "frame")
+    return f"{document['output']}: {frames}, {after} (before: {before}) for {content} of content"
 
 
 def _check(path: str, targets: list[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from seekable.dataset.arguments import checked_count, checked_epoch, checked_flag, checked_seed
+from seekable.dataset.arguments import POSITIONS, checked_count, checked_epoch, checked_flag, checked_seed
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -325,6 +325,9 @@ class Fluent:
             epochs: after how many epochs it ends; never if left out.
             start: the position of the dataset with which it begins.
 
+        Raises:
+            InvalidArgument: an argument breaks a rule, or positions would not fit 64 bits.
+
         Example:
             >>> import seekable as sk
             >>> list(sk.from_sequence(range(5)).stream(lanes=2, epochs=1).map(lambda n: n * n))
@@ -332,12 +335,14 @@ class Fluent:
         """
         from seekable.stream.source import FromDataset
 
-        return FromDataset(
-            self._self,
-            self._self.lanes if lanes is None else checked_count("lanes", lanes, least=1),
-            None if epochs is None else checked_count("epochs", epochs, least=0),
-            checked_count("start", start, least=0),
-        )
+        start = checked_count("start", start, least=0)
+        epochs = None if epochs is None else checked_count("epochs", epochs, least=0)
+        last = start + (epochs or 0) * (self._self.size or 0)
+        if last >= POSITIONS:
+            message = f"a stream must end before position 2**63 (got start={start}, epochs={epochs})"
+            raise InvalidArgument(message)
+        lanes = self._self.lanes if lanes is None else checked_count("lanes", lanes, least=1)
+        return FromDataset(self._self, lanes, epochs, start)
 
     @property
     def _self(self) -> Dataset:

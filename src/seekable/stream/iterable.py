@@ -23,12 +23,12 @@ from seekable.errors import (
 )
 from seekable.index.location import Location
 from seekable.state.functions import describe_function
-from seekable.stream.base import Stream
-from seekable.stream.contract import Leaf
+from seekable.stream.shapes import ForwardOnly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from seekable.stream.base import Stream
     from seekable.stream.contract import Token
     from seekable.stream.flow import Flow
 
@@ -109,7 +109,7 @@ def _takes_lane(fn: Callable[..., Any]) -> bool:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FromIterable(Stream, Leaf):
+class FromIterable(ForwardOnly):
     """The items of what a function returns; tokens are (lane, number of the item in it)."""
 
     fn: Callable[..., Iterable[Any]]
@@ -119,21 +119,6 @@ class FromIterable(Stream, Leaf):
     by_lane: bool
 
     kind: ClassVar[str] = "iterable"
-
-    @property
-    def lanes(self) -> int:
-        """As many as asked for."""
-        return self.lane_count
-
-    @property
-    def endless(self) -> bool:
-        """Never said: an iterable ends or does not."""
-        return False
-
-    @property
-    def indexed(self) -> bool:
-        """With ``replay``."""
-        return self.replay
 
     @property
     def checkpointable(self) -> bool:

@@ -20,15 +20,15 @@ from seekable.formats.registry import SUFFIXES, format_named, format_of
 from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
 from seekable.state.functions import describe_function
-from seekable.stream.base import Stream
-from seekable.stream.contract import Leaf
 from seekable.stream.forward import content_from, forward_files
+from seekable.stream.shapes import ForwardOnly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seekable.formats.decoding import Decode, Decoder
     from seekable.formats.registry import Format
+    from seekable.stream.base import Stream
     from seekable.stream.contract import Token
     from seekable.stream.flow import Flow
     from seekable.stream.forward import Forward
@@ -121,7 +121,7 @@ def _format_of_all(files: Sequence[Forward]) -> Format:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FromLines(Stream, Leaf):
+class FromLines(ForwardOnly):
     """Lane ``l`` has the files ``f % lanes == l``; tokens are (number of the file, number of the record)."""
 
     files: tuple[Forward, ...]
@@ -133,21 +133,6 @@ class FromLines(Stream, Leaf):
     asked: tuple[str, ...]
 
     kind: ClassVar[str] = "lines"
-
-    @property
-    def lanes(self) -> int:
-        """As many as asked for."""
-        return self.lane_count
-
-    @property
-    def endless(self) -> bool:
-        """Never said: files end."""
-        return False
-
-    @property
-    def indexed(self) -> bool:
-        """With ``replay``."""
-        return self.replay
 
     @property
     def checkpointable(self) -> bool:

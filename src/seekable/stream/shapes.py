@@ -1,18 +1,18 @@
-"""What stages over one input share."""
+"""What stages over one input share, and those that read forward only."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from seekable.stream.base import Stream
-from seekable.stream.contract import Inner
+from seekable.stream.contract import Inner, Leaf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.stream.contract import Stage, Token
 
-__all__ = ["OneInput", "SameItems", "SameTokens"]
+__all__ = ["ForwardOnly", "OneInput", "SameItems", "SameTokens"]
 
 
 class OneInput(Stream, Inner):
@@ -34,6 +34,29 @@ class OneInput(Stream, Inner):
     def endless(self) -> bool:
         """As the input."""
         return self.source.endless
+
+
+class ForwardOnly(Stream, Leaf):
+    """A stage that reads from its start on, and again from there where that is allowed."""
+
+    lane_count: int
+    replay: bool
+    """Whether items may be counted and skipped."""
+
+    @property
+    def lanes(self) -> int:
+        """As many as asked for."""
+        return self.lane_count
+
+    @property
+    def endless(self) -> bool:
+        """Never said: it ends, or there is no telling."""
+        return False
+
+    @property
+    def indexed(self) -> bool:
+        """With ``replay``."""
+        return self.replay
 
 
 class SameTokens(OneInput):

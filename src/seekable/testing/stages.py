@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import cloudpickle
 
-from seekable.errors import NotResumable, SeekableError, StateMismatch
+from seekable.errors import NotResumable, SeekableError, StateMismatch, WrongType
 from seekable.stream.combine import concat
 from seekable.stream.combine import zip as zip_streams
 from seekable.stream.flow import Flow, changes_in, kept_in
@@ -46,7 +46,7 @@ class StageTests:
     def stream(self) -> Stream:
         """Return a stream that the stage is the last one of; the same each time."""
         message = f"{type(self).__name__} must have a method stream(), or streams()"
-        raise NotImplementedError(message)
+        raise WrongType(message)
 
     def streams(self) -> list[Stream]:
         """Return several: other arguments, lanes, sources, no items, no end."""
