@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.concrete import concrete_classes
 from tests.dataset.graphs import Graph, graphs
 from tests.index.corpus import fill
-from tests.test_closed_world import BUILDERS, concrete_classes, endless
+from tests.test_closed_world import BUILDERS, endless
 
 import seekable as sk
+import seekable.dataset
 from seekable.dataset.described.nodes import DescribedMap, DescribedSource
 from seekable.dataset.described.rebuild import FORMATS_OF_RUNS, REBUILT, UNKNOWN_ROWS, rebuild, sources_of
 from seekable.dataset.described.refind import Run, find_again
@@ -53,7 +55,8 @@ def assert_same_order(dataset: sk.Dataset, again: sk.Dataset, positions: list[in
 
 
 def test_every_kind_of_node_is_rebuilt_or_is_listed_with_a_reason() -> None:
-    kinds = {kind.kind for kind in concrete_classes() if issubclass(kind, sk.Dataset)}
+    nodes = concrete_classes(seekable.dataset, sk.Dataset)
+    kinds = {node.kind for node in nodes if issubclass(node, sk.Dataset)}
     ours = {DescribedMap.kind, DescribedSource.kind}
     assert REBUILT.keys() | UNKNOWN_ROWS.keys() | LEAVES | ours == kinds
     assert not REBUILT.keys() & UNKNOWN_ROWS.keys()
