@@ -57,8 +57,8 @@ def test_what_is_scrambled_is_built_again(tmp_path: Path, file: str, damage: str
     [
         b"[]",
         b'{"seekable_index": 1, "table": "files-1.bin", "files": [\n\n]}\n',
-        b'{"seekable_index": 2, "table": "../../etc/passwd", "files": [\n\n]}\n',
-        b'{"seekable_index": 2, "files": [\n\n]}\n',
+        b'{"seekable_index": 3, "table": "../../etc/passwd", "files": [\n\n]}\n',
+        b'{"seekable_index": 3, "files": [\n\n]}\n',
         b"\xff\xfe",
     ],
 )

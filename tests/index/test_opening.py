@@ -92,7 +92,7 @@ def test_anyone_may_read_the_index_with_json_and_numpy(tmp_path: Path) -> None:
     open_data(tmp_path)
     folder = tmp_path / ".seekable"
     catalog = json.loads((folder / "catalog.json").read_text())
-    assert catalog["seekable_index"] == 2
+    assert catalog["seekable_index"] == 3
     for file in catalog["files"]:
         segment = np.memmap(folder / file["segment"], "<u8", "r")
         offsets = segment[file["start"] : file["start"] + file["records"] + 1].tolist()

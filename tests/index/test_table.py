@@ -67,7 +67,7 @@ def test_a_table_that_was_cut_is_refused(entries: list[Entry], data: st.DataObje
 def test_a_table_of_another_version_is_refused() -> None:
     encoded = bytearray(encode_table([]))
     encoded[8] = 1
-    with pytest.raises(ValueError, match="not a table of version 2"):
+    with pytest.raises(ValueError, match="not a table of version 3"):
         Table(bytes(encoded))
 
 
@@ -84,9 +84,24 @@ def test_the_catalog_is_plain_json_in_ascii(entries: list[Entry]) -> None:
 
 def test_the_layout_is_as_documented() -> None:
     segment = Segment(digest=21, length=22)
-    entry = Entry("é", "text", 11, -12, 13, 14, 15, 16, 2**64 - 1, segment=segment, start=18, generation=19)
+    entry = Entry(
+        "é",
+        "text",
+        11,
+        -12,
+        13,
+        14,
+        15,
+        16,
+        2**64 - 1,
+        segment=segment,
+        start=18,
+        generation=19,
+        groups=20,
+        schema=7,
+    )
     words = np.frombuffer(encode_table([entry])[:-8], "<u8")
-    assert words[:6].tolist() == [int.from_bytes(b"seekable", "little"), 2, 1, 1, 1, 8]
-    assert words[6:17].view("<i8").tolist() == [11, -12, 13, 14, 15, 16, -1, 0, 0, 18, 19]
-    assert words[17:].tolist() == [21, 22]
+    assert words[:6].tolist() == [int.from_bytes(b"seekable", "little"), 3, 1, 1, 1, 8]
+    assert words[6:19].view("<i8").tolist() == [11, -12, 13, 14, 15, 16, -1, 0, 0, 18, 19, 20, 7]
+    assert words[19:].tolist() == [21, 22]
     assert encode_table([entry])[-8:] == "é\0text\0".encode()

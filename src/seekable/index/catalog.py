@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.index.entry import Entry
 
 CATALOG = "catalog.json"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _HEAD_BYTES = 256
 _HEAD_END = b', "files": [\n'
@@ -108,6 +108,10 @@ def encode_catalog(entries: Iterable[Entry], *, table: bytes) -> Iterator[bytes]
     yield _END
 
 
+def _table_part(entry: Entry) -> str:
+    return f', "groups": {entry.groups}, "schema": "{digest_text(entry.schema)}"' if entry.schema else ""
+
+
 def _line(entry: Entry) -> str:
     # Written out: what json makes of a dict takes it thrice the time, and there may be a million files.
     return (
@@ -115,5 +119,6 @@ def _line(entry: Entry) -> str:
         f'"records": {entry.records}, "size": {entry.size}, "mtime_ns": {entry.mtime_ns}, '
         f'"indexed_ns": {entry.indexed_ns}, "head_tail": "{digest_text(entry.head_tail)}", '
         f'"content": "{digest_text(entry.content)}", "offsets": "{digest_text(entry.offsets)}", '
-        f'"segment": "{entry.segment.file_name}", "start": {entry.start}, "generation": {entry.generation}}}'
+        f'"segment": "{entry.segment.file_name}", "start": {entry.start}, "generation": {entry.generation}'
+        f"{_table_part(entry)}}}"
     )

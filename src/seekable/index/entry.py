@@ -70,6 +70,17 @@ class Entry:
     generation: int
     """In which generation of the index it came to be as it is; the first one is 1."""
 
+    groups: int = 0
+    """How many groups of rows a table has, whose first rows then are what stands in the segment."""
+
+    schema: int = 0
+    """The digest of a table's schema; 0 of a file that is no table."""
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers in the segment are its own: one for each record, or group, and the end."""
+        return (self.groups if self.schema else self.records) + 1
+
     @property
     def key(self) -> tuple[str, str]:
         """What it is found by: one file may be indexed in several formats."""

@@ -14,7 +14,9 @@ import numpy as np
 from seekable.index.compressed import open_compressed
 from seekable.index.digest import digest_text
 from seekable.index.offsets import join_small
+from seekable.index.pages import KeptPages
 from seekable.index.part import OpenPart, Part, lasting, open_part, row_numbers
+from seekable.index.surveyor import read_schema
 from seekable.storage.compression import compression_of
 from seekable.storage.mapped import MappedFile, most_maps, open_mapped
 
@@ -244,6 +246,39 @@ class FileSet:
             array = columns.offsets[0].array
             return array[at], array[at + 1]
         return _gather(columns.offsets, columns.segment[files], at)
+
+    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return how many groups each table has, and the first row of each group within its file."""
+        columns = self._columns()
+        counts = _joined([part.table.column("groups", row_numbers(part.part)) for part in columns.parts])
+        ends = np.cumsum(counts)
+        at = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(columns.first - (ends - counts), counts)
+        starts, _ = _gather(columns.offsets, np.repeat(columns.segment, counts), at)
+        return counts, starts.view(np.int64)
+
+    def schemas(self) -> tuple[list[bytes], NDArray[np.int64]]:
+        """Return the distinct schemas of tables, in the order of the files, and which one each file has.
+
+        Raises:
+            IndexStale: one of them is gone from the index.
+        """
+        found: dict[int, bytes] = {}
+        digests = []
+        for part in self._columns().parts:
+            of_part = part.table.column("schema", row_numbers(part.part)).view(np.uint64)
+            digests.append(of_part.view(np.int64))
+            for digest in dict.fromkeys(of_part.tolist()):
+                if digest not in found:
+                    found[digest] = read_schema(part.part.folder, digest)
+        order = {digest: number for number, digest in enumerate(found)}
+        numbers = [order[digest] for digest in _joined(digests).view(np.uint64).tolist()]
+        return list(found.values()), np.array(numbers, np.int64)
+
+    def pages(self, file: int) -> KeptPages:
+        """Return where the page tables of a table are kept."""
+        columns = self._columns()
+        part = columns.parts[int(columns.part[file])]
+        return KeptPages(part.part.folder, part.table.digest("content", int(columns.row[file])))
 
     def load(self) -> None:
         """Open it now and not at first use.

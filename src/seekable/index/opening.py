@@ -18,6 +18,7 @@ from seekable.index.compressed import has_points
 from seekable.index.fileset import FileSet
 from seekable.index.part import part_of
 from seekable.index.place import find_place
+from seekable.index.surveyor import schema_name
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from seekable.index.part import Part
     from seekable.index.progress import ProgressHook
     from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Surveyor
     from seekable.index.table import Table
     from seekable.storage.listing import Found
 
@@ -58,7 +60,7 @@ class _Index:
 
 def open_files(
     found: Sequence[Found],
-    scanner: Scanner,
+    scanner: Scanner | Surveyor,
     *,
     index_dir: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
@@ -89,7 +91,7 @@ def open_files(
     wanted = [_stat(root, names) for root, names in _by_root(found).items()]
     for builds in itertools.count():
         # What was indexed a moment ago is as fresh as it gets: no need to doubt it again.
-        indexes = [_look_up(files, scanner.name, index_dir=index_dir, doubt=builds == 0) for files in wanted]
+        indexes = [_look_up(files, scanner, index_dir=index_dir, doubt=builds == 0) for files in wanted]
         tasks = [task for index in indexes for task in _tasks(index)]
         if not tasks:
             break
@@ -133,15 +135,15 @@ def _stat_again(index: _Index) -> _Files:
 
 
 def _look_up(
-    files: _Files, format_name: str, *, index_dir: str | os.PathLike[str] | None, doubt: bool
+    files: _Files, scanner: Scanner | Surveyor, *, index_dir: str | os.PathLike[str] | None, doubt: bool
 ) -> _Index:
     place = find_place(files.root, index_dir=index_dir)
     if place.shared:
         # Always doubted: nothing that is done here can refresh it.
-        shared = _sure(_survey(files, format_name, place.shared, notice="", doubt=True))
+        shared = _sure(_survey(files, scanner.name, place.shared, notice="", doubt=True), scanner)
         if shared is not None:
             return shared
-    return _survey(files, format_name, place.folder, notice=place.notice, doubt=doubt)
+    return _survey(files, scanner.name, place.folder, notice=place.notice, doubt=doubt)
 
 
 def _survey(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
@@ -159,8 +161,9 @@ def _survey(files: _Files, format_name: str, folder: str, *, notice: str, doubt:
 
 
 def _enterable(files: _Files, folder: str, table: Table | None, found: Survey) -> Survey:
-    """Leave out the compressed files whose points are gone."""
-    lost = [
+    """Leave out the compressed files whose points are gone, and the tables whose schemas are."""
+    lost = _without_schema(folder, table, found) if table is not None else []
+    lost += [
         number
         for number, name in enumerate(files.numbers)
         if table is not None
@@ -175,13 +178,25 @@ def _enterable(files: _Files, folder: str, table: Table | None, found: Survey) -
     return replace(found, rows=rows)
 
 
-def _sure(index: _Index) -> _Index | None:
+def _without_schema(folder: str, table: Table, found: Survey) -> list[int]:
+    known = np.flatnonzero(found.rows >= 0)
+    schemas = table.column("schema", found.rows[known]).view(np.uint64)
+    gone = [
+        digest
+        for digest in np.unique(schemas).tolist()
+        if digest and not os.path.exists(os.path.join(folder, schema_name(digest)))
+    ]
+    lost: list[int] = known[np.isin(schemas, np.array(gone, np.uint64))].tolist()
+    return lost
+
+
+def _sure(index: _Index, scanner: Scanner | Surveyor) -> _Index | None:
     """Return an index that is complete and, where in doubt, was compared with the files; else None."""
     if index.table is None or (index.survey.rows < 0).any():
         return None
     paths = _paths(index)
     for file in np.flatnonzero(index.survey.racy).tolist():
-        if content_digest(paths[file]) != index.table.digest("content", index.survey.rows[file]):
+        if content_digest(paths[file], scanner) != index.table.digest("content", index.survey.rows[file]):
             return None
     return replace(index, survey=replace(index.survey, racy=np.zeros_like(index.survey.racy)))
 

@@ -2,18 +2,19 @@
 
 ``files-<digest>.bin``, all numbers little-endian and 8 bytes wide, so that it can be mapped::
 
-    magic "seekable", version 2, F files, S segments, M formats, B bytes of strings     6 numbers
+    magic "seekable", version 3, F files, S segments, M formats, B bytes of strings     6 numbers
     size, mtime_ns, indexed_ns, records, head_tail, content, offsets,
-        format, segment, start, generation                                        11 x F numbers
+        format, segment, start, generation, groups, schema                        13 x F numbers
     digests of the segments, then how many offsets each holds                      2 x S numbers
     the strings: F file names, M formats, each with a NUL byte behind it, filled up
         with NUL bytes to a multiple of 8                                                B bytes
 
 Files are sorted by the natural order of their names, then by format; names are the bytes that the
 file system has. ``format`` and ``segment`` are numbers of formats and segments; ``start`` is where in
-``offsets-<digest>.u64`` the file's ``records + 1`` offsets begin. A change of the index that adds files,
-or knows them otherwise, gives them a ``generation`` higher than all that are there. The digest in the
-table's own name is xxh3_64 of the table, so a damaged one is known when it is opened.
+``offsets-<digest>.u64`` the file's ``records + 1`` offsets begin; of a table, which has a ``schema`` (a
+digest, else 0), the first rows of its ``groups`` and the number of all its rows. A change of the index that
+adds files, or knows them otherwise, gives them a ``generation`` higher than all that are there. The digest in
+the table's own name is xxh3_64 of the table, so a damaged one is known when it is opened.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MAGIC = int.from_bytes(b"seekable", "little")
-_VERSION = 2
+_VERSION = 3
 _WORD = np.dtype("<u8")
 _HEADER_WORDS = 6
 _SEGMENT_WORDS = 2
 _COLUMNS = ("size", "mtime_ns", "indexed_ns", "records", "head_tail", "content", "offsets")
-_REFERENCES = ("format", "segment", "start", "generation")
+_REFERENCES = ("format", "segment", "start", "generation", "groups", "schema")
 
 _FEW = 16
 """Up to this many names are looked for one by one: that makes nothing of all the others."""
@@ -168,8 +169,10 @@ class Table:
                 segment=self.segments[segment],
                 start=start,
                 generation=generation,
+                groups=groups,
+                schema=schema,
             )
-            for name, number, segment, start, generation, values in zip(
+            for name, number, segment, start, generation, groups, schema, values in zip(
                 self.names(), *references, zip(*numbers, strict=True), strict=True
             )
         ]
@@ -195,6 +198,8 @@ def encode_table(ordered: Sequence[Entry]) -> bytes:
         np.array([segments[entry.segment] for entry in ordered], _WORD),
         np.array([entry.start for entry in ordered], _WORD),
         np.array([entry.generation for entry in ordered], _WORD),
+        np.array([entry.groups for entry in ordered], _WORD),
+        np.array([entry.schema for entry in ordered], _WORD),
         np.array([segment.digest for segment in segments], _WORD),
         np.array([segment.length for segment in segments], _WORD),
     ]

@@ -37,6 +37,12 @@ class FileScan:
     points: bytes
     """Of a compressed file, the table of where it can be entered; else nothing."""
 
+    schema: bytes
+    """Of a table, its columns; else nothing."""
+
+    records: int
+    """How many records it has."""
+
 
 class Assembly:
     """One file of which parts arrive; those that are early wait, the others go on to the spool."""
@@ -76,7 +82,7 @@ class Assembly:
         self._identity = scan.identity
         self._begun_ns = min(scan.begun_ns, self._begun_ns or scan.begun_ns)
         self._early[number] = scan
-        self.records += len(scan.starts)
+        self.records += scan.records
         self._left -= 1
         while part := self._early.pop(self._next, None):
             self._next += 1
@@ -94,4 +100,6 @@ class Assembly:
             content=content_digest(self._pieces),
             offsets=self.spool,
             points=scan.points,
+            schema=scan.schema,
+            records=self.records,
         )

@@ -21,6 +21,7 @@ from seekable.index.building.plan import parts_of, plan_batches
 from seekable.index.building.scan import ScanBatch, ScanJob, scan_batch, scan_part, stat_file
 from seekable.index.building.share import Work, answers
 from seekable.index.digest import PIECE_BYTES
+from seekable.index.surveyor import is_surveyor
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from seekable.index.building.scan import PartScan
     from seekable.index.progress import ProgressHook
     from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Surveyor
 
 _log = logging.getLogger(__name__)
 
@@ -83,7 +85,7 @@ class _Request:
 
 def build(
     tasks: Sequence[Task],
-    scanner: Scanner,
+    scanner: Scanner | Surveyor,
     *,
     notices: Sequence[str],
     jobs: int | None,
@@ -137,10 +139,10 @@ def _worth_starting(parts: int, *, size: int, jobs: int | None) -> int:
 class _Scans:
     """The files of a build: which are to be scanned, and which have arrived in part."""
 
-    def __init__(self, tasks: Sequence[Task], scanner: Scanner, ledger: Ledger) -> None:
+    def __init__(self, tasks: Sequence[Task], scanner: Scanner | Surveyor, ledger: Ledger) -> None:
         self._scanner = scanner
         self._ledger = ledger
-        self._part_bytes = _PART_BYTES if scanner.splittable else None
+        self._part_bytes = None if is_surveyor(scanner) or not scanner.splittable else _PART_BYTES
         self._planned = deque([self._requests(tasks)])
         self._unfinished: set[Assembly] = set()
         self.parts = sum(map(self._parts, tasks))
@@ -203,7 +205,7 @@ class _Scans:
             self._ledger.arrived(0, records=-assembly.records)
             self._planned.append(self._requests([_once_more(task)]))
             return
-        self._ledger.arrived(job.stop - job.start, records=len(scan.starts) if scan else 0)
+        self._ledger.arrived(job.stop - job.start, records=scan.records if scan else 0)
         if whole:
             self._unfinished.discard(assembly)
             self._ledger.add(task.folder, task.root, task.name, whole)

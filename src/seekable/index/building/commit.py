@@ -1,8 +1,9 @@
 """Adding what was scanned to an index folder: all of it or nothing, whoever else does so too.
 
 Under the folder's lock the catalog is read again, the new files are added, and the new segment, the
-points of compressed files, the new table and the new catalog are written in this order, each
-atomically. The catalog decides: a process killed at any point leaves the old index or the new one.
+points of compressed files, the schemas of tables, the new table and the new catalog are written in this
+order, each atomically. The catalog decides: a process killed at any point leaves the old index or the new
+one.
 
 Files that the catalog does not name any more stay for an hour, for those who opened it before; the
 next commit after that removes them. What a killed process left unfinished goes the same way.
@@ -24,6 +25,8 @@ from seekable.errors import AccessDenied
 from seekable.index.building.merge import merge_segments, write_segment
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_segments
 from seekable.index.entry import Entry
+from seekable.index.pages import pages_name
+from seekable.index.surveyor import schema_digest, schema_name
 from seekable.index.table import encode_table, in_order, table_name
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 from seekable.storage.compression import compression_of
@@ -44,7 +47,8 @@ _WAY_OUT = "name a folder that can be written with index_dir= or SEEKABLE_INDEX_
 
 _GRACE_SECONDS = 3600
 _OURS = re.compile(
-    rf"(files|offsets|points)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}", re.DOTALL
+    rf"(files|offsets|points|schema|pages)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}",
+    re.DOTALL,
 )
 
 
@@ -66,8 +70,8 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         gone = missing(root, (name for name, form in known if (name, form) not in fresh))
         kept = {key: entry for key, entry in known.items() if entry.name not in gone}
         entries = in_order((kept | fresh).values())
-        _write_points(folder, scans.values())
-        _publish(folder, merge_segments(folder, entries), old=old, points=_points_of(known.values()))
+        _write_companions(folder, scans.values())
+        _publish(folder, merge_segments(folder, entries), old=old, companions=_companions_of(known.values()))
 
 
 def make_folder(folder: str) -> None:
@@ -135,31 +139,46 @@ def _entry(
         size=scan.size,
         mtime_ns=scan.mtime_ns,
         indexed_ns=scan.indexed_ns,
-        records=scan.offsets.records,
+        records=scan.records,
         head_tail=scan.head_tail,
         content=scan.content,
         offsets=scan.offsets.digest,
         segment=segment,
         start=start,
         generation=generation,
+        groups=scan.offsets.records if scan.schema else 0,
+        schema=schema_digest(scan.schema) if scan.schema else 0,
     )
 
 
-def _write_points(folder: str, scans: Iterable[FileScan]) -> None:
+def _write_companions(folder: str, scans: Iterable[FileScan]) -> None:
+    """Write what is kept of files besides their numbers."""
     for scan in scans:
         if scan.points:
             write_atomically(os.path.join(folder, points_name(scan.content)), scan.points)
+    # Thousands of files mostly have one schema.
+    for schema in {scan.schema for scan in scans if scan.schema}:
+        path = os.path.join(folder, schema_name(schema_digest(schema)))
+        if not os.path.exists(path):
+            write_atomically(path, schema)
 
 
-def _points_of(entries: Iterable[Entry]) -> set[str]:
-    return {points_name(entry.content) for entry in entries if compression_of(entry.name)}
+def _companions_of(entries: Iterable[Entry]) -> set[str]:
+    """Return the names of the files that are kept beside the numbers of some data files."""
+    names = set()
+    for entry in entries:
+        if entry.schema:
+            names |= {schema_name(entry.schema), pages_name(entry.content)}
+        elif compression_of(entry.name):
+            names.add(points_name(entry.content))
+    return names
 
 
-def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None, points: set[str]) -> None:
+def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None, companions: set[str]) -> None:
     data = encode_table(entries)
     write_atomically(os.path.join(folder, table_name(data)), data)
-    named = {table_name(data), *(entry.segment.file_name for entry in entries), *_points_of(entries)}
-    replaced = ((_files_of(old) if old else set()) | points) - named
+    named = {table_name(data), *(entry.segment.file_name for entry in entries), *_companions_of(entries)}
+    replaced = ((_files_of(old) if old else set()) | companions) - named
     # Before the catalog changes, so that their hour starts now even if the process ends here.
     _touch(os.path.join(folder, name) for name in replaced)
     write_atomically(os.path.join(folder, CATALOG), encode_catalog(entries, table=data))

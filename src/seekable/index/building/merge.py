@@ -70,5 +70,5 @@ def _placed(
 def _offsets(folder: str, entry: Entry) -> memoryview | None:
     """Return the offsets of a file, None if they are not what was written."""
     view = open_offsets(folder, entry.segment).view
-    part = view[entry.start : entry.start + entry.records + 1].cast("B")
+    part = view[entry.start : entry.start + entry.numbers].cast("B")
     return part if xxhash.xxh3_64_intdigest(part) == entry.offsets else None

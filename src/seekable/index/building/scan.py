@@ -21,8 +21,10 @@ from seekable.index.building.entering import gzip_points, needs_points
 from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
+from seekable.index.surveyor import is_surveyor
 from seekable.storage.compression import compression_of
 from seekable.storage.denied import unreadable
+from seekable.storage.source import HashedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Surveyor
     from seekable.storage.compression import Compression
     from seekable.storage.points import Block
 
@@ -64,7 +67,7 @@ class ScanBatch:
     jobs: tuple[ScanJob, ...]
     """The parts."""
 
-    scanner: Scanner
+    scanner: Scanner | Surveyor
     """What finds the records in them."""
 
 
@@ -82,13 +85,21 @@ class PartScan:
     """The digests of the pieces in the part."""
 
     starts: NDArray[np.uint64]
-    """Where in the file's content the records of the part start."""
+    """Where in the file's content the records of the part start; of a table, the first rows of groups."""
 
     content_size: int | None = None
-    """Of a compressed file, how many bytes of content it has."""
+    """Of a compressed file, how many bytes of content it has; of a table, how many rows."""
 
     points: bytes = b""
     """Of a compressed file, the table of where it can be entered."""
+
+    schema: bytes = b""
+    """Of a table, its columns."""
+
+    @property
+    def records(self) -> int:
+        """How many records start in the part."""
+        return self.content_size or 0 if self.schema else len(self.starts)
 
     @property
     def head_tail(self) -> int:
@@ -100,7 +111,7 @@ class PartScan:
         first = self.starts[:1].copy()
         narrow = len(first) and self.starts[-1] - first[0] <= np.iinfo(np.uint32).max
         starts = (self.starts - first).astype(np.uint32) if narrow else self.starts
-        rest = self.content_size, self.points
+        rest = self.content_size, self.points, self.schema
         return _unpacked, (self.identity, self.begun_ns, self.pieces, first if narrow else None, starts, rest)
 
 
@@ -110,7 +121,7 @@ def _unpacked(
     pieces: bytes,
     first: NDArray[np.uint64] | None,
     starts: NDArray[Any],
-    rest: tuple[int | None, bytes],
+    rest: tuple[int | None, bytes, bytes],
 ) -> PartScan:
     return PartScan(identity, begun_ns, pieces, starts if first is None else starts + first, *rest)
 
@@ -120,7 +131,9 @@ def scan_batch(batch: ScanBatch) -> list[PartScan | None]:
     return [scan_part(job, batch.scanner, on_bytes=None) for job in batch.jobs]
 
 
-def scan_part(job: ScanJob, scanner: Scanner, *, on_bytes: Callable[[int], None] | None) -> PartScan | None:
+def scan_part(
+    job: ScanJob, scanner: Scanner | Surveyor, *, on_bytes: Callable[[int], None] | None
+) -> PartScan | None:
     """Scan a part of a file.
 
     Args:
@@ -144,18 +157,42 @@ def scan_part(job: ScanJob, scanner: Scanner, *, on_bytes: Callable[[int], None]
     with _opened(job.path) as file:
         head = os.pread(file.fileno(), END_BYTES, 0)
         head_tail = head_tail_digest(file.fileno(), size=job.size, head=head)
-        kind = compression_of(job.path)
-        source = _content(file, job, head, kind, on_bytes) if kind else _part(file, job, head, on_bytes)
-        if not job.start:
-            scanner.check_head(source.head, job.path)
-        starts = scanner.scan(source)
-        size, points = None, b""
-        if isinstance(source, ContentSource):
-            size, points = source.content_size, _points(file, job, source)
-        pieces = source.piece_digests()
-    if _identity(before) != _identity(stat_file(job.path)):
-        return None
-    return PartScan((before.st_dev, before.st_ino, head_tail), begun_ns, pieces, starts, size, points)
+        identity = before.st_dev, before.st_ino, head_tail
+        if is_surveyor(scanner):
+            scan = _surveyed(file, job, scanner, identity, begun_ns)
+        else:
+            scan = _scanned(file, job, scanner, head, identity, begun_ns, on_bytes)
+    return scan if _identity(before) == _identity(stat_file(job.path)) else None
+
+
+def _surveyed(
+    file: FileIO, job: ScanJob, surveyor: Surveyor, identity: tuple[int, int, int], begun_ns: int
+) -> PartScan:
+    source = HashedRanges(file.fileno(), path=job.path, size=job.size)
+    found = surveyor.survey(source)
+    return PartScan(
+        identity, begun_ns, source.digest(), found.starts, content_size=found.records, schema=found.schema
+    )
+
+
+def _scanned(
+    file: FileIO,
+    job: ScanJob,
+    scanner: Scanner,
+    head: bytes,
+    identity: tuple[int, int, int],
+    begun_ns: int,
+    on_bytes: Callable[[int], None] | None,
+) -> PartScan:
+    kind = compression_of(job.path)
+    source = _content(file, job, head, kind, on_bytes) if kind else _part(file, job, head, on_bytes)
+    if not job.start:
+        scanner.check_head(source.head, job.path)
+    starts = scanner.scan(source)
+    size, points = None, b""
+    if isinstance(source, ContentSource):
+        size, points = source.content_size, _points(file, job, source)
+    return PartScan(identity, begun_ns, source.piece_digests(), starts, size, points)
 
 
 def _part(file: FileIO, job: ScanJob, head: bytes, on_bytes: Callable[[int], None] | None) -> ByteSource:
@@ -210,9 +247,13 @@ def stat_file(path: str) -> os.stat_result:
     return status
 
 
-def content_digest(path: str) -> int:
-    """Return the digest of a whole file."""
+def content_digest(path: str, scanner: Scanner | Surveyor) -> int:
+    """Return the digest of a whole file; of a table, of all that is read of it to index it."""
     with _opened(path) as file:
+        if is_surveyor(scanner):
+            ranges = HashedRanges(file.fileno(), path=path, size=os.fstat(file.fileno()).st_size)
+            scanner.survey(ranges)
+            return digest_of_pieces(ranges.digest())
         source = ByteSource(file.fileno(), size=os.fstat(file.fileno()).st_size, head=b"")
         for _ in source.chunks():
             pass

@@ -73,7 +73,10 @@ class OffsetSpool:
             self._spill()
 
     def finish(self, *, size: int) -> None:
-        """Add the end of the file's last record, the content's size; what is on disk is synced then."""
+        """Add the end of the file's last record, the content's size; what is on disk is synced then.
+
+        Of a table it is the number of its rows, as the first rows of groups were added before.
+        """
         self._take(size.to_bytes(OFFSET_BYTES, "little"))
         assert self._hasher is not None
         # Many finished files may wait to be committed: neither the hasher nor the arrays stay with them.

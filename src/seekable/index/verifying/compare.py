@@ -13,7 +13,9 @@ from seekable.index.building.content import ContentSource
 from seekable.index.digest import END_BYTES
 from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
+from seekable.index.surveyor import is_surveyor
 from seekable.storage.compression import compression_of
+from seekable.storage.source import HashedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from seekable.index.entry import Entry
     from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Surveyor
 
 __all__ = ["Boundary", "Compared", "PartJob", "compare_part", "compare_parts"]
 
@@ -71,12 +74,14 @@ class Compared:
     """Why it is not of the format at all."""
 
 
-def compare_parts(jobs: Sequence[PartJob], scanner: Scanner) -> list[Compared]:
+def compare_parts(jobs: Sequence[PartJob], scanner: Scanner | Surveyor) -> list[Compared]:
     """Compare some parts, for instance in another process."""
     return [compare_part(job, scanner, on_bytes=None) for job in jobs]
 
 
-def compare_part(job: PartJob, scanner: Scanner, *, on_bytes: Callable[[int], None] | None) -> Compared:
+def compare_part(
+    job: PartJob, scanner: Scanner | Surveyor, *, on_bytes: Callable[[int], None] | None
+) -> Compared:
     """Read a part of a file, find its records again and compare them with the index.
 
     Args:
@@ -89,6 +94,10 @@ def compare_part(job: PartJob, scanner: Scanner, *, on_bytes: Callable[[int], No
     """
     with open(job.path, "rb", buffering=0) as file:
         try:
+            if is_surveyor(scanner):
+                ranges = HashedRanges(file.fileno(), path=job.path, size=job.size)
+                groups = scanner.survey(ranges).starts
+                return Compared(ranges.digest(), _first_difference(job, groups), None)
             source = _source(file.fileno(), job, on_bytes)
             if not job.start:
                 scanner.check_head(source.head, job.path)
@@ -108,10 +117,10 @@ def _source(descriptor: int, job: PartJob, on_bytes: Callable[[int], None] | Non
 
 def _first_difference(job: PartJob, found: NDArray[np.uint64]) -> Boundary | None:
     entry = job.entry
-    offsets = open_offsets(job.folder, entry.segment).array[entry.start : entry.start + entry.records]
+    offsets = open_offsets(job.folder, entry.segment).array[entry.start : entry.start + entry.numbers - 1]
     first, last = np.searchsorted(offsets, np.array([job.start, job.stop], np.uint64)).tolist()
     if job.stop == job.size:
-        last = entry.records  # What the index has beyond the file's end is wrong, too.
+        last = len(offsets)  # What the index has beyond the file's end is wrong, too.
     indexed = offsets[first:last]
     common = min(len(indexed), len(found))
     differ = np.flatnonzero(indexed[:common] != found[:common])

@@ -13,6 +13,7 @@ from seekable.index.building.executor import WorkerProcesses, usable_cpus
 from seekable.index.building.plan import plan_batches
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest, head_tail_digest
 from seekable.index.progress import Progress
+from seekable.index.surveyor import is_surveyor
 from seekable.index.verifying.compare import PartJob, compare_part, compare_parts
 from seekable.index.verifying.problem import Problem
 from seekable.storage.compression import compression_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from seekable.index.building.plan import Part
     from seekable.index.progress import ProgressHook
     from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Surveyor
     from seekable.index.verifying.compare import Boundary, Compared
     from seekable.index.verifying.problem import Indexed, Kind
 
@@ -37,7 +39,7 @@ _PROGRESS_SECONDS = 0.1
 
 
 def compare_all(
-    files: Sequence[Indexed], scanner: Scanner, *, jobs: int | None, progress: ProgressHook | None
+    files: Sequence[Indexed], scanner: Scanner | Surveyor, *, jobs: int | None, progress: ProgressHook | None
 ) -> list[Problem]:
     """Read files as a whole and return what is wrong with them, at most one problem a file.
 
@@ -51,7 +53,7 @@ def compare_all(
         WorkerDied: a worker process ended too early.
     """
     sizes = [file.size for file in files]
-    part_bytes = _PART_BYTES if scanner.splittable else None
+    part_bytes = None if is_surveyor(scanner) or not scanner.splittable else _PART_BYTES
     compressed = {number for number, file in enumerate(files) if compression_of(file.entry.name)}
     batches = list(plan_batches(sizes, part_bytes=part_bytes, whole=compressed))
     watch = _Watch(files, batches, progress)
@@ -81,7 +83,10 @@ def _job(file: Indexed, part: Part) -> PartJob:
 
 
 def _here(
-    files: Sequence[Indexed], batches: Sequence[Sequence[Part]], scanner: Scanner, watch: _Watch
+    files: Sequence[Indexed],
+    batches: Sequence[Sequence[Part]],
+    scanner: Scanner | Surveyor,
+    watch: _Watch,
 ) -> Iterator[tuple[Part, Compared]]:
     for part in chain.from_iterable(batches):
         yield part, compare_part(_job(files[part.file], part), scanner, on_bytes=watch.read)
@@ -91,7 +96,7 @@ def _here(
 def _in_workers(
     files: Sequence[Indexed],
     batches: Sequence[Sequence[Part]],
-    scanner: Scanner,
+    scanner: Scanner | Surveyor,
     watch: _Watch,
     *,
     workers: int,

@@ -75,31 +75,33 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
 def check_offsets(file: Indexed) -> Problem | None:
     """Tell whether the offsets of a file ascend, lie inside it, and are those that its digest is of."""
     entry, hasher, before = file.entry, xxhash.xxh3_64(), -1
-    size = content_size(file.folder, entry)
+    # A table's numbers are rows, and several groups may begin with the same one: those between have none.
+    least = 0 if entry.schema else 1
+    size = entry.records if entry.schema else content_size(file.folder, entry)
     if size is None:
         return _bad(
             file, f"{points_name(entry.content)}, the table of where it can be entered, is damaged or gone"
         )
     offsets = open_offsets(file.folder, entry.segment).array
-    stop = entry.start + entry.records + 1
+    stop = entry.start + entry.numbers
     if stop > len(offsets):
         message = f"its offsets end behind those of {entry.segment.file_name} in {file.folder!r}"
         return Problem("offsets", file.path, f"{message}; {_REMEDY.format(folder=file.folder)}")
     for first in range(entry.start, stop, _OFFSETS_AT_ONCE):
         some = offsets[first : min(first + _OFFSETS_AT_ONCE, stop)]
         hasher.update(some.tobytes())
-        wrong = _first_wrong(some, before=before, size=size)
+        wrong = _first_wrong(some, before=before, size=size, least=least)
         if wrong is not None:
             row = first - entry.start + wrong
-            message = (
-                f"record {row:,} is indexed at byte {int(some[wrong]):,}, behind it or behind the file's end"
-            )
-            return _bad(file, message, row=row)
+            what, unit = ("group", "row") if entry.schema else ("record", "byte")
+            at = int(some[wrong])
+            message = f"{what} {row:,} is indexed at {unit} {at:,}, behind it or behind the file's end"
+            return _bad(file, message, row=None if entry.schema else row)
         before = int(some[-1])
     if before != size:
         return _bad(
             file,
-            f"the last record is indexed to end at byte {before:,} of {size:,}",
+            f"the last {'row' if entry.schema else 'record'} is indexed to end at {before:,} of {size:,}",
             row=entry.records - 1,
         )
     if hasher.intdigest() != entry.offsets:
@@ -111,11 +113,11 @@ def check_offsets(file: Indexed) -> Problem | None:
     return None
 
 
-def _first_wrong(some: NDArray[np.uint64], *, before: int, size: int) -> int | None:
+def _first_wrong(some: NDArray[np.uint64], *, before: int, size: int, least: int) -> int | None:
     """Return the number of the first offset that does not ascend, or lies behind the end."""
     numbers = some.astype(np.int64)
     # The sentinel may equal the last start only in a file without a byte, which has no record.
-    bad = np.diff(numbers, prepend=before) <= 0
+    bad = np.diff(numbers, prepend=before) < least
     bad |= (numbers < 0) | (numbers > size)
     return int(np.argmax(bad)) if bad.any() else None
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from seekable.index.part import Part
     from seekable.index.progress import ProgressHook
     from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Surveyor
     from seekable.index.table import Table
     from seekable.storage.listing import Found
 
@@ -76,7 +77,7 @@ class Verification:
 
 def verify_files(
     found: Sequence[Found],
-    scanner: Scanner,
+    scanner: Scanner | Surveyor,
     *,
     deep: bool,
     folders: Collection[str] = (),

@@ -1,0 +1,93 @@
+"""What a format of tables owes the rest: files whose records lie in groups of rows, column by column.
+
+A file is surveyed once, when it is indexed: its groups and its schema, from its footer and never from its
+data. To read records it is opened as a ``TableFile``, which gives columns of a group's rows as Arrow arrays.
+
+Nothing here imports pyarrow, so that a line of JSON can be read without it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Protocol
+
+from seekable.index.surveyor import Surveyor, TableSurvey
+from seekable.storage.source import RangeSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["PageStore", "RangeSource", "TableFile", "TableFormat", "TableSurvey"]
+
+
+class PageStore(Protocol):
+    """Where a file's page tables are kept from one process to the next: bytes that only the format knows."""
+
+    def load(self) -> bytes | None:
+        """Return what was kept, None if there is nothing."""
+
+    def save(self, pages: bytes) -> None:
+        """Keep it, if that can be done; a folder that cannot be written is no error."""
+
+
+class TableFile(ABC):
+    """One file, open; its methods are called from several threads at once. It is never pickled."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Its columns, as `TableSurvey` has them."""
+
+    @abstractmethod
+    def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return some rows of a group, of as few bytes as that takes.
+
+        Args:
+            group: the group's number.
+            rows: within the group, ascending and distinct.
+            columns: names of columns that the file has, each once; maybe none, but the batch then has as
+                many rows all the same.
+
+        Raises:
+            CorruptRecord: the file is damaged there.
+        """
+
+    @abstractmethod
+    def run(self, group: int, start: int, stop: int, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return consecutive rows of a group, at the rate at which the format is read from end to end.
+
+        Args:
+            group: the group's number.
+            start: the first row within the group.
+            stop: the row behind the last one.
+            columns: as for ``rows``.
+
+        Raises:
+            CorruptRecord: the file is damaged there.
+        """
+
+    @abstractmethod
+    def run_bytes(self, group: int, columns: Sequence[str]) -> int:
+        """Return about how many bytes of memory some columns of all the group's rows take as Arrow arrays."""
+
+    @abstractmethod
+    def span(self, group: int) -> tuple[int, int]:
+        """Return where in the file the group's bytes begin, and how many there are."""
+
+
+class TableFormat(Surveyor, Protocol):
+    """A format of tables; a small value without handles, picklable, used from several threads at once."""
+
+    def open(self, source: RangeSource, pages: PageStore | None) -> TableFile:
+        """Open a file that was surveyed.
+
+        Raises:
+            UnsupportedFormat: as ``survey``.
+            MissingDependency: a package is needed.
+        """
