@@ -49,6 +49,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 # The fluent methods: in this class of this module, imports of these packages may stand inside methods.
 FLUENT: dict[tuple[str, str], tuple[str, ...]] = {
     ("seekable.dataset.fluent", "Fluent"): ("seekable.dataset", "seekable.stream"),
+    ("seekable.dataset.fluent_columns", "ColumnTools"): ("seekable.dataset",),
+    ("seekable.dataset.writing.fluent", "Writing"): ("seekable.dataset", "seekable.storage"),
     ("seekable.stream.fluent", "StreamFluent"): ("seekable.dataset", "seekable.stream"),
 }
 

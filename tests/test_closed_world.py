@@ -10,6 +10,8 @@ import itertools
 import json
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.concrete import concrete_classes
 from tests.storage.compressing import compressed
@@ -17,6 +19,7 @@ from tests.storage.compressing import compressed
 import seekable as sk
 import seekable.dataset
 from seekable.dataset.batch import Batch
+from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.concat import Concat
 from seekable.dataset.described.nodes import DescribedMap, DescribedSource
 from seekable.dataset.described.rebuild import rebuild
@@ -116,6 +119,16 @@ def from_compressed(n: int, folder: Path) -> sk.Dataset:
     return sk.open(folder)
 
 
+def from_tables(n: int, folder: Path) -> sk.Dataset:
+    """Three files of several groups, the middle one empty; the last lacks a column."""
+    for name, rows in (("a", range(n // 3)), ("b", range(0)), ("c", range(n // 3, n))):
+        columns = {"id": pa.array(rows, pa.int64()), "text": pa.array(["x" * (row % 7) for row in rows])}
+        if name == "c":
+            del columns["text"]
+        pq.write_table(pa.table(columns), folder / f"{name}.parquet", row_group_size=150)
+    return sk.open(str(folder / "*.parquet"))
+
+
 BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
     Batch: [lambda n, _: shuffled(3 * n - 1 if n else 0).batch(3)],
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
@@ -148,6 +161,7 @@ BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
         lambda n, _: in_blocks(n).shuffle(5, window=3, lanes=7, fixed=True),
         lambda n, folder: from_files(n, folder).shuffle(5, window=1, lanes=2),
     ],
+    TableSource: [from_tables],
     Zip: [lambda n, _: sk.zip([shuffled(n), shuffled(n, "b").map(squared)])],
 }
 

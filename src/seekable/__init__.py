@@ -18,6 +18,7 @@ from seekable._version import __version__
 if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
     from seekable.dataset.hole import HOLE
+    from seekable.dataset.join.node import join
     from seekable.dataset.open import open
     from seekable.dataset.sequence import from_sequence
     from seekable.errors import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         AmbiguousRank,
         BadKey,
         BadToken,
+        BadValue,
         CacheTooSmall,
         CorruptRecord,
         CorruptState,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
         IndexStale,
         InvalidArgument,
         KeyNotFound,
+        MissingColumn,
         MissingDependency,
         NothingPassed,
         NotResumable,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     )
     from seekable.index.location import Location
     from seekable.loader.checkpoint import load_state, save_state
+    from seekable.loader.fill_collate import FillCollate
     from seekable.loader.loader import Loader
     from seekable.loader.ranks import distributed
     from seekable.stream.base import Stream
@@ -63,6 +67,7 @@ __all__ = [
     "AmbiguousRank",
     "BadKey",
     "BadToken",
+    "BadValue",
     "CacheTooSmall",
     "CorruptRecord",
     "CorruptState",
@@ -71,6 +76,7 @@ __all__ = [
     "DeliveryUnknown",
     "DuplicateKeys",
     "EndlessDataset",
+    "FillCollate",
     "ForkUnsafe",
     "HOLE",
     "IndexStale",
@@ -78,6 +84,7 @@ __all__ = [
     "KeyNotFound",
     "Loader",
     "Location",
+    "MissingColumn",
     "MissingDependency",
     "NotResumable",
     "NothingPassed",
@@ -96,6 +103,7 @@ __all__ = [
     "distributed",
     "from_iterable",
     "from_sequence",
+    "join",
     "load_state",
     "mix",
     "open",
@@ -106,6 +114,7 @@ __all__ = [
 
 _HOMES = {
     "Dataset": "dataset.base",
+    "FillCollate": "loader.fill_collate",
     "HOLE": "dataset.hole",
     "Loader": "loader.loader",
     "Location": "index.location",
@@ -114,6 +123,7 @@ _HOMES = {
     "distributed": "loader.ranks",
     "from_iterable": "stream.iterable",
     "from_sequence": "dataset.sequence",
+    "join": "dataset.join.node",
     "load_state": "loader.checkpoint",
     "mix": "stream.combine",
     "open": "dataset.open",

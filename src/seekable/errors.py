@@ -12,6 +12,8 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- AmbiguousKey         (KeyError)           a key that several records have
     |-- BadKey               (ValueError)         a record without a key, or with one of another type
     |-- BadToken             (KeyError)           a token that names no item of a stream
+    |-- MissingColumn        (KeyError)           a column that a record, or a table, does not have
+    |-- BadValue             (ValueError)         a value that a column cannot have
     |-- DataNotFound         (FileNotFoundError)  no file where data was looked for
     |-- AccessDenied         (PermissionError)    what this user may not read, or not write
     |-- UnsupportedFormat    (ValueError)         bytes that are not what their name says
@@ -42,6 +44,7 @@ __all__ = [
     "AmbiguousRank",
     "BadKey",
     "BadToken",
+    "BadValue",
     "CacheTooSmall",
     "CorruptRecord",
     "CorruptState",
@@ -53,6 +56,7 @@ __all__ = [
     "IndexStale",
     "InvalidArgument",
     "KeyNotFound",
+    "MissingColumn",
     "MissingDependency",
     "NotResumable",
     "NothingPassed",
@@ -110,6 +114,16 @@ class BadToken(SeekableError, KeyError):
     """No item of a stream has this token: it is of another stream, of other data, or was changed."""
 
     __str__ = Exception.__str__  # not the repr that a KeyError shows
+
+
+class MissingColumn(SeekableError, KeyError):
+    """A record, or all of a dataset, lacks a column that was asked for; the message names both."""
+
+    __str__ = Exception.__str__
+
+
+class BadValue(SeekableError, ValueError):
+    """A value is not what its column must hold; the message names the column, the value and the record."""
 
 
 class DataNotFound(SeekableError, FileNotFoundError):

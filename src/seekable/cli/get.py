@@ -40,7 +40,7 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print records, in the order asked, as they are in the file.
+    """Print records, in the order asked, as they are in the file; rows of tables as JSON.
 
     Each is followed by a newline. With --json, each is a document that also says where the record lies.
     """
@@ -51,9 +51,9 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     opening = Opening(
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
     )
-    lines = opening.open(decode="bytes")
-    lines.locate(numbers)  # Before anything is printed, all rows are known to be there.
-    write_records(opening, lines, [number % len(lines) for number in numbers], as_json=as_json)
+    records = opening.open()
+    records.locate(numbers)  # Before anything is printed, all rows are known to be there.
+    write_records(records, [number % len(records) for number in numbers], as_json=as_json)
 
 
 def _number(row: str) -> int:

@@ -35,7 +35,7 @@ def head(  # noqa: PLR0913 - an argument for each of its options
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the first records, as they are in the file.
+    """Print the first records, as they are in the file; rows of tables as JSON.
 
     Each is followed by a newline. With --json, each is a document that also says where the record lies.
     """
@@ -45,5 +45,5 @@ def head(  # noqa: PLR0913 - an argument for each of its options
     opening = Opening(
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
     )
-    lines = opening.open(decode="bytes")
-    write_records(opening, lines, range(min(count, len(lines))), as_json=as_json)
+    records = opening.open()
+    write_records(records, range(min(count, len(records))), as_json=as_json)

@@ -18,6 +18,8 @@ from seekable.cli.options import (
 if TYPE_CHECKING:
     from seekable.cli.lengths import RecordLengths
     from seekable.cli.opening import Opening
+    from seekable.dataset.columnar.source import TableSource
+    from seekable.dataset.source import FileSource
 
 EPILOG = examples(
     "info corpus.jsonl",
@@ -55,7 +57,6 @@ def info(
 
 def _survey(opening: Opening) -> dict[str, Any]:
     from seekable.cli.compressed import compression_found
-    from seekable.cli.lengths import record_lengths
     from seekable.cli.output import json_safe
     from seekable.cli.place import folder_bytes, index_folder
 
@@ -67,7 +68,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
         "files": len(dataset.files),
         "records": len(dataset),
         "bytes": int(dataset.files.sizes.sum()),
-        "record_bytes": _as_json(record_lengths(dataset.files)),
+        **_content_found(dataset),
         "compression": compression_found(dataset.files),
         "index": {
             "folder": json_safe(folder),
@@ -76,6 +77,17 @@ def _survey(opening: Opening) -> dict[str, Any]:
             "was_up_to_date": not opening.watch.files_indexed,
         },
     }
+
+
+def _content_found(dataset: FileSource | TableSource) -> dict[str, Any]:
+    """Return how long records are; of tables, which columns and how many groups they have."""
+    from seekable.cli.lengths import record_lengths
+    from seekable.dataset.columnar.source import TableSource
+
+    if not isinstance(dataset, TableSource):
+        return {"record_bytes": _as_json(record_lengths(dataset.files))}
+    columns = {field.name: str(field.type) for field in dataset.schema}
+    return {"columns": columns, "groups": dataset.layout.group_starts.size - 1}
 
 
 def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
@@ -90,8 +102,7 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
     from seekable.cli.output import in_words
     from seekable.storage.memory import bytes_in_words
 
-    lengths, index, compression = found["record_bytes"], found["index"], found["compression"]
-    shown = ("min", "p50", "p95", "p99", "max")
+    index, compression = found["index"], found["compression"]
     state = (
         "up to date" if index["was_up_to_date"] else f"{in_words(index['files_indexed'], 'file')} indexed now"
     )
@@ -101,10 +112,18 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
         "files": f"{found['files']:,}",
         "records": f"{found['records']:,}",
         "bytes": f"{found['bytes']:,} ({bytes_in_words(found['bytes'])})",
-        "record bytes": f"mean {lengths['mean']:,.1f}, "
-        + ", ".join(f"{name} {lengths[name]:,}" for name in shown)
-        if lengths
-        else "no record",
+        **_content_in_words(found),
         **({} if compression is None else {"compression": compression_in_words(compression)}),
         "index": f"{index['folder']} ({bytes_in_words(index['bytes'])}), {state}",
     }
+
+
+def _content_in_words(found: dict[str, Any]) -> dict[str, str]:
+    if "columns" in found:
+        columns = ", ".join(f"{name} ({kind})" for name, kind in found["columns"].items())
+        return {"columns": columns or "none", "groups of rows": f"{found['groups']:,}"}
+    lengths = found["record_bytes"]
+    if lengths is None:
+        return {"record bytes": "no record"}
+    shown = ", ".join(f"{name} {lengths[name]:,}" for name in ("min", "p50", "p95", "p99", "max"))
+    return {"record bytes": f"mean {lengths['mean']:,.1f}, {shown}"}

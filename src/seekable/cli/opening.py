@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from seekable.cli.progress import BuildWatch
+from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.open import open as open_dataset
 from seekable.dataset.source import FileSource
 
@@ -29,17 +30,12 @@ class Opening:
         """What follows the index builds of this opening."""
         return BuildWatch(bar=self.progress, notices=not self.quiet)
 
-    def open(self, *, decode: str | None = None) -> FileSource:
-        """Open the dataset, after indexing what is new or changed.
-
-        Args:
-            decode: how records are decoded; None for the format's own way.
-        """
+    def open(self) -> FileSource | TableSource:
+        """Open the dataset, after indexing what is new or changed."""
         try:
             opened = open_dataset(
                 self.path,
                 format=self.format,
-                decode=decode,
                 index_dir=self.index_dir,
                 jobs=self.jobs,
                 progress=self.watch,
@@ -47,5 +43,5 @@ class Opening:
             )
         finally:
             self.watch.close()
-        assert isinstance(opened, FileSource)
+        assert isinstance(opened, FileSource | TableSource)
         return opened

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
+from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.source import FileSource
 
 
-def index_folder(dataset: FileSource) -> str:
+def index_folder(dataset: FileSource | TableSource) -> str:
     """Return the folder of the index; there is one, because a PATH has one root."""
     (folder,) = dataset.files.folders
     return folder

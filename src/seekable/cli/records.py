@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from seekable.cli.opening import Opening
 from seekable.cli.output import json_safe, write, write_document
+from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.source import FileSource
+from seekable.formats.decoding import decoder_named
 from seekable.index.location import Location
 
 _AT_ONCE = 64
 """Records that are read together."""
 
+_ENCODER = msgspec.json.Encoder(enc_hook=str)
 
-def write_records(opening: Opening, lines: FileSource, rows: Iterable[int], *, as_json: bool) -> None:
+
+def write_records(records: FileSource | TableSource, rows: Iterable[int], *, as_json: bool) -> None:
     """Print records, each on a line of its own.
 
     Args:
-        opening: the data.
-        lines: the same data, opened to give the bytes of each record.
+        records: the data.
         rows: the records, in the order in which they are printed.
         as_json: print a document for each record instead of its bytes.
     """
-    records = opening.open() if as_json else lines
     for some in _batches(rows):
-        if as_json:
-            _write_json(lines, records, some)
+        if isinstance(records, TableSource):
+            _write_rows(records, some, as_json=as_json)
+        elif as_json:
+            _write_json(_lines(records), records, some)
         else:
-            write(b"".join(line + b"\n" for line in lines[some]))
+            write(b"".join(line + b"\n" for line in _lines(records)[some]))
+
+
+def _lines(records: FileSource) -> FileSource:
+    return replace(records, decoder=decoder_named("bytes"))
+
+
+def _write_rows(records: TableSource, rows: list[int], *, as_json: bool) -> None:
+    """Print rows of tables, whose bytes nobody could read: as JSON, with text for what JSON has no word for."""
+    found = [msgspec.Raw(_ENCODER.encode(record)) for record in records[rows]]
+    if not as_json:
+        write(b"".join(bytes(record) + b"\n" for record in found))
+        return
+    for row, where, record in zip(rows, records.locate(rows), found, strict=True):
+        write_document({"row": row, "location": _location(where), "record": record})
 
 
 def _write_json(lines: FileSource, records: FileSource, rows: list[int]) -> None:

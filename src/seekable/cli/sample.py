@@ -36,7 +36,7 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print random records, none twice, as they are in the file.
+    """Print random records, none twice, as they are in the file; rows of tables as JSON.
 
     They are the first N of open(PATH).shuffle(seed=SEED): always the same ones, and those of a smaller
     sample come first in a larger one. Each is followed by a newline. With --json, each is a document that
@@ -49,7 +49,7 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     opening = Opening(
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
     )
-    lines = opening.open(decode="bytes")
+    records = opening.open()
     # A shuffle depends on seed and length alone, so that of the row numbers is that of the records.
-    rows = from_sequence(range(len(lines))).shuffle(seed=seed)[:count]
-    write_records(opening, lines, rows, as_json=as_json)
+    rows = from_sequence(range(len(records))).shuffle(seed=seed)[:count]
+    write_records(records, rows, as_json=as_json)

@@ -12,13 +12,16 @@ import numpy as np
 from seekable.dataset.ahead import Ahead
 from seekable.dataset.arguments import checked_count, checked_epoch, out_of_range
 from seekable.dataset.cached import cached
+from seekable.dataset.columnar.fluent import Columnar
 from seekable.dataset.contract import Node, Within
 from seekable.dataset.fluent import Fluent
+from seekable.dataset.fluent_columns import ColumnTools
 from seekable.dataset.forest import Forest
 from seekable.dataset.keys.key import asked_key
 from seekable.dataset.keys.lookup import Lookup
 from seekable.dataset.position import Position, checked_places, checked_position
 from seekable.dataset.show import explained, expression
+from seekable.dataset.writing.fluent import Writing
 from seekable.errors import EndlessDataset, InvalidArgument, OutOfRange, WrongType
 from seekable.state.canonical import fingerprint_of
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.dataset.columnar.held import DecodeTable
     from seekable.dataset.contract import Plan
 
 __all__ = ["Dataset", "known_size", "must_be_steady"]
@@ -40,7 +44,7 @@ _AT_ONCE = 64
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 
-class Dataset(Node, Fluent):
+class Dataset(Node, Fluent, ColumnTools, Columnar, Writing):
     """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
 
     Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,
@@ -82,6 +86,9 @@ class Dataset(Node, Fluent):
     def __getitem__(self, rows: Any) -> Any:
         """Return a record, a list of records in the order asked, or the Dataset of a slice.
 
+        Of tables that are decoded as ``"numpy"`` or ``"arrow"`` a list of rows gives a dict of arrays, or a
+        record batch.
+
         Args:
             rows: a row of epoch 0, ``-n <= row < n``; a list, tuple or array of those; or a slice. A
                 ``Position``, or a list or tuple of those, means records of any epoch.
@@ -98,14 +105,29 @@ class Dataset(Node, Fluent):
         if isinstance(rows, slice):
             return self._sliced(rows)
         if isinstance(rows, list | tuple | np.ndarray):
-            return self.fetch(checked_places(rows, self.size))
+            return self._batch(checked_places(rows, self.size))
         return self.record(self._row(rows))
 
     def __getitems__(self, rows: Sequence[int]) -> list[Any]:
         """Return the records of some rows of epoch 0, or positions: the name that PyTorch's loaders call."""
-        return self.fetch(checked_places(rows, self.size))
+        records: list[Any] = self._batch(checked_places(rows, self.size))
+        return records
 
     _getitems = __getitems__
+
+    def _batch(self, positions: NDArray[np.int64]) -> Any:
+        """Return the records at some positions: a list, but of tables what their ``decode`` says."""
+        if self._decoded_as == "python":
+            return self.fetch(positions)
+        from seekable.dataset.columnar.batches import batch_of
+
+        return batch_of(self.plan(positions), self._decoded_as)
+
+    @cached
+    def _decoded_as(self) -> DecodeTable:
+        from seekable.dataset.columnar.batches import decoded_as
+
+        return decoded_as(self)
 
     def fetch(self, positions: NDArray[np.int64]) -> list[Any]:
         """Return the records at some positions, 0 or more each, of any epochs, in the order asked."""

@@ -78,6 +78,17 @@ class Batch(Dataset, OverOne, RecordNode):
         """Read one batch."""
         return self.plan(np.array([position], dtype=np.int64)).read()[0]
 
+    def first_of(self, position: int) -> int:
+        """Return the child's position that a batch begins with."""
+        if self.size is None:
+            return position * self.length
+        epoch, row = divmod(position, max(1, self.size))
+        return epoch * (self.child.size or 0) + row * self.length
+
+    def rows_of_one(self, position: int) -> tuple[int, int]:
+        """Return the child's positions that are in a batch: the first, and the one behind the last."""
+        return self.first_of(position), self.first_of(position + 1)
+
     def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the records of the batches, in whole epochs where there are any."""
         if self.size is None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.dataset.conditions import Where
     from seekable.dataset.contract import Within
 
     Int64s = NDArray[np.int64]
@@ -145,6 +146,11 @@ class Concat(Dataset, OrderNode):
         """Add what comes before the part."""
         epochs, rows = np.divmod(positions, self._starts[slot + 1] - self._starts[slot])
         return epochs * self.size + self._starts[slot] + rows
+
+    def may_match(self, where: Where) -> Int64s:
+        """Those of all parts."""
+        runs = [part.may_match(where) + start for part, start in zip(self.parts, self._starts, strict=False)]
+        return np.concatenate(runs)
 
     @cached
     def _starts(self) -> tuple[int, ...]:

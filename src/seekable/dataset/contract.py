@@ -17,20 +17,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from seekable.dataset.cached import cached
+from seekable.dataset.origins import of_places
+from seekable.dataset.rewired import rewired
+from seekable.dataset.schema.unify import in_one
 from seekable.errors import InvalidArgument
 from seekable.state.canonical import fingerprint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from seekable.dataset.conditions import Where
     from seekable.dataset.keys.key import Keys
+    from seekable.dataset.origins import Origins
 
     Int64s = NDArray[np.int64]
     RowsOf = Callable[["Leaf"], Sequence[int]]
@@ -128,6 +133,14 @@ class Plan(ABC):
     def locate(self) -> list[Any]:
         """Say where the records lie: a ``Location`` each, nested as the records are."""
 
+    def origins(self) -> Origins:
+        """Say which row of which file each record is; plans that know it without ``locate`` are quicker.
+
+        Raises:
+            InvalidArgument: a record is made of several.
+        """
+        return of_places(self.locate())
+
 
 class Router(ABC):
     """Routes positions of many order nodes of one class."""
@@ -214,6 +227,29 @@ class Node(ABC):
     def stage(self, upto: int) -> tuple[str, ...]:
         """Return what tells apart the descriptions before different positions, without the files in them."""
 
+    def narrowed(self, columns: frozenset[str]) -> Self:
+        """Return an equal node, of the same description, of whose records only some columns are looked at.
+
+        Its records may lack the others, which then need not be read.
+        """
+        return self
+
+    def may_match(self, where: Where) -> Int64s:
+        """Return runs of rows among which are all that pass some conditions: starts and stops, ascending.
+
+        Of a steady node with a length; without reading a record.
+        """
+        return np.array([[0, self.size or 0]], dtype=np.int64)
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns and their Arrow types, as the files tell without reading a record.
+
+        Returns:
+            For each column a ``pyarrow.DataType``, or None where only records tell it; None for the whole if
+            only records tell which columns there are.
+        """
+        return None
+
 
 class Inner(Node):
     """A node with children: what comes at one of its positions comes from positions of theirs."""
@@ -277,6 +313,17 @@ class OrderNode(Inner):
         """Read the record where the position leads."""
         slot, position = self.route_one(position)
         return self.children[slot].record(position)
+
+    def narrowed(self, columns: frozenset[str]) -> Self:
+        """Return the same order of narrowed children."""
+        below = {id(child): child.narrowed(columns) for child in self.children}
+        if all(below[id(child)] is child for child in self.children):
+            return self
+        return rewired(self, below)
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns of the children, in one."""
+        return in_one([child.declared() for child in self.children])
 
 
 class RecordNode(Node):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.dataset.contract import Node, OrderNode, Plan, Reader, RecordNode, Router
+from seekable.dataset.origins import Origins, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,6 +117,10 @@ class Parts(Plan):
     def locate(self) -> list[Any]:
         """Locate each part."""
         return self._gather([plan.locate() for _, plan in self.parts])
+
+    def origins(self) -> Origins:
+        """Ask each part."""
+        return gathered(self.size, [(at, plan.origins()) for at, plan in self.parts])
 
     @property
     def paths(self) -> set[str]:

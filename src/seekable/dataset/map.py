@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.dataset.origins import Origins
+
     Int64s = NDArray[np.int64]
 
 __all__ = ["Map"]
@@ -157,6 +159,9 @@ class _MapPlan(Plan):
 
     def locate(self) -> list[Any]:
         return self.child.locate()
+
+    def origins(self) -> Origins:
+        return self.child.origins()
 
     @property
     def paths(self) -> set[str]:

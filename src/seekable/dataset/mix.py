@@ -146,6 +146,19 @@ class Mix(Dataset, OrderNode):
         ]
         return epoch_length(weights, lengths, lanes=self.lanes, longest=self.stop == "all")
 
+    @cached
+    def limit(self) -> int | None:
+        """Which part an epoch ends with, because all its records were then drawn once; None without end."""
+        if self.size is None:
+            return None
+        ends = {
+            slot: part.size
+            for slot, part in enumerate(self.parts)
+            if self.schedule[0][1][slot] and self._mixture.drawn_an_epoch(slot) == part.size
+        }
+        # Others may have as many draws by chance; the one that limits has its last one at the end.
+        return next(slot for slot in ends if self._mixture.ends_with(slot))
+
     @property
     def steady(self) -> bool:
         """Never: each epoch has an order of its own."""
@@ -197,6 +210,17 @@ class Mix(Dataset, OrderNode):
     def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of the part's positions that is drawn."""
         return self._mixture.span(slot, start, stop)
+
+    def drawn_by_lanes(self, slot: int, position: int) -> tuple[int, list[int]]:
+        """Return at which of a part's positions an epoch begins, and what each lane draws of it.
+
+        What is drawn before a position counts, in its epoch.
+        """
+        return self._mixture.drawn_by_lanes(slot, position)
+
+    def drawn_at(self, slot: int, count: int) -> int:
+        """Return the first position before which so many records of a part are drawn, epochs counted in."""
+        return self._mixture.drawn_at(slot, count)
 
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Return when the positions of a part are drawn."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from seekable.dataset.columnar.asked import checked_columns, checked_for_tables, refuse_for_lines
+from seekable.dataset.columnar.source import MOST_OPEN_FILES, TableSource
 from seekable.dataset.evaluate import means
 from seekable.dataset.keys.build import open_keys
 from seekable.dataset.keys.duplicates import duplicates_told
@@ -17,16 +19,18 @@ from seekable.errors import DuplicateKeys, UnsupportedFormat, WrongType
 from seekable.formats.decoding import Decode, decoder_named
 from seekable.formats.registry import SUFFIXES, Format, format_named, format_of
 from seekable.index.opening import open_files
+from seekable.index.surveyor import is_surveyor
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
     from seekable.dataset.base import Dataset
     from seekable.dataset.keys.key import KeyOf
     from seekable.dataset.source import OnError
+    from seekable.index.fileset import FileSet
     from seekable.index.progress import ProgressHook
     from seekable.storage.listing import Asked, Found
 
@@ -45,6 +49,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     progress: ProgressHook | None = None,
     key: KeyOf | None = None,
     errors: OnError | None = None,
+    columns: Sequence[str] | None = None,
+    strict: bool = False,
+    max_open_files: int = MOST_OPEN_FILES,
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
@@ -54,9 +61,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     Args:
         source: a path, a folder (its data files by known suffix, in natural order), a glob, or a list of
             those.
-        format: ``"jsonl"`` or ``"text"``; told by the suffix if left out.
-        decode: ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes; the format's
-            own if left out. It is called when a record is read.
+        format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; told by the suffix if left out.
+        decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which is
+            called when a record is read; of tables ``"python"`` (dicts of Python values), ``"numpy"`` (dicts
+            of numpy's) or ``"arrow"`` (record batches). The format's own if left out.
         version: enters the fingerprint beside the name of a ``decode`` function; stands for its code, and for
             that of a ``key`` function, where keys are kept.
         index_dir: a folder for indexes, instead of beside the data; also ``SEEKABLE_INDEX_DIR``.
@@ -68,11 +76,17 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         errors: called with the ``CorruptRecord`` of a record that cannot be decoded; returns what to deliver
             instead, or ``sk.HOLE``, which keeps its position and which a ``Loader`` leaves out of batches. It
             does not enter the fingerprint: a run that stopped at such a record goes on with it.
+        columns: of tables, the names of the columns to read, in the order in which records have them; nothing
+            is read of the others.
+        strict: of tables, whether all files must have the same columns of the same types. Else records have
+            the columns of all files, None where a file lacks one, in types that hold all values.
+        max_open_files: of tables, how many files are kept open.
 
     Raises:
         DataNotFound: there is no such file, or no data file in the folder.
         UnsupportedFormat: a suffix is not known, there is more than one format, a file is not what its name
-            says or lies beside its compressed copy, or a ``.zst`` has no frames that it could be entered at.
+            says or lies beside its compressed copy, a ``.zst`` has no frames that it could be entered at, or
+            columns of tables do not go together.
         BadKey: a record has no key.
 
     Warns:
@@ -89,17 +103,21 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     found = find_files(source, suffixes=SUFFIXES)
     _refuse_twins(found)
     kind = format_of_all(found) if format is None else format_named(format)
-    decoder = decoder_named(kind.decode if decode is None else decode)
+    make = _maker(
+        kind,
+        _shown(source),
+        decode=decode,
+        version=version,
+        errors=errors,
+        columns=columns,
+        strict=strict,
+        max_open_files=max_open_files,
+    )
     with progress_or_bar(progress) as shown:
         files = open_files(
             found, kind.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
-    if errors is not None and not callable(errors):
-        message = f"errors must be a function of a CorruptRecord (got {errors!r})"
-        raise WrongType(message)
-    opened = FileSource(
-        files, decoder, format=kind.name, asked=_shown(source), version=version, errors=errors
-    )
+    opened = make(files)
     if key is None:
         return opened
     using = means(jobs, executor, at_once=False)
@@ -107,6 +125,37 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     if keys.index.duplicates:
         warnings.warn(duplicates_told(opened, keys), DuplicateKeys, stacklevel=2)
     return replace(opened, keys=keys)
+
+
+def _maker(
+    kind: Format,
+    asked: str,
+    *,
+    decode: Any,
+    version: str | int | None,
+    errors: OnError | None,
+    **of_tables: Any,
+) -> Callable[[FileSet], FileSource | TableSource]:
+    """Return what makes a dataset of the files, once they are indexed; wrong arguments are refused before.
+
+    Raises:
+        InvalidArgument: an argument breaks a rule, or is for another kind of format.
+        WrongType: it is of another type.
+    """
+    if errors is not None and not callable(errors):
+        message = f"errors must be a function of a CorruptRecord (got {errors!r})"
+        raise WrongType(message)
+    form = kind.scanner
+    if is_surveyor(form):
+        given = checked_for_tables(decode=decode, **of_tables)
+        return lambda files: checked_columns(
+            TableSource(files, form, asked=asked, version=version, errors=errors, **given)
+        )
+    refuse_for_lines(kind.name, **of_tables)
+    decoder = decoder_named(kind.decode if decode is None else decode)
+    return lambda files: FileSource(
+        files, decoder, format=kind.name, asked=asked, version=version, errors=errors
+    )
 
 
 def format_of_all(found: Sequence[Found]) -> Format:

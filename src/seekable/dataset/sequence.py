@@ -10,6 +10,7 @@ import numpy as np
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader, part_of
+from seekable.dataset.origins import Origins
 from seekable.dataset.shapes import Fileless
 from seekable.errors import WrongType
 from seekable.index.location import Location
@@ -161,6 +162,10 @@ class _SequencePlan(Fileless):
             for place, item in zip(at, self.nodes[int(i)].items([rows[place] for place in at]), strict=True):
                 out[place] = item
         return out
+
+    def origins(self) -> Origins:
+        places = tuple(node.place for node in self.nodes)
+        return Origins(places, places, np.broadcast_to(self.which, self.rows.size), self.rows)
 
     def locate(self) -> list[Any]:
         owners = np.broadcast_to(self.which, self.rows.size).tolist()

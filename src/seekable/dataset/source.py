@@ -13,6 +13,7 @@ from seekable.dataset.ahead import Streak
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader
+from seekable.dataset.origins import Origins
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import line_span
 from seekable.index.fileset import combine
@@ -232,6 +233,13 @@ class _FilesPlan(Plan):
     @property
     def bytes(self) -> int:
         return int((self.ends - self.starts).sum())
+
+    def origins(self) -> Origins:
+        fileset = self.reader.files
+        present, files = np.unique(self.files, return_inverse=True)
+        paths = tuple(fileset.path(file) for file in present.tolist())
+        names = tuple(fileset.name(file) for file in present.tolist())
+        return Origins(paths, names, files.astype(np.int64), self.rows - fileset.starts[self.files])
 
     def locate(self) -> list[Any]:
         fileset = self.reader.files

@@ -8,18 +8,24 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seekable.dataset.evaluate import evaluate, means
+import numpy as np
+
+from seekable.dataset.columnar.source import TableSource
+from seekable.dataset.evaluate import evaluate, means, read_rows
 from seekable.dataset.open import format_of_all
 from seekable.dataset.source import FileSource
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import SUFFIXES, format_named
 from seekable.index.progress import Progress
+from seekable.index.surveyor import is_surveyor
 from seekable.index.verifying.problem import Problem
 from seekable.index.verifying.verify import verify_files
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
+    from seekable.formats.registry import Format
+    from seekable.index.fileset import FileSet
     from seekable.index.progress import ProgressHook
     from seekable.index.verifying.verify import Verification
     from seekable.storage.listing import Asked
@@ -76,12 +82,20 @@ def verify(
     )
     if not decode:
         return verified
-    records = FileSource(verified.good, decoder_named(kind.decode), format=kind.name, asked="", version=None)
-    problems = [_problem(error, count) for error, count in _undecodable(records, jobs, progress).values()]
+    problems = [
+        _problem(error, count)
+        for error, count in _undecodable(_records(verified.good, kind), jobs, progress).values()
+    ]
     return replace(verified, problems=(*verified.problems, *problems))
 
 
-def _undecodable(records: FileSource, jobs: int | None, progress: ProgressHook | None) -> Bad:
+def _records(files: FileSet, kind: Format) -> FileSource | TableSource:
+    if is_surveyor(kind.scanner):
+        return TableSource(files, kind.scanner, "python", asked="")
+    return FileSource(files, decoder_named(kind.decode), format=kind.name, asked="", version=None)
+
+
+def _undecodable(records: FileSource | TableSource, jobs: int | None, progress: ProgressHook | None) -> Bad:
     bad: Bad = {}
     job = partial(undecodable_in, records)
     with closing(evaluate(job, records.size, using=means(jobs, None, at_once=False))) as runs:
@@ -95,15 +109,15 @@ def _undecodable(records: FileSource, jobs: int | None, progress: ProgressHook |
     return bad
 
 
-def undecodable_in(records: FileSource, start: int, stop: int) -> Bad:
+def undecodable_in(records: FileSource | TableSource, start: int, stop: int) -> Bad:
     """Return which records of some rows cannot be decoded; runs anywhere."""
+    found: list[CorruptRecord] = []
+    for _ in read_rows(replace(records, errors=found.append), np.arange(start, stop, dtype=np.int64)):
+        pass  # What is wrong is told as it is met, and the rest is read all the same.
     bad: Bad = {}
-    for row in range(start, stop):
-        try:
-            records.record(row)
-        except CorruptRecord as error:
-            first, before = bad.get(error.path, (error, 0))
-            bad[error.path] = first, before + 1
+    for error in sorted(found, key=lambda error: error.row):
+        first, before = bad.get(error.path, (error, 0))
+        bad[error.path] = first, before + 1
     return bad
 
 

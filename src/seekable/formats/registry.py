@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.jsonl import JsonlScanner
+from seekable.formats.parquet.form import ParquetFormat
 from seekable.formats.text import TextScanner
 from seekable.storage.compression import COMPRESSED, uncompressed_name
 
 if TYPE_CHECKING:
+    from seekable.formats.table import TableFormat
     from seekable.index.scanner import Scanner
 
 _NO_WAY_IN = (".bz2", ".xz", ".lz4", ".zip")
@@ -28,8 +30,8 @@ class Format:
     suffixes: tuple[str, ...]
     """How the names of its files end, in lower case."""
 
-    scanner: Scanner
-    """What finds the records in its files."""
+    scanner: Scanner | TableFormat
+    """What finds the records in its files; of tables, what reads them too."""
 
     decode: str
     """How its records are decoded unless the user says otherwise."""
@@ -44,6 +46,7 @@ FORMATS = MappingProxyType(
         for form in (
             Format("jsonl", (".jsonl", ".ndjson", ".json"), JsonlScanner(), "json", compressible=True),
             Format("text", (".txt",), TextScanner(), "text", compressible=True),
+            Format("parquet", (".parquet", ".pq"), ParquetFormat(), "python"),
         )
     }
 )

@@ -17,8 +17,9 @@ def collate(records: list[Any]) -> Any:
     """Return a batch: dicts and tuples by their parts, numbers and arrays stacked, anything else as a list.
 
     Dicts become a dict of collated values, tuples of one length a tuple of collated parts, recursively.
-    Numbers, and arrays of one shape, become an array with a first axis of ``len(records)``. Everything else
-    (strings, lists, arrays of different shapes, a mixture of types) stays the list it is.
+    Numbers, and arrays of one shape, become an array with a first axis of ``len(records)``, record batches of
+    Arrow become one. Everything else (strings, lists, arrays of different shapes, a mixture of types) stays
+    the list it is.
 
     Raises:
         InvalidArgument: dicts with different keys; the message names them.
@@ -32,6 +33,10 @@ def collate(records: list[Any]) -> Any:
     first = records[0]
     if isinstance(first, dict) and all(isinstance(record, dict) for record in records):
         return _collate_dicts(records)
+    if type(first).__name__ == "RecordBatch" and type(first).__module__.startswith("pyarrow"):
+        import pyarrow as pa
+
+        return pa.concat_batches(records)
     if type(first) is tuple and all(
         type(record) is tuple and len(record) == len(first) for record in records
     ):

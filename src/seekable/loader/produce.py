@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.dataset.ahead import Ahead
+from seekable.dataset.columnar.batches import batch_of, decoded_as
 from seekable.dataset.hole import HOLE
 from seekable.errors import NothingPassed
+from seekable.loader.collate import collate as default_collate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,9 +58,13 @@ def produce(
     """
     for stretch in stretches(steps, cursor, number=number, of=of):
         plan = dataset.plan(stretch.positions)
+        decode = decoded_as(dataset) if collate is default_collate else "python"
         ahead = Ahead(plan)
         for start, stop, before, after in stretch.batches(steps):
             ahead.read_to(stop)
+            if decode != "python":
+                yield Made(batch_of(plan.slice(start, stop), decode), stop - start, 0, after)
+                continue
             records = plan.slice(start, stop).read()
             there = [record for record in records if record is not HOLE]
             if not there:

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["BLOCK_ROWS", "joined", "runs", "runs_within", "scaled"]
+__all__ = ["BLOCK_ROWS", "LONGEST_BLOCK", "cut_long", "joined", "runs", "runs_within", "scaled"]
 
 BLOCK_ROWS = 1024
 """Rows of a block where nothing in the data says how long one is."""
+
+LONGEST_BLOCK = 8192
+"""The most rows of a block where the data says how long one is; longer ones are cut."""
 
 
 def runs(size: int) -> Int64s:
@@ -48,6 +51,27 @@ def runs_within(lengths: Int64s) -> Int64s:
     before = np.cumsum(counts) - counts
     number = np.arange(int(counts.sum())) - np.repeat(before, counts)
     starts = np.repeat(ends - lengths, counts) + number * BLOCK_ROWS
+    return np.append(starts, ends[-1:] if ends.size else 0)
+
+
+def cut_long(lengths: Int64s) -> Int64s:
+    """Return the edges of blocks of given lengths, those of more than 8,192 rows cut into equal runs.
+
+    Runs of one block differ by a row at most, the longer ones first. Blocks without rows are left out.
+
+    Args:
+        lengths: how many rows each block has.
+
+    Example:
+        >>> cut_long(np.array([3, 0, 16385])).tolist()
+        [0, 3, 5465, 10927, 16388]
+    """
+    counts = -(-lengths // LONGEST_BLOCK)
+    ends = np.cumsum(lengths)
+    number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    pieces, rest = np.divmod(lengths, np.maximum(counts, 1))
+    starts = np.repeat(ends - lengths, counts) + number * np.repeat(pieces, counts)
+    starts += np.minimum(number, np.repeat(rest, counts))
     return np.append(starts, ends[-1:] if ends.size else 0)
 
 

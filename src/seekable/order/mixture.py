@@ -183,6 +183,24 @@ class Mixture:
             return 0, None
         return min(self._next_of(source, start)), max(self._next_of(source, stop, last=True))
 
+    def drawn_by_lanes(self, source: int, position: int) -> tuple[int, list[int]]:
+        """Return at which of a source's positions an epoch begins, and what each lane draws of it.
+
+        Args:
+            source: which one.
+            position: of the mixture; what is drawn before it counts, in its epoch.
+
+        Example:
+            >>> Mixture(schedule=((0, (1, 1)),), key=1, length=128).drawn_by_lanes(0, 3 * 128 + 64)
+            (192, [32])
+        """
+        epoch, row = divmod(position, self.length) if self.length else (0, position)
+        drawn = [
+            self._drawn_before(source, epoch, lane, len(range(lane, row, self.lanes)))
+            for lane in range(self.lanes)
+        ]
+        return epoch * self._an_epoch[source], drawn
+
     def _drawn_an_epoch(self, source: int) -> int:
         if self.length is None:
             return 0
@@ -198,16 +216,13 @@ class Mixture:
 
     def _next_of(self, source: int, position: int, *, last: bool = False) -> list[int]:
         """Return what each lane draws next of a source from a position on, or one past its ``last``."""
-        epoch, row = divmod(position, self.length) if self.length else (0, position)
-        begun = epoch * self._an_epoch[source]
-        found = []
-        for lane in range(self.lanes):
-            drawn = self._drawn_before(source, epoch, lane, len(range(lane, row, self.lanes)))
-            if last:
-                found.append(begun + (drawn - 1) * self.lanes + lane + 1 if drawn else begun)
-            else:
-                found.append(begun + drawn * self.lanes + lane)
-        return found
+        begun, drawn = self.drawn_by_lanes(source, position)
+        if last:
+            return [
+                begun + (count - 1) * self.lanes + lane + 1 if count else begun
+                for lane, count in enumerate(drawn)
+            ]
+        return [begun + count * self.lanes + lane for lane, count in enumerate(drawn)]
 
     def _drawn_before(self, source: int, epoch: int, lane: int, draws: int) -> int:
         """Return how many of the first draws that a lane delivers in an epoch are of a source."""

@@ -22,7 +22,7 @@ from seekable.storage.compression import compression_of, inflated, zstd
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["FRAME_BYTES", "Recompressed", "recompress"]
+__all__ = ["FRAME_BYTES", "Recompressed", "recompress", "write_frames"]
 
 FRAME_BYTES = 1 << 20
 """A frame ends with the first line that ends behind so much content."""
@@ -81,8 +81,7 @@ def recompress(
     hasher = xxhash.xxh3_64()
     try:
         with create_new(temporary) as file:
-            sizes = _write_frames(file, _frames(_content(source, on_bytes), hasher), level)
-            _write_table(file, sizes)
+            sizes = write_frames(file, _hashed(_content(source, on_bytes), hasher), level=level)
             file.flush()
             os.fsync(file.fileno())
             size = file.tell()
@@ -95,6 +94,25 @@ def recompress(
         if os.path.lexists(temporary):
             os.unlink(temporary)
     return Recompressed(len(sizes), sum(content for _, content in sizes), size)
+
+
+def write_frames(file: BinaryIO, pieces: Iterable[bytes], *, level: int) -> list[tuple[int, int]]:
+    """Write content as frames of about 1 MiB of whole lines, and the table of them.
+
+    Args:
+        file: where to; it stays open.
+        pieces: the content, cut anywhere.
+        level: how hard to compress, 1 to 22.
+
+    Returns:
+        The size of each frame, compressed and not.
+
+    Raises:
+        MissingDependency: zstandard is needed.
+    """
+    sizes = _write_frames(file, _frames(pieces), level)
+    _write_table(file, sizes)
+    return sizes
 
 
 def _refuse_existing(target: str) -> None:
@@ -117,11 +135,16 @@ def _told(chunks: Iterator[bytes], on_bytes: Callable[[int], None] | None) -> It
             on_bytes(len(chunk))
 
 
-def _frames(pieces: Iterable[bytes], hasher: xxhash.xxh3_64) -> Iterator[bytes]:
+def _hashed(pieces: Iterable[bytes], hasher: xxhash.xxh3_64) -> Iterator[bytes]:
+    for piece in pieces:
+        hasher.update(piece)
+        yield piece
+
+
+def _frames(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the content of each frame."""
     held = bytearray()
     for piece in pieces:
-        hasher.update(piece)
         held += piece
         while len(held) >= FRAME_BYTES:
             end = held.find(b"\n", FRAME_BYTES - 1) + 1 or _MOST_FRAME_BYTES

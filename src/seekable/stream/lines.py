@@ -19,6 +19,7 @@ from seekable.formats.lines import BYTE_ORDER_MARK
 from seekable.formats.registry import SUFFIXES, format_named, format_of
 from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
+from seekable.index.surveyor import is_surveyor
 from seekable.state.functions import describe_function
 from seekable.stream.forward import content_from, forward_files
 from seekable.stream.shapes import ForwardOnly
@@ -241,6 +242,7 @@ class FromLines(ForwardOnly):
     def _headed(self, file: Forward, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Pass content on, after a look at its head: at what is there, since more may take its time."""
         head = next(pieces, b"")
+        assert not is_surveyor(self.format.scanner)
         self.format.scanner.check_head(head[:END_BYTES], file.path)
         yield head
         yield from pieces

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.batch import Batch
 from seekable.dataset.concat import Concat
+from seekable.dataset.continued import Continued
 from seekable.dataset.described.nodes import DescribedMap, DescribedSource
 from seekable.dataset.epoch import Epoch
 from seekable.dataset.interleave import Interleave
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     Finder = Callable[[Mapping[str, Any]], FileSource | None]
     Parts = tuple[Dataset, ...]
 
-__all__ = ["FORMATS_OF_RUNS", "REBUILT", "UNKNOWN_ROWS", "rebuild", "sources_of"]
+__all__ = ["FORMATS_OF_RUNS", "REBUILT", "UNKNOWN_ROWS", "outlined", "rebuild", "sources_of"]
 
 UNKNOWN_ROWS = {
     "select": "the description has a digest of the rows that were selected, and not the rows",
@@ -69,8 +70,30 @@ def rebuild(description: Mapping[str, Any], *, find: Finder | None = None) -> Da
         >>> again.fingerprint == ds.fingerprint, again[0].row == ds.locate(0).row
         (True, True)
     """
+    return _checked(description, lambda: _node(description, find, path=""))
+
+
+def outlined(description: Mapping[str, Any]) -> Dataset:
+    """Return what ``rebuild`` returns of any description; where it knows no order, rows have any order.
+
+    Lengths, lanes and mixtures are those of what was described.
+
+    Raises:
+        CorruptState: it is no description of this version.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence(range(9)).select([3, 1, 2]).shuffle(seed=3)
+        >>> outlined(ds.describe(None)).fingerprint == ds.fingerprint
+        True
+    """
+    return _checked(description, lambda: _node(description, None, path="", outline=True))
+
+
+def _checked(description: Mapping[str, Any], make: Callable[[], Dataset]) -> Dataset:
+    """Return what is made of a description, if it is what was described."""
     try:
-        rebuilt = _node(description, find, path="")
+        rebuilt = make()
         same = _canonical(rebuilt.describe(None)) == _canonical(description)
     except SeekableError:
         raise
@@ -101,9 +124,13 @@ def sources_of(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [source for below in description["of"] for source in sources_of(below)]
 
 
-def _node(description: Mapping[str, Any], find: Finder | None, *, path: str) -> Dataset:
+def _node(
+    description: Mapping[str, Any], find: Finder | None, *, path: str, outline: bool = False
+) -> Dataset:
     kind = description["kind"]
     here = f"{path}{kind}"
+    if outline and (kind in UNKNOWN_ROWS or "files" in description):
+        return _outline(description)
     if kind in UNKNOWN_ROWS:
         message = (
             f"the order of {here} cannot be told from a description: {UNKNOWN_ROWS[kind]}. Give the pipeline "
@@ -119,8 +146,18 @@ def _node(description: Mapping[str, Any], find: Finder | None, *, path: str) -> 
         raise CorruptState(message)
     below = description["of"]
     steps = [f"{here}[{i}] > " if len(below) > 1 else f"{here} > " for i in range(len(below))]
-    parts = tuple(_node(child, find, path=step) for child, step in zip(below, steps, strict=True))
+    parts = tuple(
+        _node(child, find, path=step, outline=outline) for child, step in zip(below, steps, strict=True)
+    )
     return REBUILT[kind](description, parts)
+
+
+def _outline(description: Mapping[str, Any]) -> Dataset:
+    if "files" not in description:
+        return DescribedSource(dict(description), (f"<{description['kind']}>",), (description["count"],), None)
+    files = description["files"]
+    names, records = tuple(file["name"] for file in files), tuple(file["records"] for file in files)
+    return DescribedSource(dict(description), names, records, None)
 
 
 def _files(description: Mapping[str, Any], find: Finder | None, *, here: str) -> Dataset:
@@ -168,6 +205,7 @@ def _windowed(description: Mapping[str, Any], parts: Parts) -> Dataset:
 REBUILT: Mapping[str, Callable[[Mapping[str, Any], Parts], Dataset]] = {
     "batch": lambda node, parts: Batch(parts[0], _int(node, "length")),
     "concat": lambda _, parts: Concat(parts),
+    "continued": lambda node, parts: Continued.of(node, parts[:-1], parts[-1]),
     "epoch": lambda node, parts: Epoch(parts[0], _int(node, "number")),
     "interleave": lambda node, parts: Interleave(parts[0], _int(node, "lanes")),
     "map": _map,

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.evaluate import evaluate, read_rows
 from seekable.dataset.failures import add_place
 from seekable.dataset.hole import HOLE
 from seekable.dataset.keys.duplicates import find_duplicates
 from seekable.dataset.keys.key import Keys, is_key, key_hash, key_in
+from seekable.dataset.source import FileSource
 from seekable.dataset.watch import watched
 from seekable.errors import BadKey, WrongType
 from seekable.formats.decoding import Decoder
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
     from seekable.dataset.evaluate import Means
     from seekable.dataset.keys.key import KeyOf
-    from seekable.dataset.source import FileSource
     from seekable.index.keys.hashes import KeyIndex
     from seekable.index.progress import ProgressHook
 
@@ -47,7 +48,7 @@ __all__ = ["open_keys"]
 
 
 def open_keys(
-    source: FileSource,
+    source: FileSource | TableSource,
     of: KeyOf,
     *,
     index_dir: str | os.PathLike[str] | None,
@@ -85,10 +86,13 @@ def open_keys(
             return Keys(of, _built(folders, keyed, source, of, using=using, watch=watch))
 
 
-def _made(source: FileSource, of: KeyOf) -> dict[str, Any]:
+def _made(source: FileSource | TableSource, of: KeyOf) -> dict[str, Any]:
     """Return, JSON-safe, all but the files that decides what the keys are."""
-    decoder = source.decoder
-    decode = decoder.name if decoder.function is None else _told(decoder.function, source.version)
+    if isinstance(source, TableSource):
+        decode: Any = source.decode
+    else:
+        function = source.decoder.function
+        decode = source.decoder.name if function is None else _told(function, source.version)
     key = {"field": of} if isinstance(of, str) else _told(of, source.version)
     made = {"scanned_as": source.files.entry(0).format, "decode": decode, "key": key}
     if source.errors is not None:
@@ -107,7 +111,7 @@ def _told(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
 def _built(
     folders: tuple[str, ...],
     keyed: Keyed,
-    source: FileSource,
+    source: FileSource | TableSource,
     of: KeyOf,
     *,
     using: Means,
@@ -135,7 +139,7 @@ def _built(
 class _Hashing:
     """Hashes the keys of runs of rows, counted over some of a source's files."""
 
-    source: FileSource
+    source: FileSource | TableSource
     of: KeyOf
     firsts: Int64s
     """The first row of each of the files."""
@@ -143,7 +147,7 @@ class _Hashing:
     """How many rows the files have up to the end of each."""
 
     @classmethod
-    def of_files(cls, source: FileSource, of: KeyOf, files: Int64s) -> _Hashing:
+    def of_files(cls, source: FileSource | TableSource, of: KeyOf, files: Int64s) -> _Hashing:
         """Return the job for the files of these numbers."""
         return cls(source, of, source.files.starts[files], np.cumsum(source.files.records[files]))
 
@@ -164,14 +168,19 @@ class _Hashing:
         """Return the hash of each row's key, and which rows have one: holes do not."""
         rows = self.rows(start, stop)
         hashes: list[int | None] = []
-        if isinstance(self.of, str) and self.source.decoder.name == "json":
+        if (
+            isinstance(self.of, str)
+            and isinstance(self.source, FileSource)
+            and self.source.decoder.name == "json"
+        ):
             # Only the field is made into an object, which is several times as fast.
             for at, found in read_rows(replace(self.source, decoder=_only(self.of)), rows):
                 for i, lean in enumerate(found, start=at):
                     key = lean.key
                     hashes.append(key_hash(key) if is_key(key) else self._read_one(rows[i]))
         else:
-            for at, found in read_rows(self.source, rows):
+            source = self.source.narrowed(frozenset([self.of])) if isinstance(self.of, str) else self.source
+            for at, found in read_rows(source, rows):
                 hashes += [self._hash(record, rows[i]) for i, record in enumerate(found, start=at)]
         has_key = np.array([hashed is not None for hashed in hashes], dtype=bool)
         return np.array([hashed or 0 for hashed in hashes], dtype=np.uint64), has_key
@@ -196,7 +205,11 @@ class _Hashing:
         return key_hash(key)
 
     def _no_field(self, record: Any, row: np.int64) -> str:
-        found = f"has {list(record)!r}" if isinstance(record, dict) else f"is a {type(record).__name__}"
+        found = (
+            f"has {list(self.source.record(int(row)))!r}"
+            if isinstance(record, dict)
+            else f"is a {type(record).__name__}"
+        )
         return f"{self._place(row)} has no field {self.of!r} to be its key: it {found}"
 
     def _place(self, row: np.int64) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.dataset.columnar.source import TableSource
     from seekable.dataset.keys.key import KeyOf, Keys
     from seekable.dataset.source import FileSource
 
@@ -29,7 +30,7 @@ _MOST_ROWS = 10
 
 
 def find_duplicates(
-    source: FileSource, of: KeyOf, hashes: NDArray[np.uint64], rows: Int64s
+    source: FileSource | TableSource, of: KeyOf, hashes: NDArray[np.uint64], rows: Int64s
 ) -> dict[str, Any] | None:
     """Return, JSON-safe, what is to be remembered of keys that several records have; None if there are none.
 
@@ -73,7 +74,7 @@ def find_duplicates(
     }
 
 
-def duplicates_told(source: FileSource, keys: Keys) -> str:
+def duplicates_told(source: FileSource | TableSource, keys: Keys) -> str:
     """Return the warning of an index that knows of duplicates.
 
     Args:
@@ -91,7 +92,7 @@ def duplicates_told(source: FileSource, keys: Keys) -> str:
     return "\n".join(lines)
 
 
-def _same(source: FileSource, of: KeyOf, rows: list[int]) -> Iterator[tuple[Any, list[int]]]:
+def _same(source: FileSource | TableSource, of: KeyOf, rows: list[int]) -> Iterator[tuple[Any, list[int]]]:
     """Yield the keys that several of some rows have, and the rows of each."""
     by_key: dict[tuple[type, Any], list[int]] = {}
     for row in rows:
@@ -102,5 +103,5 @@ def _same(source: FileSource, of: KeyOf, rows: list[int]) -> Iterator[tuple[Any,
             yield key, same
 
 
-def _key(source: FileSource, of: KeyOf, row: int) -> Any:
+def _key(source: FileSource | TableSource, of: KeyOf, row: int) -> Any:
     return key_in(source.record(row), of)

@@ -1,0 +1,1 @@
+"""Records of tables: files whose rows lie in groups, column by column."""

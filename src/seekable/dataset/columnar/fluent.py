@@ -1,0 +1,95 @@
+"""Columns as methods: records as Arrow has them.
+
+Each method imports what it needs inside, because sources are datasets, and those import this class.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from seekable.dataset.arguments import checked_count
+from seekable.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from seekable.dataset.base import Dataset
+
+__all__ = ["Columnar"]
+
+_KINDS = ("python", "numpy", "arrow")
+
+
+class Columnar:
+    """Batches of records, column by column."""
+
+    def to_arrow(self, rows: Any = None) -> pa.RecordBatch:
+        """Return some rows of epoch 0 as one record batch, in the order asked.
+
+        Of tables (Parquet, Arrow) no Python object is made of a value.
+
+        Args:
+            rows: a list or array of rows; all if left out.
+
+        Raises:
+            InvalidArgument: records are no dicts, or the values of a column have no common type.
+            OutOfRange: a row that the dataset does not have.
+            MissingDependency: pyarrow is not installed.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence([{"id": 0, "text": "a"}, {"id": 1, "text": "b"}])
+            >>> ds.to_arrow([1, 0]).to_pydict()
+            {'id': [1, 0], 'text': ['b', 'a']}
+        """
+        from seekable.dataset.base import known_size
+        from seekable.dataset.columnar.batches import table_of
+        from seekable.dataset.position import checked_places
+
+        dataset = cast("Dataset", self)
+        if rows is None:
+            rows = np.arange(known_size(dataset, "to_arrow() without rows"), dtype=np.int64)
+        return table_of(dataset.plan(checked_places(rows, dataset.size)))
+
+    def batches(self, kind: Literal["python", "numpy", "arrow"], *, size: int) -> Iterator[Any]:
+        """Yield the records of epoch 0 in batches: the last may be short.
+
+        Args:
+            kind: ``"python"`` for lists of records, ``"numpy"`` for dicts of arrays (lists, of what numpy
+                has no type for), ``"arrow"`` for record batches.
+            size: records in a batch.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule, or records are no dicts.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence([{"id": number} for number in range(3)])
+            >>> [batch.to_pydict() for batch in ds.batches("arrow", size=2)]
+            [{'id': [0, 1]}, {'id': [2]}]
+        """
+        if kind not in _KINDS:
+            message = f"kind must be one of {', '.join(map(repr, _KINDS))} (got {kind!r})"
+            raise InvalidArgument(message)
+        return _batches(cast("Dataset", self), kind, checked_count("size", size, least=1))
+
+
+def _batches(dataset: Dataset, kind: Literal["python", "numpy", "arrow"], size: int) -> Iterator[Any]:
+    from seekable.dataset.columnar.batches import numpy_batch, table_of
+
+    ahead = max(1, 4096 // size) * size
+    start = 0
+    while dataset.size is None or start < dataset.size:
+        stop = start + ahead if dataset.size is None else min(start + ahead, dataset.size)
+        plan = dataset.plan(np.arange(start, stop, dtype=np.int64))
+        for first in range(0, stop - start, size):
+            part = plan.slice(first, min(first + size, stop - start))
+            if kind == "python":
+                yield part.read()
+            else:
+                yield table_of(part) if kind == "arrow" else numpy_batch(table_of(part))
+        start = stop

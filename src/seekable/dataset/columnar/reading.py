@@ -1,0 +1,329 @@
+"""Reading rows of tables: whole blocks where many rows of one are wanted, single rows where few are."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.dataset.cached import cached
+from seekable.dataset.columnar.cache import DECODED
+from seekable.dataset.columnar.held import HELD
+from seekable.dataset.columnar.schema import arrow
+from seekable.dataset.contract import Plan, Reader
+from seekable.dataset.forest import Parts
+from seekable.dataset.origins import Origins
+from seekable.errors import CorruptRecord
+from seekable.index.location import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from seekable.dataset.columnar.files import Layout, OpenTables
+    from seekable.dataset.columnar.held import DecodeTable, Held
+    from seekable.dataset.columnar.schema import Columns
+    from seekable.dataset.source import OnError
+    from seekable.index.fileset import FileSet
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Tables", "TablesPlan", "TablesReader"]
+
+_DENSE = 64
+"""Where one in so many rows of a block is wanted, the block is read as a whole."""
+
+_UNPACKED = 3
+"""How many times as large as in its file a block is thought to be in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The rows of some files; rows are counted over all of them."""
+
+    files: FileSet
+    layout: Layout
+    open: OpenTables
+    columns: tuple[Columns, ...]
+    """How columns are had of files, for each of their schemas."""
+    schema_of: Int64s
+    """Which schema each file has."""
+    decode: DecodeTable
+    errors: OnError | None
+
+    def record(self, row: int) -> Any:
+        """Return one record."""
+        block = bisect_right(self._edges, row) - 1
+        within = row - self._edges[block]
+        file = self._file_of_block[block]
+        key = self._key(block, self.decode)
+        held = DECODED.get(key)
+        if held is not None:
+            mapped = self.files.mapped(file)
+            mapped.check()
+            return held.records((within,))[0]
+        return self.read(np.array([row], dtype=np.int64), frozenset())[0]
+
+    def read(self, rows: Int64s, dense: frozenset[int]) -> list[Any]:
+        """Return some records in the order asked.
+
+        Args:
+            rows: which.
+            dense: the blocks that are worth reading as a whole.
+        """
+        order = np.argsort(rows, kind="stable")
+        found: list[Any] = []
+        for held, at in self._pieces(rows[order], dense, self.decode):
+            found += held if at is None else held.records(at)
+        if order.size == 1 or (np.diff(order) == 1).all():
+            return found
+        out: list[Any] = [None] * order.size
+        for place, record in zip(order.tolist(), found, strict=True):
+            out[place] = record
+        return out
+
+    def table(self, rows: Int64s, dense: frozenset[int]) -> pa.RecordBatch:
+        """Return some rows as one record batch, in the order asked."""
+        pa = arrow()
+        order = np.argsort(rows, kind="stable")
+        batches = []
+        for held, at in self._pieces(rows[order], dense, "arrow"):
+            whole = isinstance(at, range) and at == range(held.batch.num_rows)
+            batches.append(held.batch if whole else held.batch.take(pa.array(at)))
+        joined = pa.concat_batches(batches)
+        if order.size == 1 or (np.diff(order) == 1).all():
+            return joined
+        places = np.empty_like(order)
+        places[order] = np.arange(order.size)
+        return joined.take(pa.array(places))
+
+    def _pieces(
+        self, rows: Int64s, dense: frozenset[int], decode: DecodeTable
+    ) -> Iterator[tuple[Any, Sequence[int] | None]]:
+        """Yield decoded rows, and which of them are wanted, for ascending rows; or records, and None."""
+        blocks = np.searchsorted(self.layout.edges, rows, side="right") - 1
+        edges = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), rows.size]
+        sparse: list[Int64s] = []
+        group = -1
+        for start, stop in pairwise(edges):
+            block = int(blocks[start])
+            held = self._held(block, dense, decode)
+            if sparse and (held is not None or self.layout.group_of[block] != group):
+                yield self._rows(group, np.concatenate(sparse), decode)
+                sparse = []
+            group = int(self.layout.group_of[block])
+            if held is None:
+                sparse.append(rows[start:stop])
+            else:
+                yield held, _within(rows[start:stop] - self.layout.edges[block])
+        if sparse:
+            yield self._rows(group, np.concatenate(sparse), decode)
+
+    def _held(self, block: int, dense: frozenset[int], decode: DecodeTable) -> Held | None:
+        """Return a block as a whole, if it is here or worth it."""
+        key = self._key(block, decode)
+        held: Held | None = DECODED.get(key)
+        file = self._file_of_block[block]
+        if held is not None:
+            self.files.mapped(file).check()
+            return held
+        if block not in dense and not DECODED.worth_keeping(key, self._bytes_of(block)):
+            return None
+        layout, group = self.layout, int(self.layout.group_of[block])
+        first = int(layout.group_starts[group])
+        start, stop = self._edges[block] - first, self._edges[block + 1] - first
+        columns = self.columns[self.schema_of[file]]
+        try:
+            batch = self.open.get(file).run(
+                group - int(layout.first_groups[file]), start, stop, columns.there
+            )
+        except CorruptRecord:
+            if self.errors is None:
+                raise
+            return None  # Its rows are read one by one: some of them are good.
+        made: Held = HELD[decode](columns.take(batch))
+        DECODED.put(key, made)
+        return made
+
+    def _rows(self, group: int, rows: Int64s, decode: DecodeTable) -> tuple[Any, Sequence[int] | None]:
+        """Read some rows of a group, ascending ones that may repeat, and nothing else of it."""
+        file = int(self.layout.file_of[group])
+        distinct, at = np.unique(rows - self.layout.group_starts[group], return_inverse=True)
+        try:
+            return self._few(file, group, distinct, decode), at.tolist()
+        except CorruptRecord:
+            if self.errors is None:
+                raise
+        one_by_one = [self._one(file, group, row, decode) for row in distinct.tolist()]
+        return [one_by_one[row] for row in at.tolist()], None
+
+    def _few(self, file: int, group: int, rows: Int64s, decode: DecodeTable) -> Held:
+        columns = self.columns[self.schema_of[file]]
+        number = group - int(self.layout.first_groups[file])
+        return HELD[decode](columns.take(self.open.get(file).rows(number, rows, columns.there)))
+
+    def _one(self, file: int, group: int, row: int, decode: DecodeTable) -> Any:
+        """Return one record, or what the user wants instead of it."""
+        try:
+            return self._few(file, group, np.array([row], dtype=np.int64), decode).records((0,))[0]
+        except CorruptRecord as error:
+            assert self.errors is not None
+            return self.errors(error)
+
+    def dense_among(self, rows: Int64s) -> frozenset[int]:
+        """Return the blocks of which so many rows are wanted that they are read as a whole, if all fit."""
+        blocks = np.searchsorted(self.layout.edges, rows, side="right") - 1
+        present, wanted = np.unique(blocks, return_counts=True)
+        dense = present[wanted * _DENSE >= np.diff(self.layout.edges)[present]].tolist()
+        size = sum(map(self._bytes_of, dense))
+        return frozenset(dense) if size <= DECODED.most_bytes or len(dense) == 1 else frozenset()
+
+    def sizes(self, rows: Int64s) -> int:
+        """Return about how many bytes of files some rows take."""
+        return int(self._row_bytes[self.layout.file_of[self._groups(rows)]].sum())
+
+    def locate(self, rows: Int64s) -> list[Any]:
+        """Return where some rows lie: the file, the row in it, and the bytes of its group."""
+        located = []
+        for row, group in zip(rows.tolist(), self._groups(rows).tolist(), strict=True):
+            file = int(self.layout.file_of[group])
+            offset, length = self.open.get(file).span(group - int(self.layout.first_groups[file]))
+            located.append(
+                Location(self.files.path(file), row - int(self.files.starts[file]), offset, length)
+            )
+        return located
+
+    def origins(self, rows: Int64s) -> Origins:
+        """Return which rows of which files some rows are."""
+        files, numbers = np.unique(self.layout.file_of[self._groups(rows)], return_inverse=True)
+        paths = tuple(map(self.files.path, files.tolist()))
+        names = tuple(map(self.files.name, files.tolist()))
+        return Origins(paths, names, numbers, rows - self.files.starts[files[numbers]])
+
+    def paths(self, rows: Int64s) -> set[str]:
+        """Return the files that some rows lie in."""
+        return set(map(self.files.path, np.unique(self.layout.file_of[self._groups(rows)]).tolist()))
+
+    def _groups(self, rows: Int64s) -> Int64s:
+        found: Int64s = np.searchsorted(self.layout.group_starts, rows, side="right") - 1
+        return found
+
+    def _key(self, block: int, decode: DecodeTable) -> tuple[Any, ...]:
+        """Return what a block is kept under: all that decides its bytes and their decoding."""
+        file = self._file_of_block[block]
+        first = self._edges[block] - int(self.files.starts[file])
+        columns = self.columns[self.schema_of[file]]
+        return (
+            self.files.path(file),
+            int(self.files.mtimes_ns[file]),
+            first,
+            decode,
+            self._schema_text,
+            columns.there,
+        )
+
+    def _bytes_of(self, block: int) -> int:
+        rows = self._edges[block + 1] - self._edges[block]
+        return int(_UNPACKED * rows * self._row_bytes[self._file_of_block[block]])
+
+    @cached
+    def _schema_text(self) -> str:
+        return str(self.columns[0].wanted) if self.columns else ""
+
+    @cached
+    def _row_bytes(self) -> NDArray[np.float64]:
+        return self.files.sizes / np.maximum(self.files.records, 1)
+
+    @cached
+    def _edges(self) -> list[int]:
+        edges: list[int] = self.layout.edges.tolist()
+        return edges
+
+    @cached
+    def _file_of_block(self) -> list[int]:
+        files: list[int] = self.layout.file_of[self.layout.group_of].tolist()
+        return files
+
+
+class TablesReader(Reader):
+    """Plans the reading of several sources."""
+
+    def __init__(self, sources: Sequence[Tables]) -> None:
+        """Know the sources."""
+        self._sources = sources
+        self._sizes = np.array([int(source.files.starts[-1]) for source in sources], dtype=np.int64)
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        """Plan each source's share."""
+        rows = positions % self._sizes[which]
+        if which.size == 1:
+            return TablesPlan.of(self._sources[int(which[0])], rows)
+        parts = []
+        for number in np.unique(which).tolist():
+            at = np.flatnonzero(which == number)
+            parts.append((at, TablesPlan.of(self._sources[number], rows[at])))
+        return parts[0][1] if len(parts) == 1 else Parts(positions.size, tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class TablesPlan(Plan):
+    """Some rows of one source."""
+
+    tables: Tables
+    rows: Int64s
+    dense: frozenset[int]
+
+    @classmethod
+    def of(cls, tables: Tables, rows: Int64s) -> TablesPlan:
+        """Plan the reading of some rows, which will be read in one go or one behind the other."""
+        return cls(tables, rows, tables.dense_among(rows) if rows.size > 1 else frozenset())
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return self.rows.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        """Return the plan of some of them; blocks stay worth what they are worth to all."""
+        return TablesPlan(self.tables, self.rows[start:stop], self.dense)
+
+    def read(self) -> list[Any]:
+        """Read the records."""
+        return self.tables.read(self.rows, self.dense)
+
+    def table(self) -> pa.RecordBatch:
+        """Read the records as one record batch."""
+        return self.tables.table(self.rows, self.dense)
+
+    def origins(self) -> Origins:
+        """Say which rows of which files they are."""
+        return self.tables.origins(self.rows)
+
+    @property
+    def paths(self) -> set[str]:
+        """The files that the records lie in."""
+        return self.tables.paths(self.rows)
+
+    def advise(self) -> None:
+        """Do nothing: what is read is large, so that the system reads ahead by itself."""
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the files, shared out to their rows."""
+        return self.tables.sizes(self.rows)
+
+    def locate(self) -> list[Any]:
+        """Say where the records lie; a row shares its bytes with those of its group."""
+        return self.tables.locate(self.rows)
+
+
+def _within(rows: Int64s) -> Sequence[int]:
+    """Return rows as numbers; consecutive ones as a range, which is cheaper."""
+    if rows.size > 1 and int(rows[-1] - rows[0]) == rows.size - 1 and (np.diff(rows) == 1).all():
+        return range(int(rows[0]), int(rows[-1]) + 1)
+    numbers: list[int] = rows.tolist()
+    return numbers

@@ -1,0 +1,142 @@
+"""One schema for files whose columns differ: which columns there are, and what each file adds or converts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import MissingDependency, UnsupportedFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+
+__all__ = ["Columns", "arrow", "read_schemas", "unified"]
+
+
+def arrow() -> Any:
+    """Return pyarrow.
+
+    Raises:
+        MissingDependency: it is not installed.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError:
+        message = "tables are read with pyarrow: pip install 'seekable[parquet]'"
+        raise MissingDependency(message) from None
+    return pa
+
+
+def read_schemas(schemas: Sequence[bytes]) -> list[pa.Schema]:
+    """Return schemas as the index keeps them."""
+    pa = arrow()
+    return [pa.ipc.read_schema(pa.py_buffer(schema)).remove_metadata() for schema in schemas]
+
+
+def unified(schemas: Sequence[pa.Schema], *, examples: Sequence[str], strict: bool) -> pa.Schema:
+    """Return a schema with the columns of all files, each of a type that holds all values.
+
+    Columns stand in the order in which they come first. One that is missing in a file, there is None for.
+
+    Args:
+        schemas: the distinct schemas, in the order of the files.
+        examples: for each, the path of a file that has it.
+        strict: whether all must have the same columns of the same types.
+
+    Raises:
+        UnsupportedFormat: types of a column have no common one; or they differ, and ``strict`` forbids it.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> old, new = pa.schema({"id": pa.int32()}), pa.schema({"id": pa.int64(), "text": pa.string()})
+        >>> unified([old, new], examples=["a", "b"], strict=False).names
+        ['id', 'text']
+    """
+    pa = arrow()
+    whole = schemas[0]
+    for schema, path in zip(schemas, examples, strict=True):
+        _refuse_twins(schema, path)
+        if strict and not schema.equals(schemas[0]):
+            raise UnsupportedFormat(_difference(schemas[0], schema, examples[0], path))
+        try:
+            whole = pa.unify_schemas([whole, schema], promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            raise UnsupportedFormat(_no_common_type(whole, schema, examples[0], path)) from None
+    return whole
+
+
+def _refuse_twins(schema: pa.Schema, path: str) -> None:
+    twins = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    if twins:
+        message = (
+            f"{path!r} has several columns called {twins[0]!r}, and the fields of a record have different "
+            f"names: write it anew with other names"
+        )
+        raise UnsupportedFormat(message)
+
+
+def _difference(first: pa.Schema, other: pa.Schema, path: str, other_path: str) -> str:
+    return (
+        f"strict=True wants the same columns of the same types in all files, and {other_path!r} differs from "
+        f"{path!r}: {'; '.join(_differences(first, other))}. Leave strict=True out to fill what is missing "
+        f"with None and convert to common types"
+    )
+
+
+def _differences(first: pa.Schema, other: pa.Schema) -> list[str]:
+    found = [f"it lacks {name!r}" for name in first.names if name not in other.names]
+    found += [f"it adds {name!r}" for name in other.names if name not in first.names]
+    for name in first.names:
+        if name in other.names and first.field(name).type != other.field(name).type:
+            found.append(f"{name!r} is {other.field(name).type} and not {first.field(name).type}")
+    return found or ["its columns stand in another order, or may or may not be null"]
+
+
+def _no_common_type(whole: pa.Schema, other: pa.Schema, path: str, other_path: str) -> str:
+    found = [text for text in _differences(whole, other) if " is " in text]
+    return (
+        f"the files from {path!r} on and {other_path!r} have no common type for a column: "
+        f"{'; '.join(found)}. Open them apart, and cast the column of one: sk.concat([a, b.cast(...)])"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How the columns that are wanted are had of a file with one of the schemas."""
+
+    wanted: pa.Schema
+    """Names and types of what comes out."""
+
+    there: tuple[str, ...]
+    """The ones that the file has."""
+
+    @classmethod
+    def of(cls, wanted: pa.Schema, schema: pa.Schema) -> Columns:
+        """Return how they are had of files of this schema."""
+        names = set(schema.names)
+        return cls(wanted, tuple(name for name in wanted.names if name in names))
+
+    def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns as they are wanted, of those that the file has."""
+        pa = arrow()
+        if batch.schema.equals(self.wanted):
+            return batch
+        arrays = []
+        for field in self.wanted:
+            if field.name not in self.there:
+                arrays.append(pa.nulls(batch.num_rows, field.type))
+                continue
+            array = batch.column(self.there.index(field.name))
+            arrays.append(array if array.type == field.type else _converted(array, field.type))
+        if not arrays:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.wanted)
+
+
+def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
+    pa = arrow()
+    if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(target):
+        array = array.dictionary_decode()
+    return array.cast(target)

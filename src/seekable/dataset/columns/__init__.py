@@ -1,0 +1,1 @@
+"""Nodes that change the columns of records that are dicts."""

@@ -1,0 +1,182 @@
+"""What there is to a dataset, for people: files, rows, columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.dataset.base import known_size
+from seekable.dataset.contract import Leaf, Node
+from seekable.dataset.hole import HOLE
+from seekable.dataset.schema.infer import LOOKED_AT
+from seekable.dataset.show import expression
+from seekable.errors import BadValue, InvalidArgument, MissingDependency
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.base import Dataset
+
+__all__ = ["ColumnInfo", "FileInfo", "Info", "info_of"]
+
+_AT_ONCE = 1 << 16
+_MOST_FILES = 20
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+_UNIT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One file of the sources."""
+
+    name: str
+    """Its path below the folder that was opened."""
+
+    rows: int
+    """How many records it has."""
+
+    visible: int
+    """How many of the dataset's rows are of it."""
+
+    bytes: int
+    """How large it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
+    """One column."""
+
+    name: str
+    type: str
+    """Its Arrow type; ``"?"`` where values have no one type, or pyarrow is not installed."""
+
+    present: int
+    """Of the records that were looked at, how many have it and not None in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What there is to a dataset; its text is a table.
+
+    Example:
+        >>> import seekable as sk
+        >>> print(sk.from_sequence([{"n": 1}, {"n": None}]).info())
+        from_sequence(<builtins.list of 2>)
+        rows: 2, of 2 in 1 files (0 bytes)
+        <BLANKLINE>
+        file             visible  rows
+        <builtins.list>  2        2
+        <BLANKLINE>
+        column  type   present (of the first 2)
+        n       int64  1
+    """
+
+    expression: str
+    """What makes the dataset."""
+
+    rows: int
+    """How many rows an epoch has."""
+
+    files: tuple[FileInfo, ...]
+    """The files of the sources; none where records are made of several."""
+
+    columns: tuple[ColumnInfo, ...]
+    """The columns; none where records are no dicts."""
+
+    looked_at: int
+    """How many records, from the first on, were looked at for the columns."""
+
+    def __str__(self) -> str:
+        """Return a table of files and one of columns."""
+        whole, size = sum(file.rows for file in self.files), sum(file.bytes for file in self.files)
+        lines = [self.expression, f"rows: {self.rows:,}, of {whole:,} in {len(self.files):,} files ({_size(size)})"]
+        if self.files:
+            rows = [(file.name, f"{file.visible:,}", f"{file.rows:,}") for file in self.files[:_MOST_FILES]]
+            lines += ["", *_table(("file", "visible", "rows"), rows)]
+            if len(self.files) > _MOST_FILES:
+                lines.append(f"and {len(self.files) - _MOST_FILES:,} more files")
+        if self.columns:
+            present = f"present (of the first {self.looked_at:,})"
+            told = [(column.name, column.type, f"{column.present:,}") for column in self.columns]
+            lines += ["", *_table(("column", "type", present), told)]
+        return "\n".join(lines)
+
+
+def info_of(dataset: Dataset) -> Info:
+    """Return what there is to a dataset; see ``Dataset.info``."""
+    rows = known_size(dataset, "info()")
+    records = dataset.fetch(np.arange(min(rows, LOOKED_AT), dtype=np.int64))
+    return Info(
+        expression(dataset), rows, tuple(_files(dataset, rows)), tuple(_columns(dataset, records)), len(records)
+    )
+
+
+def _files(dataset: Dataset, size: int) -> Iterator[FileInfo]:
+    visible: dict[str, int] = {}
+    try:
+        for start in range(0, size, _AT_ONCE):
+            positions = np.arange(start, min(start + _AT_ONCE, size), dtype=np.int64)
+            origins = dataset.plan(positions).origins()
+            counts: NDArray[np.intp] = np.bincount(origins.files, minlength=len(origins.names))
+            for name, count in zip(origins.names, counts.tolist(), strict=True):
+                visible[name] = visible.get(name, 0) + count
+    except InvalidArgument:
+        return
+    for leaf in _leaves(dataset):
+        for file in leaf.arguments(None).get("files", ()):
+            yield FileInfo(file["name"], file["records"], visible.pop(file["name"], 0), file["size"])
+        if "files" not in leaf.arguments(None):
+            place = dataset_place(leaf)
+            yield FileInfo(place, leaf.size, visible.pop(place, 0), 0)
+
+
+def dataset_place(leaf: Any) -> str:
+    """Return what stands for the file of a source that has none."""
+    return str(getattr(leaf, "place", f"<{leaf.kind}>"))
+
+
+def _columns(dataset: Dataset, records: list[Any]) -> Iterator[ColumnInfo]:
+    there = [record for record in records if record is not HOLE]
+    if not all(isinstance(record, dict) for record in there):
+        return
+    present: dict[str, int] = {}
+    for record in there:
+        for name, value in record.items():
+            present[name] = present.get(name, 0) + (value is not None)
+    try:
+        types = {field.name: str(field.type) for field in dataset.schema}
+    except (BadValue, MissingDependency):
+        types = {}
+    for name in types.keys() | present.keys() if not types else [*types, *(present.keys() - types.keys())]:
+        yield ColumnInfo(name, types.get(name, "?"), present.get(name, 0))
+
+
+def _leaves(dataset: Node) -> list[Leaf]:
+    found: dict[int, Leaf] = {}
+    pending = [dataset]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Leaf):
+            found.setdefault(id(node), node)
+        pending.extend(reversed(node.children))
+    return list(found.values())
+
+
+def _size(count: float) -> str:
+    for unit in _UNITS:
+        if count < _UNIT or unit == _UNITS[-1]:
+            return f"{count:.0f} {unit}" if unit == _UNITS[0] else f"{count:.1f} {unit}"
+        count /= _UNIT
+    raise AssertionError
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [heads, *rows]
+    ]

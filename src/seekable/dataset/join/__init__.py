@@ -1,0 +1,1 @@
+"""Records of two datasets that have the same key, as one."""

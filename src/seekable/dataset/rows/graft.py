@@ -1,0 +1,150 @@
+"""An older order over the present sources, whose records are what the present pipeline makes of them.
+
+Two pipelines are gone through side by side, as they were described and as they are. What orders rows is taken
+from the one that was described, what makes records from the present one; sources are the present ones, with
+the rows that they had.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from seekable.dataset.batch import Batch
+from seekable.dataset.concat import Concat
+from seekable.dataset.contract import Leaf, RecordNode
+from seekable.dataset.described.nodes import DescribedSource
+from seekable.dataset.described.rebuild import UNKNOWN_ROWS, outlined
+from seekable.dataset.repeat import Repeat
+from seekable.dataset.rows.chosen import with_chosen_rows
+from seekable.dataset.rows.leaves import rows_in
+from seekable.dataset.shapes import Aligned, OverOne
+from seekable.dataset.zip import Zip
+from seekable.errors import StateMismatch
+from seekable.state.canonical import canonical_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.dataset.base import Dataset
+
+__all__ = ["grafted"]
+
+
+def grafted(old: Dataset, new: Dataset) -> Dataset:
+    """Return a dataset in the old order with the records of the new one.
+
+    Args:
+        old: made of a description (`seekable.dataset.described.rebuild.outlined`).
+        new: the present one.
+
+    Raises:
+        StateMismatch: the present sources do not have the old rows, or they are put together otherwise.
+        InvalidArgument: which rows were chosen by content is not known any more.
+
+    Example:
+        >>> import seekable as sk
+        >>> words = sk.from_sequence(["a", "b", "c"])
+        >>> old = outlined(words.shuffle(seed=1).describe(None))
+        >>> ds = grafted(old, words.map(str.upper).shuffle(seed=2))
+        >>> list(ds) == [record.upper() for record in words.shuffle(seed=1)]
+        True
+    """
+    if _same(old, new):
+        return new
+    orders, old_core = _orders(old)
+    nodes, new_core = _chain(new)
+    made = _core(old_core, new_core)
+    for order in reversed(orders):
+        if isinstance(order, DescribedSource):
+            made = with_chosen_rows(order.described, made, nodes)
+        else:
+            made = replace(order, child=made)  # type: ignore[call-arg]  # a node over one child
+    for node in reversed(nodes):
+        if isinstance(node, RecordNode):
+            made = replace(node, child=made)  # type: ignore[call-arg]
+    if made.size != old.size:
+        message = f"what was {old!r} has {made.size:,} records over the present sources: {made!r}"
+        raise StateMismatch(message)
+    return new if _same(made, new) else made
+
+
+def _orders(old: Dataset) -> tuple[list[Dataset], Dataset]:
+    """Return what orders the rows, outermost first, and what lies below it."""
+    orders: list[Dataset] = []
+    while True:
+        if isinstance(old, DescribedSource) and old.described["kind"] in UNKNOWN_ROWS:
+            orders.append(old)
+            old = outlined(old.described["of"][0])
+        elif _is_over_one(old):
+            if not isinstance(old, Aligned) or isinstance(old, Repeat):
+                orders.append(old)
+            old = old.child  # type: ignore[attr-defined]
+        else:
+            return orders, old
+
+
+def _chain(new: Dataset) -> tuple[list[Dataset], Dataset]:
+    """Return the nodes over one child, outermost first, and what lies below them."""
+    nodes: list[Dataset] = []
+    while _is_over_one(new):
+        nodes.append(new)
+        new = new.child  # type: ignore[attr-defined]
+    return nodes, new
+
+
+def _is_over_one(node: Dataset) -> bool:
+    return isinstance(node, OverOne) and not isinstance(node, Batch)
+
+
+def _core(old: Dataset, new: Dataset) -> Dataset:
+    if _same(old, new):
+        return new
+    if isinstance(old, DescribedSource):
+        if isinstance(new, Leaf):
+            return rows_in(old.described, new)
+        if isinstance(new, Concat):
+            return _first_that_has(old, new.parts)
+    elif isinstance(old, Concat):
+        if isinstance(new, Concat):
+            return Concat(_each_of(old.parts, new.parts))
+        if isinstance(new, Leaf):
+            return Concat(tuple(grafted(part, new) for part in old.parts))
+    elif isinstance(old, Zip) and isinstance(new, Zip) and len(old.parts) == len(new.parts):
+        return Zip(tuple(grafted(*pair) for pair in zip(old.parts, new.parts, strict=True)))
+    elif isinstance(old, Batch) and isinstance(new, Batch):
+        return Batch(grafted(old.child, new.child), old.length)
+    message = f"what was {old.kind}, {old!r}, is {new.kind} now, {new!r}: its rows cannot be told there"
+    raise StateMismatch(message)
+
+
+def _first_that_has(old: Dataset, parts: Sequence[Dataset]) -> Dataset:
+    """Return the rows of a source in the first of some parts that has them.
+
+    Raises:
+        StateMismatch: none has; the message is that of the first.
+    """
+    failed: list[StateMismatch] = []
+    for part in parts:
+        try:
+            return grafted(old, part)
+        except StateMismatch as error:
+            failed.append(error)
+    raise failed[0]
+
+
+def _each_of(olds: Sequence[Dataset], news: Sequence[Dataset]) -> tuple[Dataset, ...]:
+    """Return each old part over the one in its place, or over the first of the others that has its rows."""
+    made = []
+    for place, old in enumerate(olds):
+        others = [new for other, new in enumerate(news) if other != place]
+        made.append(_first_that_has(old, [*news[place : place + 1], *others]))
+    return tuple(made)
+
+
+def _same(old: Dataset, new: Dataset) -> bool:
+    return canonical_json(_described(old)) == canonical_json(_described(new))
+
+
+def _described(node: Dataset) -> Any:
+    return node.describe(None)

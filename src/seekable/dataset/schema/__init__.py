@@ -1,0 +1,1 @@
+"""What columns records have, and of what types."""

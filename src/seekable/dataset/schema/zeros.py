@@ -1,0 +1,80 @@
+"""Values that stand for nothing, by the type of a column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import WrongType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["fills"]
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    "int": ("int", "uint"),
+    "float": ("float", "double", "halffloat"),
+    "str": ("string", "large_string", "string_view"),
+    "bool": ("bool",),
+    "bytes": ("binary", "large_binary"),
+    "list": ("list", "large_list", "fixed_size_list"),
+    "dict": ("struct",),
+}
+_ZEROS: dict[str, Any] = {"int": 0, "float": 0.0, "str": "", "bool": False}
+_DIGITS = "0123456789"
+
+
+def fills(
+    schema: pa.Schema, *, types: Mapping[Any, Any] | None, auto: bool, default: Any, columns: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a value for each column that has one: by its name, else its type, else the default.
+
+    Args:
+        schema: the columns and their types.
+        types: values by type: int, float, str, bool, bytes, list, dict, or the name that Arrow has for one
+            (``"int64"``, ``"string"``).
+        auto: whether numbers are filled with 0, texts with ``""`` and bools with False.
+        default: the value for columns of any other type; None for none.
+        columns: values by name.
+
+    Raises:
+        WrongType: a type is none of these.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> schema = pa.schema({"n": pa.int64(), "text": pa.string(), "at": pa.date32()})
+        >>> fills(schema, types={str: "?"}, auto=True, default=None, columns={})
+        {'n': 0, 'text': '?'}
+    """
+    by_type = {_name(kind): value for kind, value in (types or {}).items()}
+    found: dict[str, Any] = {}
+    for field in schema:
+        kind = field.type
+        dictionary = getattr(kind, "value_type", None) if str(kind).startswith("dictionary") else None
+        exact = str(dictionary or kind)
+        family = _family(exact)
+        if exact in by_type:
+            found[field.name] = by_type[exact]
+        elif family in by_type:
+            found[field.name] = by_type[family]
+        elif auto and family in _ZEROS:
+            found[field.name] = _ZEROS[family]
+        elif default is not None:
+            found[field.name] = default
+    return {**found, **columns}
+
+
+def _family(exact: str) -> str | None:
+    """Return the Python type whose values a type of Arrow has."""
+    bare = exact.partition("<")[0].partition("[")[0].rstrip(_DIGITS)
+    return next((family for family, names in _NAMES.items() if bare in names), None)
+
+
+def _name(kind: object) -> str:
+    if isinstance(kind, type) and kind.__name__ in _NAMES:
+        return kind.__name__
+    if isinstance(kind, str) or type(kind).__module__.startswith("pyarrow"):
+        return str(kind)
+    message = f"a type is {', '.join(_NAMES)} or one of Arrow's, such as 'int64' (got {kind!r})"
+    raise WrongType(message)

@@ -1,0 +1,1 @@
+"""Writing the records of any dataset to files."""

@@ -1,0 +1,1 @@
+"""Records as columns of Arrow types."""

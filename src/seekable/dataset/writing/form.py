@@ -1,0 +1,66 @@
+"""What a format of files that are written owes the rest."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seekable.dataset.base import Dataset
+
+__all__ = ["Form"]
+
+
+class Form(ABC):
+    """How the records of one file are written; a small value, picklable."""
+
+    name: ClassVar[str]
+    """What a user calls the format."""
+
+    @property
+    @abstractmethod
+    def way_out(self) -> str:
+        """What to do with records that it cannot hold."""
+
+    @property
+    @abstractmethod
+    def suffix(self) -> str:
+        """What the names of files end with."""
+
+    @property
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """What of it decides the bytes of a file, JSON-safe, as the user asked for it."""
+
+    @abstractmethod
+    def settled(self, dataset: Dataset, kept: str | None) -> tuple[Form, str | None]:
+        """Return the form with all that it must know of the records before the first one is written.
+
+        Args:
+            dataset: what is to be written.
+            kept: what this method returned when the files that are there were begun; None if there are none.
+
+        Returns:
+            The form, and what is to be kept of it for a later call; None for nothing.
+
+        Raises:
+            WrongType: a record cannot be written.
+        """
+
+    @abstractmethod
+    def write(self, file: BinaryIO, chunks: Iterator[Sequence[Any]]) -> None:
+        """Write the records of one file, which is closed and synced by the caller.
+
+        Args:
+            file: the file.
+            chunks: the records, some at a time, holes left out.
+
+        Raises:
+            Misfit: a record cannot be written; it is one of the last 1,024 that were taken.
+        """
+
+    @abstractmethod
+    def rows_in(self, path: str) -> int | None:
+        """Return how many rows a file has that was written; None if it is damaged."""

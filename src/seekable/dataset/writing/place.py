@@ -1,0 +1,30 @@
+"""What a record is called in errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seekable.errors import SeekableError
+from seekable.index.location import Location
+
+if TYPE_CHECKING:
+    from seekable.dataset.base import Dataset
+
+__all__ = ["place_of"]
+
+
+def place_of(dataset: Dataset, row: int) -> str:
+    """Return the row of a record, and the file, row and byte where it lies, if that can be told.
+
+    Example:
+        >>> import seekable as sk
+        >>> place_of(sk.from_sequence("ab").take(2), 1)
+        "row 1 (at Location(path='<str>', row=1, offset=0, length=0))"
+    """
+    try:
+        place = dataset.locate(row)
+    except SeekableError as lost:
+        return f"row {row:,} (at a place that cannot be told: {lost})"
+    if isinstance(place, Location) and not place.path.startswith("<"):
+        return f"row {row:,} (record {place.row:,} of {place.path}, at byte {place.offset:,})"
+    return f"row {row:,} (at {place})"

@@ -1,0 +1,211 @@
+"""Where in a file its record batches lie, found without a look at the data.
+
+The footer of a file says it. A stream is walked from one message to the next; what it says of dictionaries
+holds until they are replaced, which makes *segments*: runs of record batches with the same dictionaries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+import xxhash
+
+from seekable.formats.arrow.flatbuffer import Torn
+from seekable.formats.arrow.footer import MAGIC, blocks_of, made_footer, read_footer
+from seekable.formats.arrow.messages import DICTIONARY, ROWS, SCHEMA, Block, Head, Message, head_at, parse
+
+if TYPE_CHECKING:
+    from seekable.formats.table import RangeSource
+
+__all__ = ["Group", "Layout", "find_layout", "kept_layout", "layout_to_keep", "tail_of"]
+
+_MOST_ROWS = 1 << 62
+_ALIGNED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One record batch."""
+
+    block: Block
+    """Where it lies."""
+
+    rows: int
+    """How many rows it has."""
+
+    compressed: bool
+    """Whether its buffers are."""
+
+    segment: int
+    """The segment that it is of."""
+
+    number: int
+    """Which of the segment's record batches it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where all that matters of a file lies."""
+
+    groups: tuple[Group, ...]
+    """Its record batches in their order."""
+
+    segments: tuple[tuple[Block, ...], ...]
+    """The dictionaries that hold in each segment of a stream; empty for what is no stream."""
+
+
+class _Kept(msgspec.Struct, array_like=True, frozen=True):
+    """What is kept of a layout, in bytes."""
+
+    version: int
+    size: int
+    groups: tuple[Group, ...]
+    segments: tuple[tuple[Block, ...], ...]
+
+
+_VERSION = 1
+_DIGEST_BYTES = 8
+
+
+def layout_to_keep(layout: Layout, *, size: int) -> bytes:
+    """Return a layout as bytes.
+
+    Args:
+        layout: the layout.
+        size: of the file that it is of.
+    """
+    data = msgspec.msgpack.encode(_Kept(_VERSION, size, layout.groups, layout.segments))
+    return data + xxhash.xxh3_64_digest(data)
+
+
+def kept_layout(data: bytes | None, *, size: int) -> Layout | None:
+    """Return a layout from bytes, None if they are damaged, or of something else."""
+    if data is None or xxhash.xxh3_64_digest(data[:-_DIGEST_BYTES]) != data[-_DIGEST_BYTES:]:
+        return None
+    try:
+        kept = msgspec.msgpack.decode(data[:-_DIGEST_BYTES], type=_Kept)
+    except msgspec.DecodeError:
+        return None
+    return Layout(kept.groups, kept.segments) if (kept.version, kept.size) == (_VERSION, size) else None
+
+
+def find_layout(source: RangeSource) -> Layout:
+    """Return where in a file its record batches lie.
+
+    Raises:
+        Torn: it is damaged, or was cut off.
+    """
+    whole = bytes(source.range(0, min(len(MAGIC), source.size))) == MAGIC
+    layout = _layout_of_file(source) if whole else _layout_of_stream(source)
+    if sum(group.rows for group in layout.groups) > _MOST_ROWS:
+        message = "its record batches are said to have more rows than can be counted"
+        raise Torn(message)
+    return layout
+
+
+def tail_of(source: RangeSource, layout: Layout, segment: int) -> bytes:
+    """Return what has to stand behind the last byte of a file so that a segment's batches can be read.
+
+    Raises:
+        Torn: a stream does not begin with a schema.
+    """
+    if not layout.segments:
+        return b""
+    head, message = _schema(source)
+    batches = [group.block for group in layout.groups if group.segment == segment]
+    return made_footer(
+        head.data,
+        at=message.at,
+        version=message.version,
+        dictionaries=layout.segments[segment],
+        batches=batches,
+    )
+
+
+def _layout_of_file(source: RangeSource) -> Layout:
+    groups = []
+    _, batches = blocks_of(read_footer(source), size=source.size)
+    for number, block in enumerate(batches):
+        found = head_at(source, block.offset)
+        message = _parsed(found) if found else None
+        if message is None or message.kind != ROWS:
+            there = message.name if message else "nothing"
+            wrong = f"{there} is at byte {block.offset}, where record batch {number} should be"
+            raise Torn(wrong)
+        groups.append(Group(block, message.rows, message.compressed, 0, number))
+    return Layout(tuple(groups), ())
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What was seen of a stream so far."""
+
+    dictionaries: list[tuple[int, Block]] = field(default_factory=list)
+    """Those that hold now, with their numbers."""
+    batches: int = 0
+    """How many the present segment has."""
+    groups: list[Group] = field(default_factory=list)
+    segments: list[tuple[Block, ...]] = field(default_factory=list)
+
+    def end_segment(self) -> None:
+        self.segments.append(tuple(block for _, block in self.dictionaries))
+        self.batches = 0
+
+    def add(self, message: Message, block: Block) -> None:
+        if message.kind == ROWS:
+            segment = len(self.segments)
+            self.groups.append(Group(block, message.rows, message.compressed, segment, self.batches))
+            self.batches += 1
+            return
+        if not message.delta and any(number == message.dictionary for number, _ in self.dictionaries):
+            if self.batches:
+                self.end_segment()
+            self.dictionaries = [each for each in self.dictionaries if each[0] != message.dictionary]
+        self.dictionaries.append((message.dictionary, block))
+
+
+def _layout_of_stream(source: RangeSource) -> Layout:
+    head, message = _schema(source)
+    at = head.stop + message.body_bytes
+    walk = _Walk()
+    # A stream may end without saying so: then it ends where a message would begin.
+    while at < source.size and (found := head_at(source, at)) is not None:
+        message = _parsed(found)
+        block = Block(at, found.stop - at, message.body_bytes)
+        if wrong := _wrong_in_stream(message, block, source.size):
+            raise Torn(wrong)
+        walk.add(message, block)
+        at = block.end
+    walk.end_segment()
+    return Layout(tuple(walk.groups), tuple(walk.segments))
+
+
+def _wrong_in_stream(message: Message, block: Block, size: int) -> str:
+    """Say what is wrong with where a message lies, nothing if all is well."""
+    what = f"{message.name} at byte {block.offset}"
+    if message.kind not in (DICTIONARY, ROWS):
+        return f"there is {what}, and a table has none there"
+    if block.end > size:
+        return f"{what} is said to end at byte {block.end}, and the file has {size}: it was cut off"
+    if block.offset % _ALIGNED:
+        return f"there is {what}, which is no multiple of {_ALIGNED}"
+    return ""
+
+
+def _schema(source: RangeSource) -> tuple[Head, Message]:
+    head = head_at(source, 0)
+    message = _parsed(head) if head else None
+    if head is None or message is None or message.kind != SCHEMA:
+        wrong = f"it begins with {message.name if message else 'nothing'}, and a stream begins with a schema"
+        raise Torn(wrong)
+    return head, message
+
+
+def _parsed(head: Head) -> Message:
+    try:
+        return parse(head.data)
+    except Torn as torn:
+        message = f"the message at byte {head.start}: {torn}"
+        raise Torn(message) from None

@@ -1,0 +1,246 @@
+"""One Arrow file or stream, open: record batches as they lie in the file, not copied where it is mapped."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+
+from seekable.errors import CorruptRecord, SeekableError, UnsupportedFormat
+from seekable.formats.arrow.checking import check_rows
+from seekable.formats.arrow.flatbuffer import Torn
+from seekable.formats.arrow.layout import tail_of
+from seekable.formats.arrow.messages import head_at, parse
+from seekable.formats.arrow.reading import Ranges
+from seekable.formats.table import TableFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from seekable.formats.arrow.checking import Place
+    from seekable.formats.arrow.layout import Layout
+    from seekable.formats.table import RangeSource
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["ArrowTable", "open_reader"]
+
+_MOST_READERS: Final = 8
+"""A stream has a reader for each segment, and what is compressed for each choice of columns."""
+
+_MOST_INFLATED: Final = 40_000
+"""How many bytes one compressed byte can stand for at most: zstd repeats a byte 131,072 times in 4."""
+
+_PREFIX = struct.Struct("<q")
+_DENSE: Final = 64
+_PREVIEW_BYTES: Final = 80
+
+
+class _Reader:
+    """A segment's record batches, all columns of them or some."""
+
+    def __init__(self, reader: pa.RecordBatchFileReader) -> None:
+        self.reader = reader
+        self.sound: set[Place] = set()
+        """The dictionaries that were found to be sound."""
+
+
+class ArrowTable(TableFile):
+    """Groups are record batches; what is not compressed stays where it is in the mapped file."""
+
+    def __init__(self, source: RangeSource, layout: Layout) -> None:
+        """Open a file whose record batches lie like that.
+
+        Raises:
+            Torn: it is damaged.
+            ArrowException: pyarrow finds that it is; as do ValueError and OSError.
+        """
+        self._source, self._layout = source, layout
+        self._lock = threading.Lock()
+        self._readers: OrderedDict[tuple[int, tuple[int, ...]], _Reader] = OrderedDict()
+        self._schema = self._reader(0, ()).reader.schema.remove_metadata()
+        self._numbers = {name: number for number, name in enumerate(self._schema.names)}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns, without metadata of the whole schema."""
+        return self._schema
+
+    def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return some rows of a record batch; what lies between them is not looked at, if it is much."""
+        import pyarrow as pa
+
+        if not len(rows):
+            return self.run(group, 0, 0, columns)
+        first, last = int(rows[0]), int(rows[-1])
+        if last - first + 1 == len(rows):
+            return self.run(group, first, last + 1, columns)
+        if last - first > _DENSE * len(rows):
+            parts = [self.run(group, row, row + 1, columns) for row in rows.tolist()]
+            return _joined(parts)
+        between = self.run(group, first, last + 1, columns)
+        try:
+            return between.take(pa.array(rows - first))
+        except pa.ArrowNotImplementedError:  # some types cannot be taken from
+            return _joined([between.slice(row - first, 1) for row in rows.tolist()])
+
+    def run(self, group: int, start: int, stop: int, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return a slice of a record batch, after a look at its offsets and its text."""
+        import pyarrow as pa
+
+        if not columns:
+            return pa.record_batch([pa.nulls(stop - start)], names=[""]).select([])
+        try:
+            batch, reader = self._batch(group, columns)
+            for name, column in zip(columns, batch.columns, strict=True):
+                check_rows(column, start, stop, path=name, sound=reader.sound)
+        except pa.ArrowNotImplementedError as error:
+            raise _unsupported(self._source.path, error) from error
+        except SeekableError:
+            raise
+        except (pa.ArrowException, Torn, ValueError, OSError, MemoryError) as error:
+            raise self._corrupt(group, start, stop, error) from error
+        return batch.slice(start, stop - start)
+
+    def run_bytes(self, group: int, columns: Sequence[str]) -> int:
+        """Return how long the buffers of some columns are once they are decompressed."""
+        try:
+            sizes = self._buffer_sizes(group)
+        except Torn:  # said with all details when it is read
+            return self._layout.groups[group].block.body_bytes
+        counts = [_buffers(field.type) for field in self._schema]
+        if any(count is None for count in counts) or sum(filter(None, counts)) != len(sizes):
+            return sum(sizes)
+        wanted, total, at = {self._numbers[name] for name in columns}, 0, 0
+        for number, count in enumerate(filter(lambda count: count is not None, counts)):
+            assert count is not None
+            total += sum(sizes[at : at + count]) if number in wanted else 0
+            at += count
+        return total
+
+    def span(self, group: int) -> tuple[int, int]:
+        """Return where a record batch lies, its head with it."""
+        block = self._layout.groups[group].block
+        return block.offset, block.head_bytes + block.body_bytes
+
+    def _batch(self, group: int, columns: Sequence[str]) -> tuple[pa.RecordBatch, _Reader]:
+        """Return some columns of a record batch, whose buffers are as long as they have to be."""
+        place, numbers = self._layout.groups[group], tuple(self._numbers[name] for name in columns)
+        if place.compressed:
+            self._buffer_sizes(group)
+        with self._lock:
+            # Only what is compressed is worth a reader of some columns: it copies what it reads.
+            reader = self._reader(place.segment, tuple(sorted(numbers)) if place.compressed else ())
+            batch = reader.reader.get_batch(place.number)
+        batch = batch.select(columns)
+        batch.validate()
+        if batch.num_rows != place.rows:
+            message = f"it has {batch.num_rows} rows, and had {place.rows} when it was indexed"
+            raise ValueError(message)
+        return batch, reader
+
+    def _reader(self, segment: int, numbers: tuple[int, ...]) -> _Reader:
+        reader = self._readers.pop((segment, numbers), None)
+        if reader is None:
+            tail = tail_of(self._source, self._layout, segment)
+            reader = _Reader(open_reader(self._source, tail, numbers))
+        self._readers[segment, numbers] = reader
+        if len(self._readers) > _MOST_READERS:
+            self._readers.popitem(last=False)
+        return reader
+
+    def _buffer_sizes(self, group: int) -> list[int]:
+        """Return how long the buffers of a record batch are once they are decompressed.
+
+        Raises:
+            Torn: they cannot be so long.
+        """
+        place = self._layout.groups[group]
+        head = head_at(self._source, place.block.offset)
+        if head is None:
+            message = f"there is nothing at byte {place.block.offset}"
+            raise Torn(message)
+        buffers = parse(head.data).buffers
+        if not place.compressed:
+            return [length for _, length in buffers]
+        body = place.block.offset + place.block.head_bytes
+        return [self._inflated_bytes(body + start, length) for start, length in buffers]
+
+    def _inflated_bytes(self, start: int, length: int) -> int:
+        if not length:
+            return 0
+        prefix = bytes(self._source.range(start, start + min(length, _PREFIX.size)))
+        inflated = _PREFIX.unpack(prefix)[0] if len(prefix) == _PREFIX.size else -2
+        if inflated == -1:  # it is not compressed after all
+            return length - _PREFIX.size
+        if not 0 <= inflated <= length * _MOST_INFLATED:
+            message = f"{length} compressed bytes at byte {start} are said to be {inflated} bytes of data"
+            raise Torn(message)
+        return int(inflated)
+
+    def _corrupt(self, group: int, start: int, stop: int, error: Exception) -> CorruptRecord:
+        before = sum(place.rows for place in self._layout.groups[:group])
+        offset, length = self.span(group)
+        what = f"record batch {group}, of which rows {start} to {max(stop - 1, start)} were wanted: {error}"
+        return CorruptRecord(
+            self._source.path,
+            before + start,
+            offset=offset,
+            length=length,
+            preview=bytes(self._source.range(offset, offset + min(length, _PREVIEW_BYTES))),
+            cause=ValueError(what),
+        )
+
+
+def open_reader(source: RangeSource, tail: bytes, columns: tuple[int, ...] = ()) -> pa.RecordBatchFileReader:
+    """Return pyarrow's own reader of a file.
+
+    Args:
+        source: the file.
+        tail: what is put behind its end.
+        columns: by number, ascending; all if there is none.
+
+    Raises:
+        ArrowException: it cannot be read.
+    """
+    from pyarrow import PythonFile, ipc
+
+    options = ipc.IpcReadOptions(included_fields=list(columns))
+    return ipc.open_file(PythonFile(Ranges(source, tail), mode="r"), options=options)
+
+
+def _joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    return pa.concat_batches(parts)
+
+
+def _buffers(kind: Any) -> int | None:
+    """Return how many buffers an array of a type has in a file; None if that differs from batch to batch."""
+    from pyarrow import BaseExtensionType, types
+
+    if isinstance(kind, BaseExtensionType):
+        return _buffers(kind.storage_type)
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return None
+    own = kind.num_buffers
+    if types.is_null(kind) or types.is_union(kind) or types.is_run_end_encoded(kind):
+        own -= 1  # the validity that these do not have
+    for number in range(kind.num_fields):
+        inner = _buffers(kind.field(number).type)
+        if inner is None:
+            return None
+        own += inner
+    return int(own)
+
+
+def _unsupported(path: str, error: Exception) -> UnsupportedFormat:
+    message = (
+        f"{path!r} needs what this pyarrow cannot do: {error}; install a newer one, or write the file again"
+    )
+    return UnsupportedFormat(message)

@@ -1,0 +1,167 @@
+r"""CSV: records that may go over several lines, the first of which names the columns.
+
+Read as Python's own ``csv`` module reads it: a field is quoted if a quote is its first character; within it
+``""`` is a quote, and line ends are text. Any other quote is a character like others, also what follows a closing
+quote up to the next delimiter. A record ends with ``\n``, ``\r\n`` or ``\r``; an empty line is none. Only what
+is torn is told: a quoted field that the file ends in.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from seekable.errors import UnsupportedFormat
+from seekable.formats.heads import check_is_text
+from seekable.formats.lines import BYTE_ORDER_MARK, find_newlines
+from seekable.index.digest import END_BYTES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.index.scanner import ByteSource, Chunk
+
+    Int64s = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
+
+__all__ = ["CSV_DELIMITERS", "CsvRecords", "CsvScanner", "csv_records", "record_span"]
+
+CSV_DELIMITERS: Final = {"csv": ",", "tsv": "\t", "csv-semicolon": ";"}
+"""What stands between fields, by the name of the format."""
+
+_QUOTE, _NEWLINE, _RETURN = b'"\n\r'
+_ENDS: Final = "\r\n"
+_NONE: Final = -1
+_FILES_REMEMBERED: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class CsvScanner:
+    """Finds the records of a file of CSV."""
+
+    name: str = "csv"
+    splittable: bool = False
+    """Whether a byte is quoted is told by all that is before it."""
+
+    def check_head(self, head: bytes, path: str) -> None:
+        """Refuse what is no text, other delimiters, and columns of one name."""
+        check_is_text(head, path)
+        names = self._names(head)
+        if names is None:
+            return
+        if len(names) == 1:
+            for form, delimiter in CSV_DELIMITERS.items():
+                if delimiter in names[0]:
+                    message = (
+                        f"{path!r} has one column, {names[0]!r}, if {CSV_DELIMITERS[self.name]!r} stands "
+                        f"between columns; it looks like {delimiter!r}: say format={form!r}"
+                    )
+                    raise UnsupportedFormat(message)
+        if twice := _named_twice(names):
+            message = f"{path!r}: {twice}; rename one, or read its lines with format='text'"
+            raise UnsupportedFormat(message)
+
+    def scan(self, source: ByteSource) -> NDArray[np.uint64]:
+        """Return where records start, the header not among them."""
+        quoting = _Quoting(source, ord(CSV_DELIMITERS[self.name]))
+        found = [np.zeros(0, np.int64)]
+        pending = quoting.first
+        for chunk in source.chunks():
+            starts = _line_ends(chunk)
+            starts = starts[~quoting.within(chunk, starts)] + 1
+            if chunk.base <= pending < chunk.base + chunk.size:
+                starts = np.concatenate([[pending - chunk.base], starts])
+            if len(starts) and starts[-1] == chunk.size:
+                starts, pending = starts[:-1], chunk.base + chunk.size
+            first = chunk.array[starts]
+            found.append(starts[(first != _NEWLINE) & (first != _RETURN)] + chunk.base)
+        return np.concatenate(found)[1:].view(np.uint64)
+
+    def _names(self, head: bytes) -> tuple[str, ...] | None:
+        """Return the names of columns, None if the header goes on behind the head, or there is none."""
+        try:
+            text = str(head, "utf-8", errors="ignore").removeprefix("\ufeff").lstrip(_ENDS)
+            names = next(_records(text, CSV_DELIMITERS[self.name]), None)
+        except ValueError:
+            return None
+        whole = names is not None and (len(head) < END_BYTES or len(names.text) < len(text))
+        return names.fields if names is not None and whole else None
+
+
+def _line_ends(chunk: Chunk) -> Int64s:
+    """Return where in a chunk line ends are, quoted or not."""
+    if chunk.buffer.find(b"\r", 0, chunk.size) < 0:
+        lines = chunk.buffer.count(b"\n", 0, min(chunk.size, END_BYTES)) + 1
+        return find_newlines(chunk, mean_line=min(chunk.size, END_BYTES) / lines)
+    return np.flatnonzero((chunk.array == _NEWLINE) | (chunk.array == _RETURN))
+
+
+class _Quoting:
+    """Which bytes of a file are within quotes, from one chunk to the next.
+
+    Quotes matter in runs. Within a quoted field a run of an even number is as many quotes as it has pairs; one of
+    an odd number ends with the closing quote. Outside, a run opens a field if it begins one: an odd number leaves it
+    open, an even number has closed it. Elsewhere outside, quotes are text. So only odd runs matter: those that
+    begin a field go in or out, and behind any other one it is outside, whatever it was before.
+    """
+
+    def __init__(self, source: ByteSource, delimiter: int) -> None:
+        self.first = len(BYTE_ORDER_MARK) if source.head.startswith(BYTE_ORDER_MARK) else 0
+        """Where the first record begins."""
+        self._begins_field = np.zeros(256, bool)
+        self._begins_field[[delimiter, _NEWLINE, _RETURN]] = True
+        self._inside = False
+        self._before = 0
+        """The last byte of the chunk before."""
+        self._run = (0, False)
+        """How many quotes end that chunk, and whether they begin a field."""
+
+    def within(self, chunk: Chunk, places: Int64s) -> Flags:
+        """Return which places of the next chunk are within quotes; no quotes are at any of them."""
+        ends, opening = self._odd_runs(chunk)
+        before = self._inside
+        if not len(ends):
+            return np.full(len(places), before)
+        # Of a run that begins a field the state is turned; behind another one the turns count from anew.
+        turns = np.cumsum(opening) + before
+        inside = (turns - np.maximum.accumulate(np.where(opening, 0, turns))) % 2 == 1
+        self._inside = bool(inside[-1])
+        number = np.searchsorted(ends, places)
+        return np.concatenate([[before], inside])[number]
+
+    def _odd_runs(self, chunk: Chunk) -> tuple[Int64s, Flags]:
+        """Return where runs of an odd number of quotes have ended, and whether they begin a field.
+
+        A run that reaches the end of the chunk is left for the next one.
+        """
+        array, (held, held_opens) = chunk.array, self._run
+        some = chunk.buffer.find(_QUOTE, 0, chunk.size) >= 0
+        quotes = np.flatnonzero(array == _QUOTE) if some else np.zeros(0, np.int64)
+        numbers = np.flatnonzero(np.diff(quotes, prepend=-2) != 1)
+        starts, lengths = quotes[numbers], np.diff(numbers, append=len(quotes))
+        opening = self._begins_field[array[starts - 1]]
+        if len(starts) and not starts[0]:
+            opening[0] = self._begins_field[self._before]
+        opening |= starts + chunk.base == self.first
+        if held:
+            if not len(starts) or starts[0]:
+                starts, lengths = np.concatenate([[0], starts]), np.concatenate([[0], lengths])
+                opening = np.concatenate([[False], opening])
+            lengths[0] += held
+            opening[0] = held_opens
+            # It begins before the chunk.
+            ends = starts + lengths
+            ends[0] -= held
+        else:
+            ends = starts + lengths
+        self._before, self._run = int(array[-1]), (0, False)
+        if len(ends) and ends[-1] == chunk.size:
+            self._run = int(lengths[-1]), bool(opening[-1])
+            ends, lengths, opening = ends[:-1], lengths[:-1], opening[:-1]
+        odd = lengths % 2 == 1
+        return ends[odd], opening[odd]

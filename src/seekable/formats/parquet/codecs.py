@@ -1,0 +1,48 @@
+"""Codecs by Parquet's numbers, as pyarrow has them."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from seekable.formats.parquet.thrift import BadThrift
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["CODECS", "packed", "unpacked"]
+
+CODECS = MappingProxyType({1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"})
+"""What can be unpacked here; 0 is no compression. What is missing pyarrow's reader may know."""
+
+
+def unpacked(codec: int, data: memoryview, size: int) -> pa.Buffer:
+    """Return bytes as they were before compression.
+
+    Raises:
+        BadThrift: this codec is not known here.
+        pyarrow.ArrowException, OSError: the bytes are damaged.
+    """
+    import pyarrow as pa
+
+    if not codec:
+        if len(data) != size:
+            raise BadThrift(f"a page without compression of {len(data)} bytes that says to have {size}")
+        return pa.py_buffer(data)
+    return pa.decompress(data, size, _named(codec))
+
+
+def packed(codec: int, data: bytes) -> bytes:
+    """Return bytes compressed."""
+    import pyarrow as pa
+
+    if not codec:
+        return data
+    compressed: bytes = pa.compress(data, _named(codec), asbytes=True)
+    return compressed
+
+
+def _named(codec: int) -> str:
+    if codec not in CODECS:
+        raise BadThrift(f"the codec {codec} is not known here")
+    return CODECS[codec]

@@ -1,0 +1,174 @@
+"""Rows of one column out of the pages that hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.formats.parquet.footer import arrow
+from seekable.formats.parquet.header import PageHeader, leading_header
+from seekable.formats.parquet.pages import Span
+from seekable.formats.parquet.splice import row_before
+from seekable.formats.parquet.thrift import BadThrift
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from seekable.formats.parquet.layout import Chunk, Leaf
+    from seekable.formats.parquet.pages import PageTable
+    from seekable.formats.parquet.splice import Mold
+    from seekable.formats.table import Int64s, RangeSource
+
+__all__ = ["Paged"]
+
+_AT_ONCE = 64 << 20
+"""How many bytes of pages, unpacked, are decoded together."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    header: PageHeader
+    data: memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Pages that begin with a row, or are given one to begin with, and hold their last row whole."""
+
+    pages: list[_Page]
+    start: int
+    stop: int
+    torn: bool
+
+    @property
+    def rows(self) -> int:
+        """How many rows are decoded of it."""
+        return self.stop - self.start + self.torn
+
+    @property
+    def weight(self) -> int:
+        """How many bytes its pages have, unpacked."""
+        return sum(page.header.unpacked for page in self.pages)
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """One leaf of one group, read by its pages."""
+
+    source: RangeSource
+    chunk: Chunk
+    leaf: Leaf
+    table: PageTable
+    mold: Mold
+
+    def rows(self, rows: Int64s) -> Iterator[pa.Array]:
+        """Yield some rows of the column, in pieces.
+
+        Args:
+            rows: within the group, ascending and distinct; at least one.
+
+        Raises:
+            BadThrift, OSError, pyarrow.ArrowException: the file is damaged there.
+        """
+        batch: list[_Piece] = []
+        weight = 0
+        for piece in self._pieces(self.table.spans(rows)):
+            batch.append(piece)
+            weight += piece.weight
+            if weight > _AT_ONCE:
+                yield self._pick(batch, rows)
+                batch, weight = [], 0
+        if batch:
+            yield self._pick(batch, rows)
+
+    def run(self, start: int, stop: int) -> pa.ChunkedArray:
+        """Return consecutive rows of the column; as ``rows``.
+
+        Args:
+            start: the first row within the group.
+            stop: the row behind the last one; not the first one.
+        """
+        spans = self.table.spans(np.array((start, stop - 1), np.int64))
+        first = spans[0].first
+        decoded = self._decode([self._piece(first, self._read(Span(first, spans[-1].last)))])
+        return decoded.slice(start - int(self.table.first[first]) + self.table.begins_torn(first), stop - start)
+
+    def _pieces(self, spans: list[Span]) -> Iterator[_Piece]:
+        """Yield what can be decoded by itself: pages, or several where rows go on from one to the next."""
+        for span in spans:
+            pages = self._read(span)
+            if self.table.torn is not None:
+                yield self._piece(span.first, pages)
+            else:
+                for number, page in enumerate(pages, span.first):
+                    yield self._piece(number, [page])
+
+    def _piece(self, number: int, pages: list[_Page]) -> _Piece:
+        first = self.table.first
+        return _Piece(
+            pages, int(first[number]), int(first[number + len(pages)]), self.table.begins_torn(number)
+        )
+
+    def _read(self, span: Span) -> list[_Page]:
+        """Return pages, by one read where nothing lies between them."""
+        offset, size, first = self.table.offset, self.table.size, self.table.first
+        start, stop = int(offset[span.first]), int(offset[span.last] + size[span.last])
+        data = self.source.range(start, stop)
+        pages = []
+        for number in range(span.first, span.last + 1):
+            at = int(offset[number]) - start
+            page = data[at : at + int(size[number])]
+            header = leading_header(page)
+            rows = header.rows if self.leaf.repeated else header.values
+            if rows is not None and rows != first[number + 1] - first[number]:
+                raise BadThrift(
+                    f"the page at byte {start + at} has {rows} rows; expected {first[number + 1] - first[number]}"
+                )
+            pages.append(_Page(header, page))
+        return pages
+
+    def _pick(self, batch: Sequence[_Piece], rows: Int64s) -> pa.Array:
+        """Return those of some rows that a batch has."""
+        import pyarrow as pa
+
+        low, high = np.searchsorted(rows, (batch[0].start, batch[-1].stop))
+        wanted = rows[low:high]
+        starts = np.array([piece.start for piece in batch], np.int64)
+        sizes = np.array([piece.rows for piece in batch], np.int64)
+        torn = np.array([piece.torn for piece in batch], np.int64)
+        # Where row 0 of the group would be, were all of a piece's rows before it there.
+        shift = np.cumsum(sizes) - sizes + torn - starts
+        places = wanted + shift[np.searchsorted(starts, wanted, side="right") - 1]
+        picked = self._decode(batch).take(pa.array(places)).combine_chunks()
+        return picked.combine_chunks() if isinstance(picked, pa.ChunkedArray) else picked
+
+    def _decode(self, batch: Sequence[_Piece]) -> pa.ChunkedArray:
+        """Return all rows of a batch; before each piece that begins within a row there is one to be left out."""
+        import pyarrow as pa
+
+        pq = arrow()
+        parts: list[bytes | memoryview] = []
+        values = 0
+        if any(page.header.needs_dictionary for piece in batch for page in piece.pages):
+            start, size = self.table.dictionary
+            if not size:
+                raise BadThrift(f"the chunk at byte {self.chunk.start} has no dictionary, and a page needs one")
+            parts.append(self.source.range(start, start + size))
+        for piece in batch:
+            if piece.torn:
+                parts.append(row_before(self.leaf, self.chunk.codec))
+                values += 1
+            parts.extend(page.data for page in piece.pages)
+            values += sum(page.header.values for page in piece.pages)
+        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        footer = pq.read_metadata(pa.BufferReader(self.mold.footer(self.chunk, values, len(data))))
+        file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), metadata=footer)
+        column = file.reader.read_column(0)
+        expected = sum(piece.rows for piece in batch)
+        if len(column) != expected:
+            raise BadThrift(f"pages of {len(column)} rows; expected {expected}")
+        return column

@@ -1,0 +1,107 @@
+"""A file's footer: where it lies, whether it can be one, and what pyarrow reads from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.errors import MissingDependency, UnsupportedFormat
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from seekable.formats.table import RangeSource
+
+__all__ = ["Footer", "MAGIC", "arrow", "read_footer"]
+
+MAGIC = b"PAR1"
+_ENCRYPTED = b"PARE"
+_FIRST_READ = 64 << 10
+"""How many bytes of a file's end are read at first: most footers are within."""
+
+_LEAST = 12
+"""The bytes of a file without anything: both magics and the footer's length."""
+
+
+def arrow() -> ModuleType:
+    """Return ``pyarrow.parquet``.
+
+    Raises:
+        MissingDependency: it is not installed.
+    """
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise MissingDependency("reading Parquet needs pyarrow: pip install 'seekable[parquet]'") from error
+    return pyarrow.parquet
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """The footer of one file."""
+
+    raw: bytes
+    """Its Thrift, without length and magic."""
+
+    start: int
+    """Where in the file it begins: what lies before is data."""
+
+    metadata: pq.FileMetaData
+    """What pyarrow makes of it."""
+
+    schema: pa.Schema
+    """The file's columns, without metadata of the whole schema."""
+
+
+def read_footer(source: RangeSource) -> Footer:
+    """Read a file's footer.
+
+    Raises:
+        UnsupportedFormat: the file is of another format, damaged or encrypted.
+        MissingDependency: pyarrow is not installed.
+    """
+    import pyarrow as pa
+
+    pq = arrow()
+    raw, start = _raw(source)
+    whole = b"".join((MAGIC, raw, len(raw).to_bytes(4, "little"), MAGIC))
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(whole))
+        schema = metadata.schema.to_arrow_schema().remove_metadata()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UnsupportedFormat(
+            f"{source.path}: the Parquet footer ({len(raw)} bytes at byte {start}) cannot be read: {error}. "
+            f"The file is damaged, or needs a newer pyarrow than {pa.__version__}: write it again"
+        ) from error
+    return Footer(raw, start, metadata, schema)
+
+
+def _raw(source: RangeSource) -> tuple[bytes, int]:
+    size = source.size
+    if size < _LEAST:
+        raise UnsupportedFormat(f"{source.path}: {size} bytes are too few for a Parquet file: copy it again")
+    tail = source.range(max(0, size - _FIRST_READ), size)
+    end = bytes(tail[-4:])
+    if end == _ENCRYPTED:
+        raise UnsupportedFormat(
+            f"{source.path}: its footer is encrypted ({end!r} at byte {size - 4}), and there is no way "
+            f"to give the key here: decrypt the file once"
+        )
+    if end != MAGIC:
+        raise UnsupportedFormat(
+            f"{source.path}: expected {MAGIC!r} at byte {size - 4}, the end of a Parquet file; found {end!r}. "
+            f"It is of another format, cut off, or has more behind it: copy it again"
+        )
+    length = int.from_bytes(tail[-8:-4], "little")
+    start = size - 8 - length
+    if start < len(MAGIC):
+        raise UnsupportedFormat(
+            f"{source.path}: the footer's length at byte {size - 8} is {length} bytes, and only "
+            f"{size - _LEAST} lie before it: the file is damaged, copy it again"
+        )
+    if length + 8 > len(tail):
+        tail = source.range(start, size)
+    return bytes(tail[-8 - length : -8]), start

@@ -1,0 +1,65 @@
+"""The format as the rest knows it: how a Parquet file is surveyed and opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.errors import UnsupportedFormat
+from seekable.formats.parquet.footer import read_footer
+from seekable.formats.parquet.table import ParquetTable
+from seekable.formats.table import TableSurvey
+
+if TYPE_CHECKING:
+    from seekable.formats.table import PageStore, RangeSource
+
+__all__ = ["ParquetFormat", "page_tables"]
+
+
+def page_tables(source: RangeSource, pages: PageStore | None = None) -> bytes:
+    """Return the page tables of all columns that can have them, as a `PageStore` keeps them.
+
+    Args:
+        source: the file.
+        pages: where they are kept too, and taken from as far as they are there.
+
+    Raises:
+        UnsupportedFormat: the file cannot be opened.
+        CorruptRecord: it is damaged.
+        MissingDependency: pyarrow is not installed.
+    """
+    return ParquetFormat().open(source, pages).walk()
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFormat:
+    """Parquet files; needs pyarrow.
+
+    Example:
+        >>> ParquetFormat().name
+        'parquet'
+    """
+
+    name: str = "parquet"
+    """What the index calls it."""
+
+    def survey(self, source: RangeSource) -> TableSurvey:
+        """Return a file's groups and columns, from its footer.
+
+        Raises:
+            UnsupportedFormat: it is of another format, damaged or encrypted.
+            MissingDependency: pyarrow is not installed.
+        """
+        footer = read_footer(source)
+        metadata = footer.metadata
+        rows = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        return TableSurvey(rows, footer.schema.serialize().to_pybytes())
+
+    def open(self, source: RangeSource, pages: PageStore | None) -> ParquetTable:
+        """Return a file, open.
+
+        Raises:
+            UnsupportedFormat: as ``survey``.
+            MissingDependency: pyarrow is not installed.
+        """
+        return ParquetTable(source, read_footer(source), pages)

@@ -1,0 +1,225 @@
+"""What a file's footer says of its columns and their chunks, read from the Thrift as it is needed.
+
+pyarrow reads footers too, but tells neither where page indexes lie nor what the Thrift of a column is; and it
+ends the process when it is asked for the chunk of an encrypted column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from seekable.formats.parquet.thrift import BadThrift, fields, list_head, read_struct, skip
+
+__all__ = ["Chunk", "Field", "Layout", "Leaf"]
+
+_SCHEMA, _ROW_GROUPS = 2, 4
+_LIST, _STRUCT = 9, 12
+_REQUIRED, _REPEATED = 0, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The one leaf below a column."""
+
+    number: int
+    """Its number among the leaves of the file."""
+
+    physical: int
+    """Its physical type, as Parquet numbers them."""
+
+    width: int
+    """How many bytes a value has, where the type is fixed-length bytes."""
+
+    path: tuple[bytes, ...]
+    """The names from the column down to it."""
+
+    defined: int
+    """The definition level of a value that is there."""
+
+    repeated: int
+    """The highest repetition level; 0 is one value a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One column of the file, with all that lies below it."""
+
+    number: int
+    """Which column it is."""
+
+    elements: bytes
+    """Its elements of the schema, as they stand in the footer."""
+
+    count: int
+    """How many elements these are."""
+
+    leaves: range
+    """The numbers of its leaves."""
+
+    leaf: Leaf | None
+    """Its leaf, None if there are several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Where the values of a leaf in a group lie, and how."""
+
+    physical: int
+    codec: int
+    values: int
+    """How many values it says to have, nulls among them; more than rows where values repeat."""
+
+    start: int
+    """Where in the file its first page begins."""
+
+    stop: int
+    """Where its pages end."""
+
+    unpacked: int
+    """How many bytes it says to have before compression."""
+
+    index: tuple[int, int] | None
+    """Where its OffsetIndex lies, and how many bytes that has."""
+
+
+class Layout:
+    """The columns and chunks of one file; safe from threads, since whatever is kept is found alike by each."""
+
+    def __init__(self, footer: bytes) -> None:
+        self._footer = footer
+        self._places_of_chunks: dict[int, list[int]] = {}
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns, in their order.
+
+        Raises:
+            BadThrift: the footer does not say.
+        """
+        return _fields(self._footer, self._places[_SCHEMA])
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Where the list of the schema's elements and that of the row groups begin."""
+        places: dict[int, int] = {}
+        for field, kind, at in fields(self._footer, 0):
+            if kind == _LIST and field in (_SCHEMA, _ROW_GROUPS):
+                places[field] = at
+                if len(places) == 2:  # noqa: PLR2004 - both are found
+                    return places
+        raise BadThrift("the footer has no schema or no row groups")
+
+    def chunk(self, group: int, leaf: int, limit: int) -> Chunk:
+        """Return where a leaf's values lie in a group.
+
+        Args:
+            group: the group's number.
+            leaf: the leaf's number.
+            limit: where the file's data ends.
+
+        Raises:
+            BadThrift: the footer does not say, or says what cannot be.
+        """
+        places = self._chunks(group)
+        if leaf >= len(places):
+            raise BadThrift(f"group {group} has {len(places)} columns, and there is no column {leaf}")
+        return _chunk(read_struct(self._footer, places[leaf])[0], limit)
+
+    def chunks(self, group: int, limit: int) -> list[Chunk]:
+        """Return all leaves' chunks of a group; as ``chunk``."""
+        return [self.chunk(group, leaf, limit) for leaf in range(len(self._chunks(group)))]
+
+    def _chunks(self, group: int) -> list[int]:
+        """Return where the Thrift of each chunk of a group begins."""
+        if (known := self._places_of_chunks.get(group)) is None:
+            known = self._places_of_chunks[group] = self._find_chunks(group)
+        return known
+
+    def _find_chunks(self, group: int) -> list[int]:
+        groups = self._groups
+        if group >= len(groups):
+            raise BadThrift(f"group {group} is not among the {len(groups)} of the footer")
+        for field, kind, at in fields(self._footer, groups[group]):
+            if field == 1 and kind == _LIST:
+                return _structs(self._footer, at)
+        raise BadThrift(f"group {group} has no columns")
+
+    @cached_property
+    def _groups(self) -> list[int]:
+        """Where the Thrift of each group begins."""
+        return _structs(self._footer, self._places[_ROW_GROUPS])
+
+
+def _structs(data: bytes, at: int) -> list[int]:
+    """Return where each struct of a list begins."""
+    count, kind, at = list_head(data, at)
+    if count and kind != _STRUCT:
+        raise BadThrift(f"a list at byte {at} of the footer has no structs")
+    places = []
+    for _ in range(count):
+        places.append(at)
+        at = skip(data, at)
+    return places
+
+
+def _chunk(chunk: dict[int, Any], limit: int) -> Chunk:
+    if 8 in chunk or 9 in chunk:  # the fields that encryption adds
+        raise BadThrift("the column is encrypted, and there is no way to give its key: decrypt the file once")
+    meta = chunk.get(3)
+    if not isinstance(meta, dict):
+        raise BadThrift("a column has no metadata")
+    if not all(isinstance(meta.get(field), int) for field in (1, 4, 5, 6, 7, 9)):
+        raise BadThrift("the metadata of a column lacks what must be there")
+    start, size = meta[9], meta[7]
+    dictionary = meta.get(11, 0)
+    if isinstance(dictionary, int) and 0 < dictionary < start:
+        start = dictionary
+    if not (0 < start <= limit and 0 <= size <= limit - start and meta[5] >= 0 and meta[6] >= 0):
+        raise BadThrift(f"a column of {size} bytes at byte {start}, and the data ends at byte {limit}")
+    at, length = chunk.get(4, 0), chunk.get(5, 0)
+    indexed = isinstance(at, int) and isinstance(length, int) and at > 0 and length > 0
+    return Chunk(meta[1], meta[4], meta[5], start, start + size, meta[6], (at, length) if indexed else None)
+
+
+def _fields(data: bytes, at: int) -> tuple[Field, ...]:
+    """Read the schema: a tree whose elements stand in the order of a walk, each with the number of its children."""
+    places = _structs(data, at)
+    elements = [read_struct(data, place)[0] for place in places[1:]]
+    places = [*places[1:], skip(data, places[-1])] if places else []
+    found: list[Field] = []
+    first = leaves = 0
+    while first < len(elements):
+        end, below = _below(elements, first, leaves)
+        raw = data[places[first] : places[end]]
+        many = range(leaves, leaves + len(below))
+        leaf = below[0] if len(below) == 1 else None
+        found.append(Field(len(found), raw, end - first, many, leaf))
+        first, leaves = end, many.stop
+    return tuple(found)
+
+
+def _below(elements: list[dict[int, Any]], at: int, leaves: int) -> tuple[int, list[Leaf]]:
+    """Return where a column's elements end, and its leaves."""
+    below: list[Leaf] = []
+    # What is open: how many elements are still to come at each depth, and the levels and names down to it.
+    todo: list[tuple[int, int, int, tuple[bytes, ...]]] = [(1, 0, 0, ())]
+    while todo:
+        left, defined, repeated, path = todo.pop()
+        if left > 1:
+            todo.append((left - 1, defined, repeated, path))
+        if at >= len(elements):
+            raise BadThrift("the schema ends within a column")
+        element = elements[at]
+        at += 1
+        repetition, name, children = element.get(3, _REQUIRED), element.get(4, b""), element.get(5, 0)
+        if not (isinstance(children, int) and isinstance(name, bytes)):
+            raise BadThrift("the schema has an element without a name")
+        defined, repeated = defined + (repetition != _REQUIRED), repeated + (repetition == _REPEATED)
+        if children > 0:
+            todo.append((children, defined, repeated, (*path, name)))
+        elif isinstance(physical := element.get(1), int):
+            width = element.get(2, 0)
+            below.append(Leaf(leaves + len(below), physical, width, (*path, name), defined, repeated))
+    return at, below

@@ -1,0 +1,106 @@
+"""A Parquet file of one column, made in memory of some pages of another file.
+
+pyarrow decodes it as it decodes any file: all encodings, logical types and levels are its own concern. What is
+written here is a footer that says what the original's says, of one column and as many values as the pages have.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from seekable.formats.parquet import thrift
+from seekable.formats.parquet.codecs import packed
+from seekable.formats.parquet.header import DATA, RLE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from seekable.formats.parquet.layout import Chunk, Field, Leaf
+
+__all__ = ["Mold", "row_before"]
+
+_MAGIC = b"PAR1"
+_PLAIN = 0
+_STOP = b"\0"
+
+_BOOLEAN, _INT96, _BYTE_ARRAY, _FIXED = 0, 3, 6, 7
+_ZERO = {_BOOLEAN: 1, 1: 4, 2: 8, _INT96: 12, 4: 4, 5: 8, _BYTE_ARRAY: 4}
+"""How many bytes the PLAIN value of a physical type takes: false, a number, or a string of none."""
+
+
+class Mold:
+    """What stays the same in the files that are made of pages of one column; safe from threads."""
+
+    def __init__(self, field: Field, stored: pa.Field | None, writer: bytes | None) -> None:
+        """Prepare.
+
+        Args:
+            field: the column, of one leaf.
+            stored: the column as the writer's Arrow schema has it, None if the file has none.
+            writer: who the file says it was written by.
+        """
+        assert field.leaf is not None
+        self._leaf = field.leaf
+        root = thrift.string(4, b"schema") + thrift.short(1, 1) + _STOP
+        count = thrift.unsigned(field.count + 1)
+        self._head = thrift.short(1, 2) + bytes((0x19, 0xFC)) + count + root + field.elements
+        self._tail = _metadata(stored)
+        if writer is not None:
+            self._tail += thrift.string(1 if stored is not None else 2, writer)
+        self._tail += _STOP
+
+    def footer(self, chunk: Chunk, values: int, size: int) -> bytes:
+        """Return a file that is nothing but its footer, and that speaks of pages from byte 0 of another on.
+
+        Args:
+            chunk: what the pages are of.
+            values: how many values the pages have.
+            size: how many bytes.
+        """
+        meta = b"".join(
+            (
+                thrift.short(1, chunk.physical),
+                thrift.shorts(1, [_PLAIN, RLE]),
+                thrift.strings(1, list(self._leaf.path)),
+                thrift.short(1, chunk.codec),
+                thrift.number(1, values),
+                thrift.number(1, size),
+                thrift.number(1, size),
+                thrift.number(2, 0),
+                _STOP,
+            )
+        )
+        column = thrift.number(2, 0) + thrift.nested(1, meta) + _STOP
+        group = thrift.structs(1, [column]) + thrift.number(1, size) + thrift.number(1, values) + _STOP
+        body = b"".join((self._head, thrift.number(1, values), thrift.structs(1, [group]), self._tail))
+        return b"".join((_MAGIC, body, len(body).to_bytes(4, "little"), _MAGIC))
+
+
+def _metadata(stored: pa.Field | None) -> bytes:
+    """Return the field of the metadata, which follows the field of the groups."""
+    import pyarrow as pa
+
+    if stored is None:
+        return b""
+    schema = base64.b64encode(pa.schema([stored]).serialize().to_pybytes())
+    return thrift.structs(1, [thrift.string(1, b"ARROW:schema") + thrift.string(1, schema) + _STOP])
+
+
+def row_before(leaf: Leaf, codec: int) -> bytes:
+    """Return a page of one row of one value, which a page that begins within a row can follow."""
+    size = leaf.width if leaf.physical == _FIXED else _ZERO[leaf.physical]
+    levels = b"".join(_level(most, value) for most, value in ((leaf.repeated, 0), (leaf.defined, leaf.defined)))
+    body = levels + bytes(size)
+    small = packed(codec, body)
+    about = thrift.short(1, 1) + thrift.short(1, _PLAIN) + thrift.short(1, RLE) + thrift.short(1, RLE) + _STOP
+    sizes = thrift.short(1, DATA) + thrift.short(1, len(body)) + thrift.short(1, len(small))
+    return sizes + thrift.nested(2, about) + _STOP + small
+
+
+def _level(most: int, value: int) -> bytes:
+    """Return the levels of one value: a run of one."""
+    if not most:
+        return b""
+    run = thrift.unsigned(2) + value.to_bytes((most.bit_length() + 7) // 8, "little")
+    return len(run).to_bytes(4, "little") + run

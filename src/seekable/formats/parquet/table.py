@@ -1,0 +1,241 @@
+"""One open Parquet file."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import CorruptRecord, SeekableError
+from seekable.formats.parquet.decode import Paged
+from seekable.formats.parquet.footer import arrow
+from seekable.formats.parquet.layout import Layout
+from seekable.formats.parquet.ranges import Ranges
+from seekable.formats.parquet.splice import Mold
+from seekable.formats.parquet.tables import PageTables
+from seekable.formats.parquet.thrift import BadThrift
+from seekable.formats.table import TableFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from seekable.formats.parquet.footer import Footer
+    from seekable.formats.parquet.layout import Field
+    from seekable.formats.table import Int64s, PageStore, RangeSource
+
+__all__ = ["ParquetTable"]
+
+_LEAST_VALUE = 4
+"""How many bytes a value takes at least, which may have been a few bits in the file."""
+
+_MANY_ROWS = 1 << 17
+"""How many rows a byte of a column can stand for before they are counted page by page."""
+
+
+class ParquetTable(TableFile):
+    """One Parquet file, open; safe from threads.
+
+    Rows of a column with one leaf come from the pages that hold them; a column of several leaves is decoded as a
+    group.
+    """
+
+    def __init__(self, source: RangeSource, footer: Footer, pages: PageStore | None) -> None:
+        self._source = source
+        self._footer = footer
+        self._store = pages
+        self._layout = Layout(footer.raw)
+        self._molds: dict[str, Mold] = {}
+        self._paged: dict[tuple[int, str], Paged | None] = {}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return self._footer.schema
+
+    def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return some rows of a group, of as few bytes as that takes."""
+        rows = np.asarray(rows, np.int64)
+        if not len(rows):
+            return self._batch(0, columns, [self.schema.field(name).type for name in columns])
+        first = int(rows[0])
+        arrays = {}
+        for name in columns:
+            with self._told(group, first, name):
+                paged = self._pages(group, name)
+                arrays[name] = None if paged is None else _joined(list(paged.rows(rows)))
+        if whole := [name for name, array in arrays.items() if array is None]:
+            with self._told(group, first, whole[0]):
+                table = self._group(group, whole)
+                arrays.update((name, _joined(table.column(name).take(rows).chunks)) for name in whole)
+        return self._batch(len(rows), columns, [arrays[name] for name in columns])
+
+    def run(self, group: int, start: int, stop: int, columns: Sequence[str]) -> pa.RecordBatch:
+        """Return consecutive rows of a group, at the rate at which pyarrow reads."""
+        count = stop - start
+        if not count or not columns:
+            return self._batch(count, columns, [self.schema.field(name).type for name in columns])
+        arrays: dict[str, Any] = {}
+        if count <= self._group_rows(group) // 2:
+            for name in columns:
+                with self._told(group, start, name):
+                    if (paged := self._pages(group, name)) is not None:
+                        arrays[name] = _joined(paged.run(start, stop).chunks)
+        if whole := [name for name in columns if name not in arrays]:
+            with self._told(group, start, whole[0]):
+                table = self._group(group, whole).slice(start, count)
+                arrays.update((name, _joined(table.column(name).chunks)) for name in whole)
+        return self._batch(count, columns, [arrays[name] for name in columns])
+
+    def run_bytes(self, group: int, columns: Sequence[str]) -> int:
+        """Return about how many bytes of memory some columns of all the group's rows take."""
+        total = 0
+        for name in columns:
+            with self._told(group, 0, name):
+                for leaf in self._field(name).leaves:
+                    chunk = self._layout.chunk(group, leaf, self._footer.start)
+                    total += max(chunk.unpacked, chunk.values * _LEAST_VALUE)
+        return total
+
+    def span(self, group: int) -> tuple[int, int]:
+        """Return where in the file the group's bytes begin, and how many there are."""
+        with self._told(group, 0, None):
+            chunks = self._layout.chunks(group, self._footer.start)
+            start = min((chunk.start for chunk in chunks), default=0)
+            return start, max((chunk.stop for chunk in chunks), default=0) - start
+
+    def walk(self) -> bytes:
+        """Make the page tables of all columns that can have them, keep them, and return them as bytes.
+
+        Raises:
+            CorruptRecord: the file is damaged.
+        """
+        for group in range(self._footer.metadata.num_row_groups):
+            for name in self.schema.names:
+                with self._told(group, 0, name):
+                    self._pages(group, name)
+        self._tables.save()
+        return self._tables.as_bytes()
+
+    def _pages(self, group: int, name: str) -> Paged | None:
+        """Return a column of a group as pages, None if it cannot be read so."""
+        key = group, name
+        if key not in self._paged:
+            self._paged[key] = self._find_pages(group, name)
+        return self._paged[key]
+
+    def _find_pages(self, group: int, name: str) -> Paged | None:
+        leaf = self._field(name).leaf
+        if leaf is None:
+            return None
+        chunk = self._layout.chunk(group, leaf.number, self._footer.start)
+        table = self._tables.table(group, chunk, leaf, self._group_rows(group))
+        return None if table is None else Paged(self._source, chunk, leaf, table, self._mold(name))
+
+    def _mold(self, name: str) -> Mold:
+        if name not in self._molds:
+            writer = self._footer.metadata.created_by
+            field = self._field(name)
+            stored = self._stored.field(field.number) if self._stored is not None else None
+            self._molds[name] = Mold(field, stored, writer.encode() if writer else None)
+        return self._molds[name]
+
+    @cached_property
+    def _stored(self) -> pa.Schema | None:
+        """The schema that an Arrow writer left in the footer."""
+        import pyarrow as pa
+
+        stored = (self._footer.metadata.metadata or {}).get(b"ARROW:schema")
+        if stored is None:
+            return None
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+
+    @cached_property
+    def _tables(self) -> PageTables:
+        fields = self._layout.fields
+        leaves = fields[-1].leaves.stop if fields else 0
+        groups = self._footer.metadata.num_row_groups
+        return PageTables(self._source, self._footer.raw, (groups, leaves), self._store)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.schema.names)}
+
+    def _field(self, name: str) -> Field:
+        fields = self._layout.fields
+        if len(fields) != len(self.schema):
+            raise BadThrift(f"the footer has {len(fields)} columns, and pyarrow finds {len(self.schema)}")
+        return fields[self._numbers[name]]
+
+    def _group_rows(self, group: int) -> int:
+        rows: int = self._footer.metadata.row_group(group).num_rows
+        return rows
+
+    def _group(self, group: int, columns: Sequence[str]) -> pa.Table:
+        """Return some columns of a whole group, decoded by pyarrow's threads."""
+        rows = self._group_rows(group)
+        leaves = []
+        for name in columns:
+            field = self._field(name)
+            leaves.extend(field.leaves)
+            for leaf in field.leaves:
+                chunk = self._layout.chunk(group, leaf, self._footer.start)
+                if field.leaf is not None and rows > _MANY_ROWS * (chunk.stop - chunk.start):
+                    self._pages(group, name)  # so many rows in so few bytes are counted before they are made
+        file = arrow().ParquetFile(Ranges(self._source), metadata=self._footer.metadata)
+        table = file.reader.read_row_group(group, column_indices=leaves, use_threads=True)
+        if table.num_rows != rows:
+            raise BadThrift(f"group {group} has {table.num_rows} rows; the footer says {rows}")
+        return table
+
+    def _batch(self, rows: int, columns: Sequence[str], arrays: list[Any]) -> pa.RecordBatch:
+        """Return columns as a batch; those given as types are without rows."""
+        import pyarrow as pa
+
+        if not columns:
+            return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        arrays = [pa.array([], array) if isinstance(array, pa.DataType) else array for array in arrays]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    @contextmanager
+    def _told(self, group: int, row: int, column: str | None) -> Iterator[None]:
+        """Tell of damage as where it lies: this file, group, column and byte."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except SeekableError:
+            raise
+        except (pa.ArrowException, BadThrift, binascii.Error, OSError, ValueError, MemoryError) as error:
+            raise self._corrupt(group, row, column, error) from error
+
+    def _corrupt(self, group: int, row: int, column: str | None, error: Exception) -> CorruptRecord:
+        start, stop = self._footer.start, self._source.size
+        try:
+            leaf = self._field(column).leaves[0] if column is not None else 0
+            chunk = self._layout.chunk(group, leaf, start)
+            start, stop = chunk.start, chunk.stop
+        except (BadThrift, IndexError):
+            pass  # then it is the footer that is damaged
+        where = f"group {group}" if column is None else f"column {column!r} of group {group}"
+        return CorruptRecord(
+            self._source.path,
+            sum(self._group_rows(before) for before in range(group)) + row,
+            offset=start,
+            length=stop - start,
+            preview=bytes(self._source.range(start, min(stop, start + 80))),
+            cause=ValueError(f"{where}: {error}"),
+        )
+
+
+def _joined(arrays: list[Any]) -> pa.Array:
+    """Return the pieces of a column as one array."""
+    import pyarrow as pa
+
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
