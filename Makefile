@@ -16,7 +16,10 @@ datasets := datasets==5.2.0
 grain := grain==0.2.18 array-record==0.8.6
 lance := pylance==14.0.2
 webdataset := webdataset==1.0.2
-PEERS := data-forager lhotse datasets grain lance webdataset
+indexed-parquet-dataset := indexed-parquet-dataset==0.4.4
+polars := polars==2.1.0
+duckdb := duckdb==2.0.0
+PEERS := data-forager lhotse datasets grain lance webdataset indexed-parquet-dataset polars duckdb
 # What the others' requirements exclude gets an environment of its own inside that one.
 streaming := torch==2.13.0 mosaicml-streaming==0.13.0
 litdata := torch==2.13.0 litdata==0.2.76
@@ -70,7 +73,7 @@ $(VENV)/.frameworks: $(VENV)/.made
 $(BENCH)/.made: pyproject.toml
 	@echo "making $(BENCH)"
 	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python $(PIP) install --editable .
+	@$(BENCH)/bin/python $(PIP) install --editable '.[parquet]'
 	@touch $@
 
 # A peer that cannot be installed is tried again the next time, and meanwhile the table names it.

@@ -149,6 +149,59 @@ def numbered(data: Data, *, files: int, rows: int) -> str:
     return folder
 
 
+def parquet_copies(data: Data) -> dict[str, str]:
+    """Return Parquet files of the records, with two columns of numbers and one of few words beside."""
+    kinds = {
+        "large groups, snappy": (100_000, "snappy"),
+        "large groups, zstd": (100_000, "zstd"),
+        "small groups, zstd": (1_000, "zstd"),
+    }
+    found = {}
+    for name, (group_rows, compression) in kinds.items():
+        folder = os.path.join(data.folder, "parquet-" + name.replace(", ", "-").replace(" ", "-"))
+        found[name] = os.path.join(folder, "part.parquet")
+        if not os.path.exists(found[name]):
+            os.makedirs(folder, exist_ok=True)
+            _write_parquet(data.long, found[name], group_rows=group_rows, compression=compression)
+    return found
+
+
+def parquet_many(data: Data, *, files: int) -> str:
+    """Return a folder of so many Parquet files with a row each."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = os.path.join(data.folder, f"parquet-{files}")
+    if os.path.exists(folder):
+        return folder
+    for i in range(files):
+        below = os.path.join(f"{folder}.new", f"{i % 100:02d}")
+        os.makedirs(below, exist_ok=True)
+        path = os.path.join(below, f"{i:06d}.parquet")
+        pq.write_table(pa.table({"id": [i], "text": [f"row {i}"]}), path)
+        os.utime(path, (_OLD, _OLD))
+    os.rename(f"{folder}.new", folder)
+    return folder
+
+
+def _write_parquet(lines: str, path: str, *, group_rows: int, compression: str) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    random = np.random.default_rng(4)
+    schema = pa.schema({"id": pa.int64(), "score": pa.float64(), "source": pa.string(), "text": pa.string()})
+    with (
+        open(lines, "rb") as file,
+        pq.ParquetWriter(path + ".new", schema, compression=compression) as writer,
+    ):
+        while some := [json.loads(line) for line in itertools.islice(file, group_rows)]:
+            columns = {name: [record[name] for record in some] for name in ("id", "source", "text")}
+            table = pa.table({**columns, "score": random.random(len(some))}, schema=schema)
+            writer.write_table(table, row_group_size=group_rows)
+    os.utime(path + ".new", (_OLD, _OLD))
+    os.replace(path + ".new", path)
+
+
 def _copies(path: str, times: int) -> Iterator[bytes]:
     for _ in range(times):
         with open(path, "rb", buffering=0) as file:

@@ -36,7 +36,7 @@ def rows(data: Data) -> Iterator[Row]:
     for (files, records), (within, below) in zip(data.sizes.opened, _TARGETS, strict=False):
         folder = numbered(data, files=files, rows=records)
         assert len(sk.open(folder)) == records
-        opened = [_opened(folder) for _ in range(data.sizes.rounds)]
+        opened = [opened(folder) for _ in range(data.sizes.rounds)]
         name = f"open {records:,} records in {files:,} files"
         for key, unit, target in (("ms", "ms", within), ("mb", "MB", below)):
             if target is None:
@@ -47,7 +47,7 @@ def rows(data: Data) -> Iterator[Row]:
             yield absolute(what, statistics.median(figures), unit, target, against=against)
 
 
-def _opened(folder: str) -> Any:
+def opened(folder: str) -> Any:
     """Return the milliseconds and megabytes that another process opens a folder in."""
     command = [sys.executable, os.path.abspath(__file__), folder]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)

@@ -32,6 +32,7 @@ from benchmarks import (  # noqa: E402 - a script is given its own folder, not t
     restore,
     streams,
     table,
+    tables,
     workers,
 )
 
@@ -50,6 +51,7 @@ TOPICS = {
     "keys": keys.rows,
     "restore": restore.rows,
     "streams": streams.rows,
+    "tables": tables.rows,
     "loaders": loaders.rows,
     "workers": workers.rows,
     "cold": cold.rows,

@@ -50,7 +50,8 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 FLUENT: dict[tuple[str, str], tuple[str, ...]] = {
     ("seekable.dataset.fluent", "Fluent"): ("seekable.dataset", "seekable.stream"),
     ("seekable.dataset.fluent_columns", "ColumnTools"): ("seekable.dataset",),
-    ("seekable.dataset.writing.fluent", "Writing"): ("seekable.dataset", "seekable.storage"),
+    ("seekable.dataset.fluent_rows", "RowTools"): ("seekable.dataset",),
+    ("seekable.dataset.writing.fluent", "Writing"): ("seekable.dataset",),
     ("seekable.stream.fluent", "StreamFluent"): ("seekable.dataset", "seekable.stream"),
 }
 

@@ -20,16 +20,24 @@ import seekable as sk
 import seekable.dataset
 from seekable.dataset.batch import Batch
 from seekable.dataset.columnar.source import TableSource
+from seekable.dataset.columns.alias import Alias, Computed
+from seekable.dataset.columns.cast import Cast
+from seekable.dataset.columns.choose import DropColumns, SelectColumns
+from seekable.dataset.columns.fill import Fill
+from seekable.dataset.columns.origin import SourceColumn
+from seekable.dataset.columns.rename import MapColumns, Rename
 from seekable.dataset.concat import Concat
 from seekable.dataset.described.nodes import DescribedMap, DescribedSource
 from seekable.dataset.described.rebuild import rebuild
 from seekable.dataset.epoch import Epoch
 from seekable.dataset.filter.node import Filter
 from seekable.dataset.interleave import Interleave
+from seekable.dataset.join.node import Join
 from seekable.dataset.map import Map
 from seekable.dataset.map_batches import MapBatches
 from seekable.dataset.mix import Mix
 from seekable.dataset.repeat import Repeat
+from seekable.dataset.sample import Sample
 from seekable.dataset.select import Select
 from seekable.dataset.sequence import SequenceSource
 from seekable.dataset.shuffle import Shuffle
@@ -129,32 +137,81 @@ def from_tables(n: int, folder: Path) -> sk.Dataset:
     return sk.open(str(folder / "*.parquet"))
 
 
+def dicts(n: int, version: str = "dicts") -> sk.Dataset:
+    """Return dicts in an order that is another one in each epoch."""
+    return steady_dicts(n, version).shuffle(seed=5)
+
+
+def steady_dicts(n: int, version: str = "dicts") -> sk.Dataset:
+    records = [{"id": row, "text": "x" * (row % 7), "n": None if row % 3 else row} for row in range(n)]
+    return sk.from_sequence(records, version=version)
+
+
+def as_file_says(n: int, folder: Path) -> sk.Dataset:
+    return from_files(n, folder).map_columns({"a.*": {"text": "body"}, "*": {"id": "number"}})
+
+
+def length_of_text(record: dict[str, str]) -> int:
+    return len(record["text"])
+
+
+def lengths_of_texts(records: list[dict[str, str]]) -> list[int]:
+    return [len(record["text"]) for record in records]
+
+
+def joined_twice(n: int) -> sk.Dataset:
+    """Return pairs of which the right side has two for every key but, of an odd number, the last."""
+    right = sk.from_sequence([{"id": row // 2, "other": row} for row in range(n)], version="right")
+    return sk.join(steady_dicts(-(-n // 2)), right, on="id", how="left", duplicates="all", jobs=1)
+
+
 BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
+    Alias: [lambda n, _: dicts(n).alias("body", "text")],
     Batch: [lambda n, _: shuffled(3 * n - 1 if n else 0).batch(3)],
+    Cast: [lambda n, _: dicts(n).cast({"id": str, "n": "float32"})],
+    Computed: [
+        lambda n, _: dicts(n).alias("length", length_of_text),
+        lambda n, _: dicts(n).alias("length", lengths_of_texts, size=7),
+    ],
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
     DescribedMap: [lambda n, _: rebuild(numbers(n).map(squared).describe(None))],
     DescribedSource: [lambda n, _: rebuild(numbers(n).describe(None))],
+    DropColumns: [lambda n, _: dicts(n).drop_columns(["text"])],
     Epoch: [lambda n, _: shuffled(n).epoch(2)],
     FileSource: [from_files, from_compressed],
+    Fill: [lambda n, _: dicts(n).fill({"n": -1, "more": [1]})],
     Filter: [
         lambda n, _: numbers(2 * n).filter(is_odd),
         lambda n, folder: numbers(2 * n).filter(is_odd, save=folder / "kept.u64"),
+        lambda n, _: steady_dicts(2 * n).filter(where=[("id", ">=", n)]),
+        lambda n, folder: from_files(n, folder).filter(files="*.jsonl"),
     ],
     Interleave: [lambda n, _: shuffled(n).interleave(lanes=7)],
+    Join: [
+        lambda n, _: sk.join(
+            steady_dicts(n), steady_dicts(2 * n, "more").rename({"text": "t", "n": "m"}), on="id"
+        ),
+        lambda n, _: joined_twice(n),
+    ],
     Map: [
         lambda n, _: shuffled(n).map(squared),
         lambda n, _: shuffled(n).map(drawn, rng=True, seed=4),
     ],
+    MapColumns: [as_file_says],
     MapBatches: [lambda n, _: shuffled(n).map_batches(all_squared, size=7)],
     Mix: [lambda n, _: mixed(n), lambda n, _: mixed_for_all(n), lambda n, _: mixed_by_lanes(n)],
+    Rename: [lambda n, _: dicts(n).rename({"text": "body", "id": "text"})],
     Repeat: [lambda n, _: shuffled(n).repeat(2)],
+    Sample: [lambda n, _: numbers(3 * n).sample(n, seed=9)],
     Select: [lambda n, _: shuffled(n + 5).select([(7 * i) % (n + 5) for i in range(n)])],
+    SelectColumns: [lambda n, _: dicts(n).select_columns(["text", "id"])],
     SequenceSource: [lambda n, _: numbers(n)],
     Shuffle: [lambda n, _: shuffled(n), lambda n, _: numbers(n).shuffle(5, fixed=True)],
     Slice: [
         lambda n, _: shuffled(2 * n + 3)[2 * n : 0 if n else 1 : -2],
         lambda n, _: endless().take(n),
     ],
+    SourceColumn: [lambda n, folder: from_files(n, folder).shuffle(3).source_column("file", row="row")],
     Split: [lambda n, _: part_of(n)],
     WindowedShuffle: [
         lambda n, _: in_blocks(n).shuffle(5, window=2, lanes=3),

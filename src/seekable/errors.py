@@ -16,6 +16,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- BadValue             (ValueError)         a value that a column cannot have
     |-- DataNotFound         (FileNotFoundError)  no file where data was looked for
     |-- AccessDenied         (PermissionError)    what this user may not read, or not write
+    |-- Unreachable          (ConnectionError)    data on another machine that cannot be had now
     |-- UnsupportedFormat    (ValueError)         bytes that are not what their name says
     |-- CorruptRecord        (ValueError)         one record that cannot be decoded
     |-- IndexStale           (OSError)            data that changed under its index
@@ -65,6 +66,7 @@ __all__ = [
     "StateMismatch",
     "StoppedIterator",
     "TooManyHoles",
+    "Unreachable",
     "UnsupportedFormat",
     "WorkerDied",
     "WorkerHung",
@@ -132,6 +134,10 @@ class DataNotFound(SeekableError, FileNotFoundError):
 
 class AccessDenied(SeekableError, PermissionError):
     """A data file that this user may not read, or an index folder that cannot be written."""
+
+
+class Unreachable(SeekableError, ConnectionError):
+    """Data that lies on another machine cannot be had now, and is not kept on this one."""
 
 
 class UnsupportedFormat(SeekableError, ValueError):

@@ -206,9 +206,9 @@ def test_what_is_no_state_is_refused(change: dict[str, Any], message: str) -> No
         loader_of().load_state_dict({**after(3), **change})
 
 
-def test_only_exact_resuming_is_known() -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"resume must be 'exact' \(got 'rows'\)"):
-        loader_of().load_state_dict(after(3), resume="rows")  # type: ignore[arg-type]
+def test_there_are_two_ways_to_resume() -> None:
+    with pytest.raises(sk.InvalidArgument, match=r"resume must be 'exact' or 'rows' \(got 'records'\)"):
+        loader_of().load_state_dict(after(3), resume="records")  # type: ignore[arg-type]
 
 
 def test_a_schedule_may_change_later_than_the_state() -> None:

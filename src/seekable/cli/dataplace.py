@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from seekable.cli.findings import Finding, graded
 from seekable.cli.machine import can_be_written
-from seekable.formats.registry import SUFFIXES
+from seekable.formats.registry import find_data
 from seekable.index.catalog import CATALOG, read_table
 from seekable.index.place import Place, find_place
-from seekable.storage.listing import Found, find_files
+from seekable.storage.listing import Found
 from seekable.storage.memory import bytes_in_words
 
 _MOUNTS = "/proc/self/mounts"
@@ -28,7 +28,7 @@ def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
     Raises:
         DataNotFound: there is no such data.
     """
-    for found in find_files(path, suffixes=SUFFIXES):
+    for found in find_data(path):
         place = find_place(found.root, index_dir=index_dir)
         yield _files(found)
         yield _index(place)

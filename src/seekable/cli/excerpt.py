@@ -12,9 +12,8 @@ import numpy as np
 
 from seekable.dataset.open import format_of_all
 from seekable.errors import InvalidArgument
-from seekable.formats.registry import SUFFIXES, Format, format_named
+from seekable.formats.registry import Format, find_data, format_named
 from seekable.storage.compression import compression_of
-from seekable.storage.listing import find_files
 
 _MOST_FILES = 1000
 _CHUNK_BYTES = 1 << 20
@@ -46,7 +45,7 @@ def excerpt_of(asked: str, *, format_name: str | None, most_bytes: int) -> Itera
         DataNotFound: there is no such data.
         InvalidArgument: not one record fits, or files are compressed.
     """
-    found = find_files(asked, suffixes=SUFFIXES)
+    found = find_data(asked)
     kind = format_of_all(found) if format_name is None else format_named(format_name)
     paths = [os.path.join(run.root, name) for run in found for name in run.names]
     if compressed := next(filter(compression_of, paths), None):

@@ -39,7 +39,7 @@ def write_records(records: FileSource | TableSource, rows: Iterable[int], *, as_
 
 
 def _lines(records: FileSource) -> FileSource:
-    return replace(records, decoder=decoder_named("bytes"))
+    return replace(records, decoder=decoder_named("bytes", records.format))
 
 
 def _write_rows(records: TableSource, rows: list[int], *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from seekable.dataset.columnar.fluent import Columnar
 from seekable.dataset.contract import Node, Within
 from seekable.dataset.fluent import Fluent
 from seekable.dataset.fluent_columns import ColumnTools
+from seekable.dataset.fluent_rows import RowTools
 from seekable.dataset.forest import Forest
 from seekable.dataset.keys.key import asked_key
 from seekable.dataset.keys.lookup import Lookup
@@ -44,7 +45,7 @@ _AT_ONCE = 64
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 
-class Dataset(Node, Fluent, ColumnTools, Columnar, Writing):
+class Dataset(Node, Fluent, RowTools, ColumnTools, Columnar, Writing):
     """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
 
     Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,
@@ -169,7 +170,7 @@ class Dataset(Node, Fluent, ColumnTools, Columnar, Writing):
         stop = None if self.size is None else (epoch + 1) * self.size
         start = 0 if self.size is None else epoch * self.size
         place = os.fspath(path)
-        place = place if place.startswith("<") else os.path.abspath(place)
+        place = place if place.startswith(("<", "hf://")) else os.path.abspath(place)
         found = self.find_within(lambda leaf: leaf.rows_of(place, row), Within(start, stop, epoch))
         return [int(position) for position in found]
 

@@ -85,6 +85,13 @@ class Batch(Dataset, OverOne, RecordNode):
         epoch, row = divmod(position, max(1, self.size))
         return epoch * (self.child.size or 0) + row * self.length
 
+    def batch_of(self, position: int) -> int:
+        """Return the batch that holds a position of the child."""
+        if not self.child.size or self.size is None:
+            return position // self.length
+        epoch, row = divmod(position, self.child.size)
+        return epoch * self.size + row // self.length
+
     def rows_of_one(self, position: int) -> tuple[int, int]:
         """Return the child's positions that are in a batch: the first, and the one behind the last."""
         return self.first_of(position), self.first_of(position + 1)

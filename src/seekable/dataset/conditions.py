@@ -10,10 +10,11 @@ would know why.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import operator
-from collections.abc import Hashable, Mapping, Set
+from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +46,10 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (np.number, "number"),
     (str, "str"),
     (bytes, "bytes"),
-    (datetime.datetime, "datetime"),
-    (datetime.date, "date"),
-    (datetime.time, "time"),
-    (datetime.timedelta, "timedelta"),
+    (dt.datetime, "datetime"),
+    (dt.date, "date"),
+    (dt.time, "time"),
+    (dt.timedelta, "timedelta"),
 )
 """A bool is an int and a datetime a date, so these come first."""
 
@@ -285,9 +286,8 @@ def _conditions(some: Any) -> Iterator[Condition]:
             and len(condition) in (_PAIR, _TRIPLE)
             and all(isinstance(part, str) for part in condition[:2])
         ):
-            message = (
-                f'a condition is (column, operator, value), or (column, "is null"): a tuple (got {condition!r})'
-            )
+            form = '(column, operator, value), or (column, "is null")'
+            message = f"a condition is a tuple, {form} (got {condition!r})"
             raise WrongType(message)
         column, asked = condition[0], "==" if condition[1] == "=" else condition[1]
         if asked not in _OPERATORS:
@@ -305,11 +305,13 @@ def _value(condition: tuple[Any, ...], asked: str) -> Any:
         if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
             message = f"{asked!r} takes a list of values (got {condition!r})"
             raise WrongType(message)
-        value = tuple(sorted(value, key=repr)) if isinstance(value, Set) else tuple(value)
+        value = tuple(sorted(value, key=repr)) if isinstance(value, AbstractSet) else tuple(value)
         if unhashable := [some for some in value if not isinstance(some, Hashable)]:
             message = f"{asked!r} takes numbers, texts and the like (got {unhashable[0]!r})"
             raise WrongType(message)
     if value is None or (asked in _AMONG and None in value):
-        message = f'a condition does not compare with None: write ({condition[0]!r}, "is null") (got {condition!r})'
+        message = (
+            f'a condition does not compare with None: write ({condition[0]!r}, "is null") (got {condition!r})'
+        )
         raise InvalidArgument(message)
     return value

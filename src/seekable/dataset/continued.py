@@ -96,6 +96,11 @@ class Continued(Dataset, OrderNode):
         """How many rows the pieces have."""
         return self._pieces.size
 
+    @property
+    def moved_by(self) -> int:
+        """How much further on the new dataset is than this one, once the pieces have come."""
+        return self.first - self.waiting + self._axis.size - self.axis.tail
+
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The pieces, at which positions they come, and where the new dataset begins."""
         return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from seekable.dataset.arguments import checked_count, checked_flag, checked_seed
+from seekable.dataset.arguments import checked_count, checked_flag
 from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
@@ -112,7 +112,8 @@ class ColumnTools:
             message = f'map_columns() takes {{"pattern of files": {{"old": "new"}}}} (got {files!r})'
             raise WrongType(message)
         mapped = tuple(
-            (pattern, checked_renames(f"map_columns() of {pattern!r}", names)) for pattern, names in files.items()
+            (pattern, checked_renames(f"map_columns() of {pattern!r}", names))
+            for pattern, names in files.items()
         )
         return MapColumns(_dataset(self), mapped, _checked_missing(missing))
 
@@ -249,56 +250,6 @@ class ColumnTools:
             message = f"source_column() needs two names for the file and the row (got {name!r} twice)"
             raise InvalidArgument(message)
         return SourceColumn(_dataset(self), name, row, checked_flag("relative", relative))
-
-    def limit(self, n: int) -> Dataset:
-        """Return the first ``n`` rows of each epoch: another name of ``take``.
-
-        What is filtered for a few rows is found sooner with ``filter(limit=)``.
-
-        Example:
-            >>> import seekable as sk
-            >>> list(sk.from_sequence("abc").limit(2))
-            ['a', 'b']
-        """
-        return _dataset(self).take(n)
-
-    def sample(self, n: int, *, seed: int) -> Dataset:
-        """Return ``n`` distinct rows, drawn once and for all, in the order that they have here.
-
-        Args:
-            n: how many, and no more than there are.
-            seed: ``0 <= seed < 2**64``. The same seed and number of records give the same rows anywhere.
-
-        Raises:
-            InvalidArgument: there are too few rows, or they are not the same in every epoch.
-
-        Example:
-            >>> import seekable as sk
-            >>> list(sk.from_sequence(range(1000)).sample(4, seed=7))
-            [158, 357, 480, 881]
-        """
-        from seekable.dataset.sample import Sample
-
-        return Sample(_dataset(self), checked_count("n", n, least=0), checked_seed(seed))
-
-    def merge(self, other: Dataset) -> Dataset:
-        """Return the rows of this dataset, then those of another that are not among them.
-
-        Rows are the same where they are the same row of the same file; what is in them is not compared. Which
-        they are is found now, without reading records.
-
-        Raises:
-            InvalidArgument: rows are not the same in every epoch, or records are made of several.
-
-        Example:
-            >>> import seekable as sk
-            >>> ds = sk.from_sequence("abcdef")
-            >>> list(ds[:3].merge(ds[1:5]))
-            ['a', 'b', 'c', 'd', 'e']
-        """
-        from seekable.dataset.merge import merged
-
-        return merged(_dataset(self), other)
 
     @property
     def schema(self) -> pa.Schema:

@@ -15,7 +15,7 @@ from seekable.dataset.show import expression
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -93,7 +93,10 @@ class Info:
     def __str__(self) -> str:
         """Return a table of files and one of columns."""
         whole, size = sum(file.rows for file in self.files), sum(file.bytes for file in self.files)
-        lines = [self.expression, f"rows: {self.rows:,}, of {whole:,} in {len(self.files):,} files ({_size(size)})"]
+        lines = [
+            self.expression,
+            f"rows: {self.rows:,}, of {whole:,} in {len(self.files):,} files ({_size(size)})",
+        ]
         if self.files:
             rows = [(file.name, f"{file.visible:,}", f"{file.rows:,}") for file in self.files[:_MOST_FILES]]
             lines += ["", *_table(("file", "visible", "rows"), rows)]
@@ -111,7 +114,11 @@ def info_of(dataset: Dataset) -> Info:
     rows = known_size(dataset, "info()")
     records = dataset.fetch(np.arange(min(rows, LOOKED_AT), dtype=np.int64))
     return Info(
-        expression(dataset), rows, tuple(_files(dataset, rows)), tuple(_columns(dataset, records)), len(records)
+        expression(dataset),
+        rows,
+        tuple(_files(dataset, rows)),
+        tuple(_columns(dataset, records)),
+        len(records),
     )
 
 
@@ -174,7 +181,7 @@ def _size(count: float) -> str:
     raise AssertionError
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -18,7 +18,7 @@ from seekable.dataset.weights import Schedule, Weights, checked_schedule, checke
 from seekable.errors import InvalidArgument
 from seekable.order.blocks import runs
 from seekable.order.keys import derive, kind_key
-from seekable.order.mixture import Mixture, epoch_length
+from seekable.order.mixture import Mixture, limit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -139,25 +139,12 @@ class Mix(Dataset, OrderNode):
         """The draws of an epoch; None where it never stops."""
         if self.stop == "never":
             return None
-        weights = self.schedule[0][1]
-        asks = f"mix(stop={self.stop!r})"
-        lengths = [
-            known_size(part, asks) if weight else 0 for part, weight in zip(self.parts, weights, strict=True)
-        ]
-        return epoch_length(weights, lengths, lanes=self.lanes, longest=self.stop == "all")
+        return self._end[0]
 
-    @cached
-    def limit(self) -> int | None:
+    @property
+    def limited_by(self) -> int | None:
         """Which part an epoch ends with, because all its records were then drawn once; None without end."""
-        if self.size is None:
-            return None
-        ends = {
-            slot: part.size
-            for slot, part in enumerate(self.parts)
-            if self.schedule[0][1][slot] and self._mixture.drawn_an_epoch(slot) == part.size
-        }
-        # Others may have as many draws by chance; the one that limits has its last one at the end.
-        return next(slot for slot in ends if self._mixture.ends_with(slot))
+        return None if self.size is None else self._end[1]
 
     @property
     def steady(self) -> bool:
@@ -225,6 +212,16 @@ class Mix(Dataset, OrderNode):
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Return when the positions of a part are drawn."""
         return self._mixture.unroute(slot, positions)
+
+    @cached
+    def _end(self) -> tuple[int, int]:
+        """How long an epoch is, and which part it ends with."""
+        weights = self.schedule[0][1]
+        asks = f"mix(stop={self.stop!r})"
+        lengths = [
+            known_size(part, asks) if weight else 0 for part, weight in zip(self.parts, weights, strict=True)
+        ]
+        return limit_of(weights, lengths, lanes=self.lanes, longest=self.stop == "all")
 
     @cached
     def _mixture(self) -> Mixture:

@@ -17,11 +17,10 @@ from seekable.dataset.source import FileSource
 from seekable.dataset.watch import progress_or_bar
 from seekable.errors import DuplicateKeys, UnsupportedFormat, WrongType
 from seekable.formats.decoding import Decode, decoder_named
-from seekable.formats.registry import SUFFIXES, Format, format_named, format_of
+from seekable.formats.registry import Format, find_data, format_named, format_of
 from seekable.index.opening import open_files
 from seekable.index.surveyor import is_surveyor
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
-from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,7 +99,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         ...     len(ds), ds[1], ds.locate(1).offset
         (2, {'id': 1}, 10)
     """
-    found = find_files(source, suffixes=SUFFIXES)
+    found = find_data(source)
     _refuse_twins(found)
     kind = format_of_all(found) if format is None else format_named(format)
     make = _maker(
@@ -152,7 +151,7 @@ def _maker(
             TableSource(files, form, asked=asked, version=version, errors=errors, **given)
         )
     refuse_for_lines(kind.name, **of_tables)
-    decoder = decoder_named(kind.decode if decode is None else decode)
+    decoder = decoder_named(kind.decode if decode is None else decode, kind.name)
     return lambda files: FileSource(
         files, decoder, format=kind.name, asked=asked, version=version, errors=errors
     )

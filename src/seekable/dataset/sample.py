@@ -48,7 +48,9 @@ class Sample(Dataset, Ascending):
         size = known_size(self.child, "sample()")
         must_be_steady(self.child, "sample()")
         if self.count > size:
-            message = f"sample() draws each row once at most: there are {size:,} records (got n={self.count:,})"
+            message = (
+                f"sample() draws each row once at most: there are {size:,} records (got n={self.count:,})"
+            )
             raise InvalidArgument(message)
 
     @property

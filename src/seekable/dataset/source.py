@@ -15,7 +15,6 @@ from seekable.dataset.cached import cached
 from seekable.dataset.contract import Leaf, Plan, Reader
 from seekable.dataset.origins import Origins
 from seekable.errors import CorruptRecord
-from seekable.formats.decoding import line_span
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.order.blocks import BLOCK_ROWS, runs_within
@@ -123,11 +122,14 @@ class FileSource(Dataset, Leaf):
             streak.length = 0
         streak.expected = position + 1
         view = self.files.bytes_of(file, row)
+        decoder = self.decoder
+        if decoder.headed:
+            decoder = decoder.for_head(_head(self.files, file))
         try:
-            return self.decoder.fast(view)
+            return decoder.fast(view)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
             path, offset = self.files.path(file), self.files.range(file, row)[0]
-            return _recovered(self, view, error, path=path, row=row, offset=offset)
+            return _recovered(self, decoder, view, error, path=path, row=row, offset=offset)
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that path."""
@@ -200,13 +202,18 @@ class _FilesPlan(Plan):
                 current, mapped = file, fileset.mapped(file)
                 mapped.check()
                 source = sources[file]
-                view, decode = mapped.view, source.decoder.fast
+                decoder = source.decoder
+                if decoder.headed:
+                    decoder = decoder.for_head(_head(fileset, file))
+                view, decode = mapped.view, decoder.fast
             record = view[start:end]
             try:
                 out[place] = decode(record)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
                 row = int(self.rows[place] - fileset.starts[file])
-                out[place] = _recovered(source, record, error, path=mapped.path, row=row, offset=start)
+                out[place] = _recovered(
+                    source, decoder, record, error, path=mapped.path, row=row, offset=start
+                )
         temperature.note(disk_reads() - before)
         return out
 
@@ -249,20 +256,32 @@ class _FilesPlan(Plan):
         ):
             mapped = fileset.mapped(file)
             mapped.check()
-            length = line_span(mapped.view[start:end])
+            length = self.reader.sources[file].decoder.span(mapped.view[start:end])
             located.append(Location(mapped.path, row - int(fileset.starts[file]), start, length))
         return located
 
 
+def _head(files: FileSet, file: int) -> bytes:
+    """Return what is before the first record of a file that has one."""
+    return bytes(files.mapped(file).view[: files.range(file, 0)[0]])
+
+
 def _recovered(
-    source: FileSource, view: memoryview, error: Exception, *, path: str, row: int, offset: int
+    source: FileSource,
+    decoder: Decoder,
+    view: memoryview,
+    error: Exception,
+    *,
+    path: str,
+    row: int,
+    offset: int,
 ) -> Any:
     """Decode a record that the fast way refused, or return what the user wants instead of it.
 
     Raises:
         CorruptRecord: it says where the record lies and what is wrong with it; the user wants nothing else.
     """
-    record, recover = bytes(view[: line_span(view)]), source.decoder.recover
+    record, recover = bytes(view[: decoder.span(view)]), decoder.recover
     try:
         if recover is not None:
             return recover(record)

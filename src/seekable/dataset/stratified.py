@@ -75,7 +75,9 @@ def _numbered(job: _Labels, size: int) -> Int64s:
     ):
         for done, labels in runs:
             watch(done)
-            found.append(np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64))
+            found.append(
+                np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+            )
     return np.concatenate(found)
 
 

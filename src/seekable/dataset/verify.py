@@ -16,12 +16,11 @@ from seekable.dataset.open import format_of_all
 from seekable.dataset.source import FileSource
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import decoder_named
-from seekable.formats.registry import SUFFIXES, format_named
+from seekable.formats.registry import find_data, format_named
 from seekable.index.progress import Progress
 from seekable.index.surveyor import is_surveyor
 from seekable.index.verifying.problem import Problem
 from seekable.index.verifying.verify import verify_files
-from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from seekable.formats.registry import Format
@@ -73,7 +72,7 @@ def verify(
         >>> good.problems, good.records, bad.kind
         ((), 2, 'changed')
     """
-    found = find_files(source, suffixes=SUFFIXES)
+    found = find_data(source)
     kind = format_of_all(found) if format is None else format_named(format)
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {os.path.abspath(os.fsdecode(path)) for path in asked if os.path.isdir(path)}
@@ -92,7 +91,7 @@ def verify(
 def _records(files: FileSet, kind: Format) -> FileSource | TableSource:
     if is_surveyor(kind.scanner):
         return TableSource(files, kind.scanner, "python", asked="")
-    return FileSource(files, decoder_named(kind.decode), format=kind.name, asked="", version=None)
+    return FileSource(files, decoder_named(kind.decode, kind.name), format=kind.name, asked="", version=None)
 
 
 def _undecodable(records: FileSource | TableSource, jobs: int | None, progress: ProgressHook | None) -> Bad:

@@ -1,18 +1,17 @@
 r"""CSV: records that may go over several lines, the first of which names the columns.
 
 Read as Python's own ``csv`` module reads it: a field is quoted if a quote is its first character; within it
-``""`` is a quote, and line ends are text. Any other quote is a character like others, also what follows a closing
-quote up to the next delimiter. A record ends with ``\n``, ``\r\n`` or ``\r``; an empty line is none. Only what
-is torn is told: a quoted field that the file ends in.
+``""`` is a quote, and line ends are text. Any other quote is a character like others, and so is what stands
+between a closing quote and the next delimiter. A record ends with ``\n``, ``\r\n`` or ``\r``; an empty line
+is none. Unlike there, a quoted field that the file ends in is an error: it was torn.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+import io
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -37,7 +36,6 @@ CSV_DELIMITERS: Final = {"csv": ",", "tsv": "\t", "csv-semicolon": ";"}
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 _ENDS: Final = "\r\n"
 _NONE: Final = -1
-_FILES_REMEMBERED: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +50,13 @@ class CsvScanner:
         """Refuse what is no text, other delimiters, and columns of one name."""
         check_is_text(head, path)
         names = self._names(head)
-        if names is None:
-            return
         if len(names) == 1:
             for form, delimiter in CSV_DELIMITERS.items():
                 if delimiter in names[0]:
                     message = (
                         f"{path!r} has one column, {names[0]!r}, if {CSV_DELIMITERS[self.name]!r} stands "
-                        f"between columns; it looks like {delimiter!r}: say format={form!r}"
+                        f"between columns; it looks as if {delimiter!r} did: say format={form!r}, or rename "
+                        f"the column if it is but one"
                     )
                     raise UnsupportedFormat(message)
         if twice := _named_twice(names):
@@ -82,15 +79,15 @@ class CsvScanner:
             found.append(starts[(first != _NEWLINE) & (first != _RETURN)] + chunk.base)
         return np.concatenate(found)[1:].view(np.uint64)
 
-    def _names(self, head: bytes) -> tuple[str, ...] | None:
-        """Return the names of columns, None if the header goes on behind the head, or there is none."""
+    def _names(self, head: bytes) -> tuple[str, ...]:
+        """Return the names of columns, none if the header goes on behind the head, or there is none."""
+        text = str(head, "utf-8", errors="ignore").removeprefix("\ufeff").lstrip(_ENDS)
+        lines = io.StringIO(text, newline="")
         try:
-            text = str(head, "utf-8", errors="ignore").removeprefix("\ufeff").lstrip(_ENDS)
-            names = next(_records(text, CSV_DELIMITERS[self.name]), None)
-        except ValueError:
-            return None
-        whole = names is not None and (len(head) < END_BYTES or len(names.text) < len(text))
-        return names.fields if names is not None and whole else None
+            names = next(csv.reader(lines, delimiter=CSV_DELIMITERS[self.name]), ())
+        except csv.Error:  # a field is longer than it takes
+            return ()
+        return () if len(head) == END_BYTES and lines.tell() == len(text) else tuple(names)
 
 
 def _line_ends(chunk: Chunk) -> Int64s:
@@ -104,16 +101,16 @@ def _line_ends(chunk: Chunk) -> Int64s:
 class _Quoting:
     """Which bytes of a file are within quotes, from one chunk to the next.
 
-    Quotes matter in runs. Within a quoted field a run of an even number is as many quotes as it has pairs; one of
-    an odd number ends with the closing quote. Outside, a run opens a field if it begins one: an odd number leaves it
-    open, an even number has closed it. Elsewhere outside, quotes are text. So only odd runs matter: those that
-    begin a field go in or out, and behind any other one it is outside, whatever it was before.
+    Quotes matter in runs. Within a quoted field a run of an even number is as many quotes as it has pairs,
+    and one of an odd number ends with the closing quote. Outside, a run that begins a field opens it: an odd
+    number leaves it open, an even number has closed it again. Elsewhere outside, quotes are text. So only odd
+    runs matter: one that begins a field goes in, or out; behind any other one it is outside in any case.
     """
 
     def __init__(self, source: ByteSource, delimiter: int) -> None:
         self.first = len(BYTE_ORDER_MARK) if source.head.startswith(BYTE_ORDER_MARK) else 0
         """Where the first record begins."""
-        self._begins_field = np.zeros(256, bool)
+        self._begins_field: Flags = np.zeros(256, bool)
         self._begins_field[[delimiter, _NEWLINE, _RETURN]] = True
         self._inside = False
         self._before = 0
@@ -129,9 +126,10 @@ class _Quoting:
             return np.full(len(places), before)
         # Of a run that begins a field the state is turned; behind another one the turns count from anew.
         turns = np.cumsum(opening) + before
-        inside = (turns - np.maximum.accumulate(np.where(opening, 0, turns))) % 2 == 1
+        last = np.maximum.accumulate(np.where(opening, 0, turns))
+        inside: Flags = np.equal((turns - last) % 2, 1)
         self._inside = bool(inside[-1])
-        number = np.searchsorted(ends, places)
+        number = np.searchsorted(ends, places, side="right")
         return np.concatenate([[before], inside])[number]
 
     def _odd_runs(self, chunk: Chunk) -> tuple[Int64s, Flags]:
@@ -144,10 +142,10 @@ class _Quoting:
         quotes = np.flatnonzero(array == _QUOTE) if some else np.zeros(0, np.int64)
         numbers = np.flatnonzero(np.diff(quotes, prepend=-2) != 1)
         starts, lengths = quotes[numbers], np.diff(numbers, append=len(quotes))
-        opening = self._begins_field[array[starts - 1]]
+        opening: Flags = self._begins_field[array[starts - 1]]
         if len(starts) and not starts[0]:
             opening[0] = self._begins_field[self._before]
-        opening |= starts + chunk.base == self.first
+        opening |= np.equal(starts + chunk.base, self.first)
         if held:
             if not len(starts) or starts[0]:
                 starts, lengths = np.concatenate([[0], starts]), np.concatenate([[0], lengths])
@@ -165,3 +163,99 @@ class _Quoting:
             ends, lengths, opening = ends[:-1], lengths[:-1], opening[:-1]
         odd = lengths % 2 == 1
         return ends[odd], opening[odd]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRecords:
+    r"""Records of one file, whose columns its header has named: dicts of strings.
+
+    Example:
+        >>> records = csv_records(b"id,text\n", ",")
+        >>> records.fast(memoryview(b'7,"good\nday"\n'))
+        {'id': '7', 'text': 'good\nday'}
+    """
+
+    names: tuple[str, ...]
+    delimiter: str
+    wrong: str = ""
+    """What is wrong with the header, if anything is."""
+
+    def fast(self, view: memoryview) -> dict[str, str]:
+        """Return the record whose range is given, or raise."""
+        text = str(view, "utf-8")
+        if '"' in text:
+            # Strictly, so that what is torn is no record; what else it refuses is read by `recover`.
+            fields = next(csv.reader((text,), delimiter=self.delimiter, strict=True))
+        else:
+            fields = text.rstrip(_ENDS).split(self.delimiter)
+        if len(fields) != len(self.names) or self.wrong:
+            raise self._misfit(fields)
+        return dict(zip(self.names, fields, strict=True))
+
+    def recover(self, record: bytes) -> dict[str, str]:
+        """Return a record that ``csv`` refused, or raise what is wrong with it."""
+        fields = _fields(str(record, "utf-8"), self.delimiter)
+        if len(fields) != len(self.names) or self.wrong:
+            raise self._misfit(fields)
+        return dict(zip(self.names, fields, strict=True))
+
+    def _misfit(self, fields: list[str]) -> ValueError:
+        if self.wrong:
+            return ValueError(f"the header is wrong: {self.wrong}")
+        return ValueError(
+            f"it has {len(fields)} fields, and the header names {len(self.names)} columns: "
+            f"{', '.join(map(repr, self.names))}"
+        )
+
+
+def csv_records(head: bytes, delimiter: str) -> CsvRecords:
+    """Return how the records of a file are read.
+
+    Args:
+        head: what is before its first record.
+        delimiter: what stands between fields.
+    """
+    try:
+        text = str(head, "utf-8").removeprefix("\ufeff").strip(_ENDS)
+        names = tuple(_fields(text, delimiter))
+    except ValueError as error:
+        return CsvRecords((), delimiter, str(error))
+    return CsvRecords(names, delimiter, _named_twice(names))
+
+
+def record_span(view: memoryview) -> int:
+    r"""Return the length of the record at the start of its range, without its line end.
+
+    Example:
+        >>> record_span(memoryview(b'"good\nday"\r\n\n'))
+        10
+    """
+    return len(bytes(view).rstrip(b"\r\n"))
+
+
+def _named_twice(names: tuple[str, ...]) -> str:
+    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    return f"the header names {', '.join(map(repr, twice))} more than once" if twice else ""
+
+
+def _fields(text: str, delimiter: str) -> list[str]:
+    """Return the fields of a record that may be followed by line ends.
+
+    Raises:
+        ValueError: a quote is not closed.
+    """
+    body, fields, at = text.rstrip(_ENDS), [], 0
+    while True:
+        start, quoted = at, []
+        while body.startswith('"', at):  # a quote that follows a closing one makes both of them a quote
+            close = body.find('"', at + 1)
+            if close < 0:
+                message = f"the quote at character {start} opens a field, and nothing closes it: it was torn"
+                raise ValueError(message)
+            quoted.append(body[at + 1 : close])
+            at = close + 1
+        stop = body.find(delimiter, at)
+        fields.append('"'.join(quoted) + body[at : stop if stop >= 0 else len(body)])
+        if stop < 0:
+            return fields
+        at = stop + 1

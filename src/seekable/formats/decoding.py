@@ -1,22 +1,27 @@
 r"""From the bytes of a record to the record.
 
 A decoder is given the range of the record as the index has it: the line, its line end, and blank
-lines that may follow. ``\n`` and ``\r\n`` are line ends; a carriage return alone is not.
+lines that may follow. ``\n`` and ``\r\n`` are line ends; a carriage return alone is not. A record of CSV may
+be several lines, and its file's header tells how it is read.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, AnyStr
 
 import msgspec
 
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.csv import CSV_DELIMITERS, csv_records, record_span
 
 Decode = str | Callable[[bytes], Any]
 """How a user names a decoder: "json", "text", "bytes", or a function of the line's bytes."""
+
+_HEADS_REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +46,54 @@ class Decoder:
     function: Callable[[bytes], Any] | None = None
     """The user's function, if that is what decodes."""
 
+    form: str = ""
+    """The format, if its records may be more than a line."""
+
+    headed: bool = False
+    """Whether a file's head tells how its records are read; then nothing is before `for_head` was asked."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name: some of what decodes is made of C."""
-        return decoder_named, (self.function or self.name,)
+        return decoder_named, (self.function or self.name, self.form)
+
+    def for_head(self, head: bytes) -> Decoder:
+        """Return what decodes the records of one file, if it is `headed`.
+
+        Args:
+            head: what is before the file's first record.
+        """
+        return _csv_decoder(self.form, head)
+
+    def span(self, view: memoryview) -> int:
+        """Return the length of the record at the start of its range, without its line end."""
+        return record_span(view) if self.form else line_span(view)
 
 
-def decoder_named(decode: Decode) -> Decoder:
+def decoder_named(decode: Decode, form: str = "") -> Decoder:
     """Return the decoder that a user asks for with ``decode=``.
 
     Args:
-        decode: "json", "text", "bytes", or a function of the line's bytes.
+        decode: "json", "text", "bytes", a function of the record's bytes, or the name of the format where
+            that decodes its records itself.
+        form: the name of the format, of which only CSV's matter.
 
     Raises:
         InvalidArgument: no decoder has this name.
         WrongType: it is neither a name nor a function.
     """
+    form = form if form in CSV_DELIMITERS else ""
     if isinstance(decode, str):
+        if form and decode == form:
+            return Decoder(form, _headless, None, form=form, headed=True)
         if decode not in _DECODERS:
-            raise InvalidArgument(
-                f"decode must be one of {', '.join(map(repr, _DECODERS))} or a function of the line's "
-                f"bytes; got {decode!r}"
-            )
-        return _DECODERS[decode]
+            names = ", ".join(map(repr, [*_DECODERS, *filter(None, [form])]))
+            message = f"decode must be one of {names} or a function of the line's bytes; got {decode!r}"
+            raise InvalidArgument(message)
+        return replace(_SEVERAL_LINES[decode], form=form) if form else _DECODERS[decode]
     if not callable(decode):
         raise WrongType(f"decode must be a name or a function of the line's bytes; got {decode!r}")
-    return Decoder(_qualified_name(decode), _OnLine(decode), None, decode)
+    line = _record if form else _line
+    return Decoder(_qualified_name(decode), _OnLine(decode, line), None, decode, form=form)
 
 
 def line_span(view: memoryview) -> int:
@@ -88,6 +116,14 @@ def _line(view: memoryview) -> bytes:
     return line[: _end(line, b"\n", b"\r")]
 
 
+def _record(view: memoryview) -> bytes:
+    return bytes(view[: record_span(view)])
+
+
+def _record_text(view: memoryview) -> str:
+    return str(view[: record_span(view)], "utf-8")
+
+
 def _text(view: memoryview) -> str:
     line = str(view, "utf-8")
     return line[: _end(line, "\n", "\r")]
@@ -101,9 +137,21 @@ def _loosely(raw: bytes) -> Any:
 @dataclass(frozen=True, slots=True)
 class _OnLine:
     function: Callable[[bytes], Any]
+    line: Callable[[memoryview], bytes]
 
     def __call__(self, view: memoryview) -> Any:
-        return self.function(_line(view))
+        return self.function(self.line(view))
+
+
+def _headless(_: memoryview) -> Any:
+    message = "the header of a file tells how its records are read, and it was not asked"
+    raise ValueError(message)
+
+
+@lru_cache(maxsize=_HEADS_REMEMBERED)
+def _csv_decoder(form: str, head: bytes) -> Decoder:
+    records = csv_records(head, CSV_DELIMITERS[form])
+    return Decoder(form, records.fast, records.recover, form=form)
 
 
 def _qualified_name(function: Callable[[bytes], Any]) -> str:
@@ -119,3 +167,10 @@ _DECODERS = {
         Decoder("bytes", _line, None),
     )
 }
+
+_SEVERAL_LINES = {
+    "json": _DECODERS["json"],
+    "text": Decoder("text", _record_text, None),
+    "bytes": Decoder("bytes", _record, None),
+}
+"""The same of records that may be several lines."""

@@ -8,14 +8,19 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.formats.arrow import ArrowFormat
+from seekable.formats.csv import CsvScanner
+from seekable.formats.huggingface import data_files
 from seekable.formats.jsonl import JsonlScanner
 from seekable.formats.parquet.form import ParquetFormat
 from seekable.formats.text import TextScanner
 from seekable.storage.compression import COMPRESSED, uncompressed_name
+from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from seekable.formats.table import TableFormat
     from seekable.index.scanner import Scanner
+    from seekable.storage.listing import Asked, Found
 
 _NO_WAY_IN = (".bz2", ".xz", ".lz4", ".zip")
 
@@ -46,7 +51,11 @@ FORMATS = MappingProxyType(
         for form in (
             Format("jsonl", (".jsonl", ".ndjson", ".json"), JsonlScanner(), "json", compressible=True),
             Format("text", (".txt",), TextScanner(), "text", compressible=True),
+            Format("csv", (".csv",), CsvScanner("csv"), "csv", compressible=True),
+            Format("tsv", (".tsv",), CsvScanner("tsv"), "tsv", compressible=True),
+            Format("csv-semicolon", (), CsvScanner("csv-semicolon"), "csv-semicolon", compressible=True),
             Format("parquet", (".parquet", ".pq"), ParquetFormat(), "python"),
+            Format("arrow", (".arrow", ".feather", ".ipc"), ArrowFormat(), "python"),
         )
     }
 )
@@ -59,6 +68,18 @@ SUFFIXES = tuple(
     for more in ("", *(f".{kind}" for kind in COMPRESSED if form.compressible))
 )
 """How names of data files end."""
+
+
+def find_data(asked: Asked) -> tuple[Found, ...]:
+    """Return the data files that are meant by a path, a folder, a glob, or a list of those.
+
+    Raises:
+        DataNotFound: nothing is there, or no file is.
+        AccessDenied: this user may not look there.
+        UnsupportedFormat: a folder holds several datasets, of which one has to be asked for.
+        WrongType: something that is neither a path nor a list of paths.
+    """
+    return find_files(asked, suffixes=SUFFIXES, arrange=data_files)
 
 
 def format_of(name: str) -> Format:

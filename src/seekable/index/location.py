@@ -16,7 +16,7 @@ class Location:
     """
 
     path: str
-    """The absolute path of the file."""
+    """The absolute path of the file; of one on the Hugging Face Hub, its name there, ``hf://datasets/...``."""
 
     row: int
     """The record's number in that file, from 0."""

@@ -1,7 +1,8 @@
 """Where the index of a root lies.
 
 1. With ``index_dir=`` or, without it, ``SEEKABLE_INDEX_DIR``: below that folder, mirrored by the
-   root's absolute path, so that many roots share one index folder.
+   root's absolute path, so that many roots share one index folder. Roots in its own folder ``hub``, of data
+   that lies on the Hugging Face Hub, have theirs in ``.seekable`` at the root.
 2. Else in ``.seekable`` at the root, if that can be written.
 3. Else below ``seekable`` in the user's cache folder (``XDG_CACHE_HOME``, or ``~/.cache``), mirrored
    in the same way. A ``.seekable`` at the root, built by someone who could write there, is used
@@ -17,6 +18,7 @@ from seekable.storage.denied import may
 
 INDEX_FOLDER = ".seekable"
 INDEX_DIR_VARIABLE = "SEEKABLE_INDEX_DIR"
+HUB_FOLDER = "hub"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,32 @@ def find_place(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
         >>> find_place("/data/web", index_dir="/indexes").folder
         '/indexes/data/web/.seekable'
     """
-    chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
-    if chosen:
-        return Place(_mirrored(os.path.abspath(os.fsdecode(chosen)), root), None)
+    chosen = chosen_folder(index_dir)
+    if chosen is not None and not root.startswith(os.path.join(chosen, HUB_FOLDER, "")):
+        return Place(_mirrored(chosen, root), None)
     at_root = os.path.join(root, INDEX_FOLDER)
     if may(at_root if os.path.isdir(at_root) else root, os.W_OK | os.X_OK):
         return Place(at_root, None)
     return Place(_mirrored(cache_folder(), root), at_root)
+
+
+def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:
+    """Return where there are notes on files of the Hugging Face Hub, and blocks of them.
+
+    Args:
+        index_dir: the folder that the user wants indexes in, if any.
+
+    Example:
+        >>> hub_folder("/indexes")
+        '/indexes/hub'
+    """
+    return os.path.join(chosen_folder(index_dir) or os.path.abspath(cache_folder()), HUB_FOLDER)
+
+
+def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
+    """Return the folder that the user wants indexes in, None to have them beside the data."""
+    chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
+    return os.path.abspath(os.fsdecode(chosen)) if chosen else None
 
 
 def cache_folder() -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from seekable.dataset.base import Dataset
+    from seekable.loader.arguments import Resume
     from seekable.loader.runs import Runs
     from seekable.loader.steps import Steps
 
@@ -73,7 +74,23 @@ class AskedCourse(Course):
         self.asked = 0
         self.doubt: str | None = None
         """Why it is not known which of the batches asked for were delivered."""
-        super().__init__(dataset, steps, maker=maker, memory=OfDataset(dataset), max_holes=None)
+        super().__init__(steps, make=lambda _: maker, memory=OfDataset(dataset), max_holes=None)
+
+    def load(self, document: Mapping[str, Any], *, resume: Resume = "exact") -> None:
+        """Go to where a state was taken.
+
+        Raises:
+            StateMismatch: it is of another pipeline, or of other data.
+            CorruptState: the document is not a state.
+            InvalidArgument: it is to go on by rows, or did.
+        """
+        if resume == "rows" or document.get("rows"):
+            message = (
+                "resume='rows' changes what comes at a position, and a DataLoader that is given positions "
+                "reads the dataset that it was made with: use sk.Loader"
+            )
+            raise InvalidArgument(message)
+        super().load(document)
 
     def begin(self) -> None:
         """Go on at the cursor if that was asked for, else with the next run."""

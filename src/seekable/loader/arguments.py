@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from seekable.dataset.arguments import checked_count
 from seekable.dataset.base import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
@@ -9,7 +11,10 @@ from seekable.loader.ranks import checked_rank
 from seekable.loader.steps import End, Steps
 from seekable.stream.base import Stream
 
-__all__ = ["checked_batch", "checked_epochs", "checked_seconds", "checked_steps"]
+__all__ = ["Resume", "checked_batch", "checked_epochs", "checked_resume", "checked_seconds", "checked_steps"]
+
+Resume = Literal["exact", "rows"]
+"""How a state is gone on from: record for record, or source by source."""
 
 _ENDS = ("short", "drop", "pad")
 
@@ -117,6 +122,20 @@ def checked_batch(batch_size: int | None, global_batch_size: int | None, world_s
         )
         raise InvalidArgument(message)
     return batch
+
+
+def checked_resume(value: object) -> Resume:
+    """Return how a state is to be gone on from.
+
+    Raises:
+        InvalidArgument: there is no such way.
+    """
+    if value == "exact":
+        return "exact"
+    if value == "rows":
+        return "rows"
+    message = f"resume must be 'exact' or 'rows' (got {value!r})"
+    raise InvalidArgument(message)
 
 
 def checked_seconds(name: str, value: float | None) -> float | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.arguments import checked_count
-from seekable.errors import InvalidArgument
-from seekable.loader.matching import check_pipeline, described
+from seekable.loader.arguments import checked_resume
+from seekable.loader.matching import described
 from seekable.loader.saved import description_name, generations_in, read_generation, read_json
 from seekable.loader.whereabouts import whereabouts, whereabouts_name
 from seekable.state.canonical import canonical_json
@@ -17,6 +18,7 @@ from seekable.state.stream import parse_state
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 
 if TYPE_CHECKING:
+    from seekable.loader.arguments import Resume
     from seekable.loader.resumable import Resumable
 
 __all__ = ["load_state", "save_state"]
@@ -55,7 +57,7 @@ def save_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, keep: 
     state = loader.state_dict(partial=True)
     description = os.path.join(folder, description_name(state["fingerprint"]))
     if not os.path.exists(description):
-        write_atomically(description, canonical_json(described(loader.dataset, parse_state(state))))
+        write_atomically(description, canonical_json(described(loader.of_state, parse_state(state))))
     if loader.rank == 0:
         _write_whereabouts(os.path.join(folder, whereabouts_name(state["fingerprint"])), loader)
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
@@ -65,27 +67,25 @@ def save_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, keep: 
     return path
 
 
-def load_state(
-    folder: str | os.PathLike[str], loader: Resumable[Any], *, resume: Literal["exact"] = "exact"
-) -> bool:
+def load_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, resume: Resume = "exact") -> bool:
     """Load the newest complete state of a folder into a loader, of any number of ranks.
 
     Args:
         folder: where ``save_state`` wrote.
         loader: what goes on from there.
-        resume: ``"exact"``, the order continues record for record.
+        resume: ``"exact"``, the order continues record for record; ``"rows"``, each source goes on with the
+            rest of its begun epoch (``Loader.load_state_dict``), whatever has changed above the sources.
 
     Returns:
         Whether there was one; where there was none, nothing changes.
 
     Raises:
         StateMismatch: it is of another pipeline or other data; the message names the node, the argument, the
-            old and the new value, or the file.
+            old and the new value, or the file. By rows, of sources that are not there any more.
         CorruptState: a state file cannot be read, or those of one step differ.
+        InvalidArgument: by rows, how much each source gave cannot be told.
     """
-    if resume != "exact":
-        message = f"resume must be 'exact' (got {resume!r})"
-        raise InvalidArgument(message)
+    resume = checked_resume(resume)
     folder = os.path.abspath(folder)
     complete = [generation for generation in generations_in(folder) if generation.complete]
     if not complete:
@@ -93,14 +93,13 @@ def load_state(
     state = read_generation(folder, complete[-1])
     description = os.path.join(folder, description_name(state.fingerprint))
     saved = read_json(description) if os.path.exists(description) else None
-    check_pipeline(loader.dataset, state, saved=saved)
-    loader.load_state_dict(state.document())
+    loader.load_state_dict(replace(state, description=saved).document(), resume=resume)
     return True
 
 
 def _write_whereabouts(path: str, loader: Resumable[Any]) -> None:
     """Note where the files are, anew where they moved; one rank does, because others may see other paths."""
-    noted = canonical_json(whereabouts(loader.dataset))
+    noted = canonical_json(whereabouts(loader.of_state))
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         if file.read() == noted:
             return

@@ -8,9 +8,10 @@ from seekable.errors import InvalidArgument, TooManyHoles
 from seekable.loader.steps import Cursor, Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from seekable.dataset.base import Dataset
+    from seekable.loader.arguments import Resume
     from seekable.loader.makers import Maker
     from seekable.loader.memory import Memory
     from seekable.loader.produce import Made
@@ -24,18 +25,17 @@ class Course:
 
     def __init__(
         self,
-        dataset: Dataset | Stream,
         steps: Steps,
         *,
-        maker: Maker,
+        make: Callable[[Any], Maker],
         memory: Memory,
         max_holes: int | None,
     ) -> None:
-        """Stand before the first batch."""
-        self.dataset = dataset
+        """Stand before the first batch; ``make`` returns what makes the batches of a pipeline."""
         self.steps = steps
-        self.maker = maker
+        self._make = make
         self._memory = memory
+        self._maker = make(memory.pipeline), memory.pipeline
         self._max_holes = max_holes
         self.cursor = Cursor()
         """What was delivered."""
@@ -46,6 +46,27 @@ class Course:
         self.counts = {"batches": 0, "records": 0, "holes": 0, "skipped": 0}
         self.waited_seconds = 0.0
         steps.check_short(self.cursor)
+
+    @property
+    def dataset(self) -> Dataset | Stream:
+        """What is delivered."""
+        delivered: Dataset | Stream = self._memory.pipeline
+        return delivered
+
+    @property
+    def of_state(self) -> Dataset | Stream:
+        """What a state that is taken now is of."""
+        return self._memory.of_state(self.cursor)
+
+    @property
+    def maker(self) -> Maker:
+        """What makes the batches."""
+        maker, pipeline = self._maker
+        if pipeline is not self._memory.pipeline:
+            maker.close()
+            maker = self._make(self._memory.pipeline)
+            self._maker = maker, self._memory.pipeline
+        return maker
 
     @property
     def goes_on_within_run(self) -> bool:
@@ -106,22 +127,27 @@ class Course:
         self.cursor = self.anchor = cursor
         self.begins_here = True
 
-    def document(self, cursor: Cursor | None = None, *, partial: bool = False) -> dict[str, Any]:
+    def document(
+        self, cursor: Cursor | None = None, *, partial: bool = False, rows: bool = False
+    ) -> dict[str, Any]:
         """Return the state at the cursor, or at another one: new, and JSON-safe."""
-        return self._memory.document(self.steps, self.cursor if cursor is None else cursor, partial=partial)
+        at = self.cursor if cursor is None else cursor
+        return self._memory.document(self.steps, at, partial=partial, rows=rows)
 
-    def load(self, document: Mapping[str, Any]) -> None:
-        """Go to where a state of this pipeline was taken.
+    def load(self, document: Mapping[str, Any], *, resume: Resume = "exact") -> None:
+        """Go to where a state of this pipeline was taken, or go on by rows from that of another one.
 
         Raises:
             StateMismatch: it is of another pipeline, or of other data.
             CorruptState: the document is not a state.
-            InvalidArgument: the last batch would have no record for some rank.
+            InvalidArgument: the last batch would have no record for some rank; or how much each source gave
+                cannot be told.
         """
-        cursor = self._memory.load(self.steps, document)
+        cursor, go = self._memory.load(self.steps, document, resume=resume)
         self.steps.check_short(cursor)
+        go()
         self.move(cursor)
-        if self._is_regular(cursor):
+        if not self._memory.by_rows and self._is_regular(cursor):
             self.anchor = Cursor()
 
     def _is_regular(self, cursor: Cursor) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seekable.dataset.base import Dataset
-    from seekable.loader.makers import Making
+    from seekable.loader.makers import Maker, Making
     from seekable.loader.steps import Steps
 
 __all__ = ["course_of"]
@@ -30,9 +30,15 @@ def course_of(
 ) -> Course:
     """Return the course through a pipeline, before its first batch."""
     if not isinstance(pipeline, Stream):
-        maker = maker_of(pipeline, steps, collate, how)
-        return Course(pipeline, steps, maker=maker, memory=OfDataset(pipeline), max_holes=max_holes)
+
+        def maker(dataset: Dataset) -> Maker:
+            return maker_of(dataset, steps, collate, how)
+
+        return Course(steps, make=maker, memory=OfDataset(pipeline), max_holes=max_holes)
     # Slot ``s`` is rank ``s % world_size``'s, and so is lane ``s % lanes``.
     memory = OfStream(pipeline, range(steps.rank, pipeline.lanes, steps.world_size))
-    maker = stream_maker_of(pipeline, steps, collate, memory, how)
-    return Course(pipeline, steps, maker=maker, memory=memory, max_holes=max_holes)
+
+    def stream_maker(stream: Stream) -> Maker:
+        return stream_maker_of(stream, steps, collate, memory, how)
+
+    return Course(steps, make=stream_maker, memory=memory, max_holes=max_holes)

@@ -63,8 +63,9 @@ class FillCollate:
         kept = [record for record in records if None not in map(_none_or_one, record.values())]
         if records and not kept:
             message = (
-                f"each of the {len(records)} records of a batch has None somewhere, and FillCollate(none='drop') "
-                f"leaves them out: filter them before (where=[(column, 'is not null')]), or fill them"
+                f"each of the {len(records)} records of a batch has None somewhere, and "
+                f"FillCollate(none='drop') leaves them out: fill them, or filter them before, "
+                f"where=[(column, 'is not null')]"
             )
             raise NothingPassed(message)
         return self.then(kept)

@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-from seekable.errors import CorruptState
+from seekable.dataset.rows.recipe import made_of, recipe_of
+from seekable.dataset.rows.settle import settled
+from seekable.errors import CorruptState, StateMismatch
+from seekable.loader.byrows import dataset_by_rows
+from seekable.loader.known import remember
 from seekable.loader.matching import check_pipeline
 from seekable.loader.steps import Cursor
+from seekable.state.canonical import plain_json
 from seekable.state.document import RunState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from seekable.dataset.base import Dataset
+    from seekable.loader.arguments import Resume
     from seekable.loader.produce import Made
     from seekable.loader.steps import Steps
+    from seekable.stream.base import Stream
 
 __all__ = ["Memory", "OfDataset"]
 
 
 class Memory(Protocol):
     """What is remembered of what was delivered."""
+
+    pipeline: Any
+    """What is delivered: the Dataset or the Stream, or what goes on by rows in its place."""
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether something goes on by rows in the pipeline's place."""
+        ...
+
+    def of_state(self, cursor: Cursor) -> Dataset | Stream:
+        """Return what a state at a cursor is of."""
+        ...
 
     def next_run(self, steps: Steps, cursor: Cursor) -> Cursor:
         """Go to where the run after the cursor's begins, and return that."""
@@ -35,22 +55,26 @@ class Memory(Protocol):
         """Leave out batches, at most to the end of the run, and return the cursor after them."""
         ...
 
-    def document(self, steps: Steps, cursor: Cursor, *, partial: bool) -> dict[str, Any]:
+    def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
         """Return the state at a cursor: new, and JSON-safe.
 
         Args:
             steps: how batches are cut.
             cursor: what was delivered.
             partial: whether one rank's share of it will do, where ranks remember different things.
+            rows: whether others are to go on from it by rows, without anything else.
         """
         ...
 
-    def load(self, steps: Steps, document: Mapping[str, Any]) -> Cursor:
-        """Remember what a state says, and return its cursor.
+    def load(
+        self, steps: Steps, document: Mapping[str, Any], *, resume: Resume
+    ) -> tuple[Cursor, Callable[[], None]]:
+        """Return the cursor of a state, and what makes this remember what the state says.
 
         Raises:
             StateMismatch: it is of another pipeline, or of other data.
             CorruptState: the document is not a state.
+            InvalidArgument: it is to go on by rows, and how much each source gave cannot be told.
         """
         ...
 
@@ -61,7 +85,24 @@ class OfDataset:
 
     def __init__(self, dataset: Dataset) -> None:
         """Know the dataset that states are of."""
-        self._dataset = dataset
+        self._plain = dataset
+        self.pipeline = dataset
+        self._settled = (0, dataset)
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether something goes on by rows in the dataset's place."""
+        return self.pipeline is not self._plain
+
+    def of_state(self, cursor: Cursor) -> Dataset:
+        """Return what a state at a cursor is of: the plain dataset, where older orders have come."""
+        position, dataset = self._settled
+        if self.by_rows and position != cursor.position:
+            # What has come will not come again, unless the cursor has gone back.
+            begun = dataset if position < cursor.position else self.pipeline
+            dataset = settled(begun, cursor.position)
+            self._settled = cursor.position, dataset
+        return dataset
 
     def next_run(self, steps: Steps, cursor: Cursor) -> Cursor:
         """Count on."""
@@ -74,26 +115,42 @@ class OfDataset:
         """Count on."""
         return steps.after(cursor, count)
 
-    def document(self, steps: Steps, cursor: Cursor, *, partial: bool) -> dict[str, Any]:
-        """Return the position."""
-        return RunState(
-            fingerprint=self._dataset.fingerprint_at(cursor.position),
+    def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
+        """Return the position, and what is left of older orders."""
+        dataset, position = self.of_state(cursor), cursor.position
+        state = RunState(
+            fingerprint=dataset.fingerprint_at(position),
             step=cursor.step,
             epoch=cursor.epoch,
-            position=cursor.position,
+            position=position,
             began=None if steps.limit is None else cursor.began,
-        ).document()
+            rows=recipe_of(dataset) or None if self.by_rows else None,
+            description=plain_json(dataset.describe(position)) if rows else None,
+        )
+        remember(state.fingerprint, dataset)
+        return state.document()
 
-    def load(self, steps: Steps, document: Mapping[str, Any]) -> Cursor:
+    def load(
+        self, steps: Steps, document: Mapping[str, Any], *, resume: Resume
+    ) -> tuple[Cursor, Callable[[], None]]:
         """Return where the state was taken.
 
         Raises:
             StateMismatch: it is of another pipeline, or of other data.
             CorruptState: the document is not a state, or its position lies before its epoch.
+            InvalidArgument: it is to go on by rows, and how much each source gave cannot be told.
         """
         state = RunState.parse(document)
-        check_pipeline(self._dataset, state, saved=None)
-        if state.position < steps.start_of(state.epoch):
+        dataset = self._plain
+        try:
+            if state.rows:
+                dataset = made_of(state.rows, self._plain)
+            check_pipeline(dataset, state, saved=state.description)
+        except StateMismatch:
+            if resume != "rows":
+                raise
+            dataset, state = dataset_by_rows(self._plain, state)
+        if dataset is self._plain and state.position < steps.start_of(state.epoch):
             message = f"a state lies in its epoch (got position {state.position}, epoch {state.epoch})"
             raise CorruptState(message)
         cursor = Cursor(state.step, state.epoch, state.position, state.began or 0)
@@ -101,4 +158,7 @@ class OfDataset:
         if stop is not None and size and cursor.position > stop:
             # Runs have fewer epochs than when the state was taken: the epoch in hand becomes a run's first.
             cursor = replace(cursor, epoch=cursor.position // size)
-        return cursor
+        return cursor, partial(self._go, dataset, cursor.position)
+
+    def _go(self, dataset: Dataset, position: int) -> None:
+        self.pipeline, self._settled = dataset, (position, settled(dataset, position))

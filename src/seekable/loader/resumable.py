@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from seekable.dataset.arguments import checked_count
-from seekable.errors import EndlessDataset, InvalidArgument
+from seekable.errors import EndlessDataset
+from seekable.loader.arguments import checked_resume
 from seekable.loader.course import Course
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from seekable.loader.arguments import Resume
     from seekable.loader.runs import Runs
 
 __all__ = ["Resumable"]
@@ -49,6 +51,11 @@ class Resumable(Generic[AnyCourse]):
         """How many ranks share the batches."""
         return self._course.steps.world_size
 
+    @property
+    def of_state(self) -> Any:
+        """What a state that is taken now is of: the dataset, or what goes on by rows in its place."""
+        return self._course.of_state
+
     def __len__(self) -> int:
         """Return the number of batches of a whole run.
 
@@ -61,7 +68,7 @@ class Resumable(Generic[AnyCourse]):
             raise EndlessDataset(message)
         return count
 
-    def state_dict(self, *, partial: bool = False) -> dict[str, Any]:
+    def state_dict(self, *, partial: bool = False, rows: bool = False) -> dict[str, Any]:
         """Return the state after the batches delivered so far: a new, JSON-safe dict.
 
         Batches that were made ahead do not count. The state loads on any number of ranks, with any batch
@@ -70,29 +77,44 @@ class Resumable(Generic[AnyCourse]):
         Args:
             partial: return this rank's share of it, where ranks have different ones: those of a stream have
                 lanes of their own, which ``sk.save_state`` and ``sk.load_state`` put together.
+            rows: add what the pipeline is, its files' names too, so that another pipeline can go on from the
+                state by rows; ``sk.save_state`` writes that beside its states anyway.
 
         Raises:
             NotResumable: a stage of a stream could not go on from it, or this is a share and ``partial`` was
                 not said.
         """
-        return self._course.document(partial=partial)
+        return self._course.document(partial=partial, rows=rows)
 
-    def load_state_dict(self, state: Mapping[str, Any], *, resume: Literal["exact"] = "exact") -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, resume: Resume = "exact") -> None:
         """Go on where a state was taken: the next batches are those that would have followed.
 
         Args:
             state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. An empty
                 one changes nothing. A live iterator moves there too.
-            resume: ``"exact"``, the order continues record for record.
+            resume: ``"exact"``, the order continues record for record. With ``"rows"`` the state may be of
+                another pipeline over the same sources, or fewer files of them: each source gives what was in
+                flight, then the rest of its begun epoch in its old order, then its next epoch in the new one.
 
         Raises:
-            StateMismatch: the state is of another pipeline, or of other data.
+            StateMismatch: the state is of another pipeline, or of other data; by rows, of sources that are
+                not there any more, or nothing says what it is of.
             CorruptState: the document is not a state.
+            InvalidArgument: by rows, something above a mixture hides which source gave how much, or rows were
+                chosen by content that is not known any more.
+
+        Example:
+            >>> import seekable as sk
+            >>> words = sk.from_sequence("abcdef")
+            >>> loader = sk.Loader(words, batch_size=2, collate=list, prefetch=0)
+            >>> next(iter(loader))
+            ['a', 'b']
+            >>> again = sk.Loader(words.map(str.upper).shuffle(seed=1), batch_size=3, collate=list)
+            >>> again.load_state_dict(loader.state_dict(rows=True), resume="rows")
+            >>> list(again)
+            [['C', 'D', 'E'], ['F']]
         """
-        if resume != "exact":
-            message = f"resume must be 'exact' (got {resume!r})"
-            raise InvalidArgument(message)
-        self._runs.load(state)
+        self._runs.load(state, resume=checked_resume(resume))
 
     def skip_batches(self, count: int) -> None:
         """Leave out the next batches, at most to the end of the run; they count as steps.

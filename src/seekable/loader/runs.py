@@ -14,6 +14,7 @@ from seekable.loader.steps import Cursor
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from seekable.loader.arguments import Resume
     from seekable.loader.course import Course
 
 __all__ = ["RunSetter", "Runs"]
@@ -45,16 +46,17 @@ class Runs:
         self._live = weakref.ref(run)
         return run
 
-    def load(self, state: Mapping[str, Any]) -> None:
+    def load(self, state: Mapping[str, Any], *, resume: Resume = "exact") -> None:
         """Go on where a state was taken, also with a live iterator; an empty one changes nothing.
 
         Raises:
             StateMismatch: the state is of another pipeline, or of other data.
             CorruptState: the document is not a state.
+            InvalidArgument: it is to go on by rows, and how much each source gave cannot be told.
         """
         if not state:
             return
-        self._course.load(state)
+        self._course.load(state, resume=resume)
         self._restart_live()
 
     def skip(self, count: int) -> None:

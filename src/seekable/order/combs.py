@@ -68,7 +68,7 @@ class Comb:
             yield Comb(first, 1, self.step, teeth)
 
     def behind(self, count: int) -> Iterator[Comb]:
-        """Yield what is left without the first so many positions: the rest of a row, and the rows behind it."""
+        """Yield what is left without the first positions: the rest of a row, and the rows behind it."""
         row, tooth = divmod(count, len(self.teeth))
         if row < self.rows and tooth:
             yield Comb(self.start + row * self.step, 1, self.step, self.teeth[tooth:])
@@ -140,7 +140,9 @@ class Combs:
         """Return, for the number of each position, the comb that it is of, and the position."""
         which = np.searchsorted(self._numbers, numbers, side="right") - 1
         rows, tooth = np.divmod(numbers - self._numbers[which], self._width[which])
-        return which, self._first[which] + rows * self._step[which] + self._teeth[self._teeth_at[which] + tooth]
+        return which, self._first[which] + rows * self._step[which] + self._teeth[
+            self._teeth_at[which] + tooth
+        ]
 
     def at_one(self, number: int) -> tuple[int, int]:
         """Return ``at`` of one number, without arrays."""
@@ -247,7 +249,7 @@ class Left:
         Example:
             >>> left = Left.behind(100, [3, 1, 2])
             >>> left.lagging.tolist(), left.tail
-            ([104, 105], 107)
+            ([104], 107)
             >>> Left.behind(100, [1, 1, 0])
             Left(combs=(), tail=102)
         """

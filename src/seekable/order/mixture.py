@@ -11,6 +11,7 @@ blocks starts anew at each.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["BLOCK", "Mixture", "Segment", "epoch_length"]
+__all__ = ["BLOCK", "Mixture", "Segment", "epoch_length", "limit_of"]
 
 BLOCK = 64
 """Draws in a block. One record out of order costs its whole block, so small; delivered shares are
@@ -84,12 +85,22 @@ def epoch_length(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, 
         >>> epoch_length([7, 3], [700, 900], lanes=1, longest=False)
         1000
     """
+    return limit_of(weights, lengths, lanes=lanes, longest=longest)[0]
+
+
+def limit_of(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, longest: bool) -> tuple[int, int]:
+    """Return how long an epoch is, as ``epoch_length`` does, and which source it ends with.
+
+    Example:
+        >>> limit_of([7, 3], [700, 900], lanes=1, longest=False)
+        (1000, 0)
+    """
     shares = Apportionment(tuple(weights))
     ends = []
     for i, (weight, length) in enumerate(zip(weights, lengths, strict=True)):
         if weight:
             turn, lane = divmod(length - 1, lanes)
-            ends.append(shares.when(i, turn) * lanes + lane + 1)
+            ends.append((shares.when(i, turn) * lanes + lane + 1, i))
     return max(ends) if longest else min(ends)
 
 
@@ -200,6 +211,20 @@ class Mixture:
             for lane in range(self.lanes)
         ]
         return epoch * self._an_epoch[source], drawn
+
+    def drawn_at(self, source: int, count: int) -> int:
+        """Return the first position before which so many records of a source are drawn, in all epochs.
+
+        Example:
+            >>> Mixture(schedule=((0, (1, 1)),), key=1, length=128).drawn_at(0, 3 * 64)
+            384
+        """
+        epoch, rest = divmod(count, self._an_epoch[source])
+        length = self.length or 0
+        row = bisect_left(
+            range(length), rest, key=lambda row: sum(self.drawn_by_lanes(source, epoch * length + row)[1])
+        )
+        return epoch * length + row
 
     def _drawn_an_epoch(self, source: int) -> int:
         if self.length is None:

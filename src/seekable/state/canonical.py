@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import xxhash
 
-__all__ = ["canonical_json", "fingerprint_of"]
+__all__ = ["canonical_json", "fingerprint_of", "plain_json"]
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
@@ -20,6 +20,16 @@ def canonical_json(value: Any) -> bytes:
         b'{"a":null,"b":[1,2]}'
     """
     return _ENCODER.encode(value)
+
+
+def plain_json(value: Any) -> Any:
+    """Return a value as JSON has it, nothing of it shared: tuples become lists.
+
+    Example:
+        >>> plain_json({"b": (1, 2)})
+        {'b': [1, 2]}
+    """
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def fingerprint_of(description: Any) -> str:

@@ -5,6 +5,9 @@
 ``position`` counts records over all ranks on the dataset's endless axis, ``step`` the batches delivered and
 skipped, ``epoch`` the first one of the present run. A run bounded by ``steps=`` adds ``began``, the
 step at which it began. No rank, worker or batch size enters.
+
+A run that went on by rows adds ``rows``, what is left of older orders, until that has come; and where it was
+asked for, ``description`` is all that decides records and order, so that others can go on by rows.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from seekable.errors import CorruptState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SCHEMA", "RunState", "checked_count_of", "checked_head"]
+__all__ = ["SCHEMA", "RunState", "checked_count_of", "checked_head", "object_of", "optional"]
 
 SCHEMA = 1
 """The version of the document; a newer version of seekable reads the one before it too."""
@@ -38,6 +41,8 @@ class RunState:
     epoch: int
     position: int
     began: int | None = None
+    rows: dict[str, Any] | None = None
+    description: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
@@ -50,7 +55,7 @@ class RunState:
         }
         if self.began is not None:
             document["began"] = self.began
-        return document
+        return document | optional(rows=self.rows, description=self.description)
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> RunState:
@@ -62,7 +67,26 @@ class RunState:
         fingerprint = checked_head(document)
         step, epoch, position = (checked_count_of(document, key) for key in ("step", "epoch", "position"))
         began = checked_count_of(document, "began") if "began" in document else None
-        return cls(fingerprint, step, epoch, position, began)
+        rows, description = (object_of(document, key) for key in ("rows", "description"))
+        return cls(fingerprint, step, epoch, position, began, rows, description)
+
+
+def optional(**values: Any) -> dict[str, Any]:
+    """Return those of some values of a document that there are."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def object_of(document: Mapping[str, Any], key: str) -> dict[str, Any] | None:
+    """Return an object of a document, None if it has none.
+
+    Raises:
+        CorruptState: it is none; the message names the key.
+    """
+    value = document.get(key)
+    if value is not None and not isinstance(value, dict):
+        message = f"a state's {key!r} must be an object (got {value!r:.100})"
+        raise CorruptState(message)
+    return value
 
 
 def checked_head(document: Mapping[str, Any]) -> str:

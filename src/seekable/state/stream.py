@@ -13,14 +13,14 @@ stage alone, so nothing else could tell a state that was changed or cut from one
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import xxhash
 
 from seekable.errors import CorruptState
 from seekable.state.canonical import canonical_json
-from seekable.state.document import SCHEMA, RunState, checked_count_of, checked_head
+from seekable.state.document import SCHEMA, RunState, checked_count_of, checked_head, object_of, optional
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +45,8 @@ class StreamState:
     of: int
     began: int | None = None
     ended: tuple[int, ...] = field(default=())
+    rows: dict[str, Any] | None = None
+    description: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
@@ -60,6 +62,7 @@ class StreamState:
             document["began"] = self.began
         if self.ended:
             document["ended"] = list(self.ended)
+        document |= optional(rows=self.rows, description=self.description)
         return {**document, "check": _check_of(document)}
 
     @classmethod
@@ -82,7 +85,10 @@ class StreamState:
             raise CorruptState(message)
         step, slot, of = (checked_count_of(document, key) for key in ("step", "slot", "of"))
         began = checked_count_of(document, "began") if "began" in document else None
-        return cls(fingerprint, step, slot, _lanes(lanes, of), of, began, _ended(document, of))
+        rows, description = (object_of(document, key) for key in ("rows", "description"))
+        return cls(
+            fingerprint, step, slot, _lanes(lanes, of), of, began, _ended(document, of), rows, description
+        )
 
     def missing(self, lanes: Sequence[int]) -> list[int]:
         """Return which of some lanes it does not have."""
@@ -126,9 +132,7 @@ def merged(states: Mapping[str, StreamState]) -> StreamState:
         lanes.update(state.lanes)
         ended.update(state.ended)
     whole = dict(sorted(lanes.items()))
-    return StreamState(
-        first.fingerprint, first.step, first.slot, whole, first.of, first.began, tuple(sorted(ended))
-    )
+    return replace(first, lanes=whole, ended=tuple(sorted(ended)))
 
 
 def _check_of(document: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from seekable.errors import DataNotFound, WrongType
@@ -22,6 +22,9 @@ from seekable.storage.denied import unreadable
 
 Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """What a user may ask for: a path, a folder, a glob, or a list of those."""
+
+Arrange = Callable[[str, Sequence[str]], Sequence[str]]
+"""Returns which of a folder's files are data, in the order in which their records come."""
 
 _MAGIC = re.compile(r"[*?\[]")
 _DIGITS = re.compile(r"([0-9]+)")
@@ -69,7 +72,7 @@ def natural_sorted(names: Iterable[str]) -> list[str]:
     return sorted(unsorted, key=None if alike else natural_key)
 
 
-def find_files(asked: Asked, *, suffixes: Iterable[str]) -> tuple[Found, ...]:
+def find_files(asked: Asked, *, suffixes: Iterable[str], arrange: Arrange | None = None) -> tuple[Found, ...]:
     """Return the data files that are meant, in the order in which their records come.
 
     - A path that exists is that file or folder, whatever characters it has.
@@ -82,6 +85,7 @@ def find_files(asked: Asked, *, suffixes: Iterable[str]) -> tuple[Found, ...]:
     Args:
         asked: the path, folder, glob or list.
         suffixes: how names of data files in a folder end, in lower case, dot included.
+        arrange: has the last word on a folder, of whose files with such names it is told in natural order.
 
     Raises:
         DataNotFound: nothing is there, or no file is.
@@ -92,7 +96,7 @@ def find_files(asked: Asked, *, suffixes: Iterable[str]) -> tuple[Found, ...]:
     if isinstance(items, (bytes, bytearray)) or not isinstance(items, Iterable):
         raise WrongType(f"data is asked for by a str, a path, or a list of those; got {asked!r}")
     endings = tuple(suffixes)
-    found = [_find(_as_path(item), endings) for item in items]
+    found = [_find(_as_path(item), endings, arrange) for item in items]
     if not found:
         raise DataNotFound("an empty list names no data; give at least one path")
     return tuple(
@@ -136,7 +140,7 @@ def _as_path(item: object) -> str:
     return os.path.abspath(path)
 
 
-def _find(path: str, suffixes: tuple[str, ...]) -> Found:
+def _find(path: str, suffixes: tuple[str, ...], arrange: Arrange | None) -> Found:
     try:
         mode = os.stat(path).st_mode
     except PermissionError:
@@ -149,21 +153,22 @@ def _find(path: str, suffixes: tuple[str, ...]) -> Found:
         if stat.S_ISREG(mode):
             return Found(os.path.dirname(path), (os.path.basename(path),))
         if stat.S_ISDIR(mode):
-            return _find_in_folder(path, suffixes)
+            return _find_in_folder(path, suffixes, arrange)
         raise DataNotFound(f"{path!r} is neither a regular file nor a folder; only those can be indexed")
     if _MAGIC.search(path):
         return _find_by_glob(path)
     raise DataNotFound(f"there is no {path!r}; {_nearest(path)}")
 
 
-def _find_in_folder(root: str, suffixes: tuple[str, ...]) -> Found:
-    names = [name for name in _walk(root, _HIDDEN) if name.lower().endswith(suffixes)]
+def _find_in_folder(root: str, suffixes: tuple[str, ...], arrange: Arrange | None) -> Found:
+    known = natural_sorted(name for name in _walk(root, _HIDDEN) if name.lower().endswith(suffixes))
+    names = arrange(root, known) if arrange else known
     if not names:
         raise DataNotFound(
             f"the folder {root!r} has no data file: none below it ends in {', '.join(suffixes)} "
             f"(names that start with '.' or '_' are skipped); name the files themselves, or use a glob"
         )
-    return Found(root, tuple(natural_sorted(names)))
+    return Found(root, tuple(names))
 
 
 def _find_by_glob(pattern: str) -> Found:

@@ -10,7 +10,7 @@ import xxhash
 if TYPE_CHECKING:
     from seekable.storage.mapped import MappedFile
 
-__all__ = ["HashedRanges", "MappedRanges", "RangeSource"]
+__all__ = ["DescriptorRanges", "HashedRanges", "MappedRanges", "RangeSource"]
 
 
 class RangeSource(Protocol):
@@ -38,9 +38,14 @@ class MappedRanges:
 
     __slots__ = ("_view", "path", "size")
 
-    def __init__(self, mapped: MappedFile) -> None:
-        """Keep the map."""
-        self.path = mapped.path
+    def __init__(self, mapped: MappedFile, *, path: str | None = None) -> None:
+        """Keep the map.
+
+        Args:
+            mapped: the file.
+            path: what it is called, if not by its own path.
+        """
+        self.path = mapped.path if path is None else path
         self.size = mapped.size
         self._view = mapped.view
 
@@ -50,17 +55,16 @@ class MappedRanges:
 
 
 @final
-class HashedRanges:
-    """Ranges of an open file, read and digested: two files whose digests agree gave the reader the same."""
+class DescriptorRanges:
+    """Ranges of an open file, read anew each time."""
 
-    __slots__ = ("_descriptor", "_hasher", "path", "size")
+    __slots__ = ("_descriptor", "path", "size")
 
     def __init__(self, descriptor: int, *, path: str, size: int) -> None:
         """Read from an open file that stays the caller's to close."""
         self.path = path
         self.size = size
         self._descriptor = descriptor
-        self._hasher = xxhash.xxh3_64(size.to_bytes(8, "little"))
 
     def range(self, start: int, stop: int) -> memoryview:
         """Read some bytes; fewer come of a file that was truncated meanwhile."""
@@ -68,11 +72,29 @@ class HashedRanges:
         while at < stop and (part := os.pread(self._descriptor, stop - at, at)):
             parts.append(part)
             at += len(part)
-        data = parts[0] if len(parts) == 1 else b"".join(parts)
+        return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+
+
+@final
+class HashedRanges:
+    """Ranges that are digested as they are read: two files whose digests agree gave the reader the same."""
+
+    __slots__ = ("_hasher", "_source", "path", "size")
+
+    def __init__(self, source: RangeSource) -> None:
+        """Digest what is read of a file, and how large it is."""
+        self.path = source.path
+        self.size = source.size
+        self._source = source
+        self._hasher = xxhash.xxh3_64(source.size.to_bytes(8, "little"))
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Read some bytes; fewer come of a file that was truncated meanwhile."""
+        data = self._source.range(start, stop)
         for number in (start, stop):
             self._hasher.update(number.to_bytes(8, "little"))
         self._hasher.update(data)
-        return memoryview(data)
+        return data
 
     def digest(self) -> bytes:
         """Return the digest of all that was read, and of where it lies, as a little-endian uint64."""

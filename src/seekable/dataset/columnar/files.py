@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.order.blocks import cut_long
-from seekable.storage.source import MappedRanges
+from seekable.storage.hub.placeholder import LARGEST_PLACEHOLDER, read_placeholder, told_path
+from seekable.storage.hub.ranges import ranges_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Layout", "OpenTables"]
+__all__ = ["Layout", "OpenTables", "table_sizes"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,9 +79,19 @@ class OpenTables:
         table = self._open.get(file)
         if table is not None:
             return table
-        table = self._form.open(MappedRanges(mapped), self._files.pages(file))
+        table = self._form.open(ranges_of(mapped), self._files.pages(file))
         with self._lock:
             self._open[file] = table
             while len(self._open) > self._most:
                 self._open.popitem(last=False)
         return table
+
+
+def table_sizes(files: FileSet) -> Int64s:
+    """Return how many bytes each file has: of a placeholder, the file of the Hub that it stands for."""
+    sizes = files.sizes.copy()
+    for file in np.flatnonzero(sizes <= LARGEST_PLACEHOLDER).tolist():
+        path = files.path(file)
+        if told_path(path) != path:
+            sizes[file] = read_placeholder(path, bytes(files.mapped(file).view[: int(sizes[file])])).size
+    return sizes

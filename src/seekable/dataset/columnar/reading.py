@@ -11,6 +11,7 @@ import numpy as np
 
 from seekable.dataset.cached import cached
 from seekable.dataset.columnar.cache import DECODED
+from seekable.dataset.columnar.files import table_sizes
 from seekable.dataset.columnar.held import HELD
 from seekable.dataset.columnar.schema import arrow
 from seekable.dataset.contract import Plan, Reader
@@ -18,6 +19,7 @@ from seekable.dataset.forest import Parts
 from seekable.dataset.origins import Origins
 from seekable.errors import CorruptRecord
 from seekable.index.location import Location
+from seekable.storage.hub.placeholder import told_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -194,20 +196,24 @@ class Tables:
             file = int(self.layout.file_of[group])
             offset, length = self.open.get(file).span(group - int(self.layout.first_groups[file]))
             located.append(
-                Location(self.files.path(file), row - int(self.files.starts[file]), offset, length)
+                Location(self.path(file), row - int(self.files.starts[file]), offset, length)
             )
         return located
 
     def origins(self, rows: Int64s) -> Origins:
         """Return which rows of which files some rows are."""
         files, numbers = np.unique(self.layout.file_of[self._groups(rows)], return_inverse=True)
-        paths = tuple(map(self.files.path, files.tolist()))
+        paths = tuple(map(self.path, files.tolist()))
         names = tuple(map(self.files.name, files.tolist()))
         return Origins(paths, names, numbers, rows - self.files.starts[files[numbers]])
 
     def paths(self, rows: Int64s) -> set[str]:
         """Return the files that some rows lie in."""
-        return set(map(self.files.path, np.unique(self.layout.file_of[self._groups(rows)]).tolist()))
+        return set(map(self.path, np.unique(self.layout.file_of[self._groups(rows)]).tolist()))
+
+    def path(self, file: int) -> str:
+        """Return what a file is called where people read it."""
+        return told_path(self.files.path(file))
 
     def _groups(self, rows: Int64s) -> Int64s:
         found: Int64s = np.searchsorted(self.layout.group_starts, rows, side="right") - 1
@@ -237,7 +243,7 @@ class Tables:
 
     @cached
     def _row_bytes(self) -> NDArray[np.float64]:
-        return self.files.sizes / np.maximum(self.files.records, 1)
+        return table_sizes(self.files) / np.maximum(self.files.records, 1)
 
     @cached
     def _edges(self) -> list[int]:

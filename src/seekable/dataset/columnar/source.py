@@ -14,6 +14,7 @@ from seekable.dataset.columnar.reading import Tables, TablesReader
 from seekable.dataset.columnar.schema import Columns, arrow, read_schemas, unified
 from seekable.dataset.contract import Leaf, Reader
 from seekable.errors import InvalidArgument
+from seekable.storage.hub.placeholder import path_in, told_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,7 +147,7 @@ class TableSource(Dataset, Leaf):
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that path."""
-        numbers = self.files.numbers(path)
+        numbers = self.files.numbers(path_in([root for root, _, _ in self.files.runs], path))
         return [int(self.files.starts[i]) + row for i in numbers if row < self.files.records[i]]
 
     def narrowed(self, columns: frozenset[str]) -> Self:
@@ -167,7 +168,7 @@ class TableSource(Dataset, Leaf):
     def _examples(self) -> list[str]:
         _, of_file = self._schemas
         _, firsts = np.unique(of_file, return_index=True)
-        return [self.files.path(file) for file in firsts.tolist()]
+        return [told_path(self.files.path(file)) for file in firsts.tolist()]
 
 
 def _field(schema: pa.Schema, name: str) -> pa.Field:

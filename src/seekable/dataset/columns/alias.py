@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -13,7 +12,7 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable.dataset.columns.choose import Missing
     from seekable.errors import SeekableError
@@ -118,9 +117,8 @@ class Computed(Dataset, OverColumns):
             message = f"{name} must return a list of values (got {type(values).__name__})"
             raise WrongType(message)
         if len(values) != len(records):
-            message = (
-                f"{name} must return as many values as it is given records, {len(records)} (got {len(values)})"
-            )
+            given, got = len(records), len(values)
+            message = f"{name} must return as many values as it is given records, {given} (got {got})"
             raise InvalidArgument(message)
         return [{**record, self.new: value} for record, value in zip(records, values, strict=True)]
 

@@ -95,7 +95,8 @@ class Cast(Dataset, OverColumns):
         below = self.child.declared()
         if below is None:
             return None
-        return {**below, **{name: target.to if target.way == "arrow" else None for name, target in self.targets}}
+        types = {name: target.to if target.way == "arrow" else None for name, target in self.targets}
+        return {**below, **types}
 
     @cached
     def _taken(self) -> tuple[tuple[str, Target], ...]:
@@ -107,4 +108,5 @@ _MOST_CHARACTERS = 80
 
 def _short(value: object) -> str:
     text = repr(value)
-    return f"{text if len(text) <= _MOST_CHARACTERS else text[:_MOST_CHARACTERS] + '...'} ({type(value).__name__})"
+    shown = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
+    return f"{shown} ({type(value).__name__})"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from seekable.errors import WrongType
 from seekable.state.functions import describe_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Target", "target_of"]
 
@@ -42,7 +43,9 @@ class Target:
     @property
     def name(self) -> str:
         """What it is called in messages."""
-        return str(self.to) if self.way in ("numpy", "arrow") else getattr(self.to, "__qualname__", str(self.to))
+        return (
+            str(self.to) if self.way in ("numpy", "arrow") else getattr(self.to, "__qualname__", str(self.to))
+        )
 
     def cast(self, value: Any) -> Any:
         """Return a value as the target has it.
@@ -166,5 +169,3 @@ def _arrow(value: Any, to: Any) -> Any:
         return pa.array([value], type=None).cast(to)[0].as_py()
     except pa.ArrowNotImplementedError as error:
         raise TypeError(str(error)) from error
-
-

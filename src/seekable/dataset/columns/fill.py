@@ -60,13 +60,13 @@ class Fill(Dataset, OverColumns):
         return None if any(column == name for name, _ in self.values) else column
 
     def declared(self) -> Mapping[str, Any] | None:
-        """The child's; a column that it lacks has the type of its value."""
+        """The child's, and those that it lacks."""
         below = self.child.declared()
-        return None if below is None else {**{name: None for name, _ in self.values}, **below}
+        return None if below is None else {**dict.fromkeys(name for name, _ in self.values), **below}
 
     @cached
     def _taken(self) -> tuple[tuple[str, Any, bool], ...]:
-        # A list or dict must not be one and the same in all records: whoever changes it would change them all.
+        # A list or dict must not be the same one in all records: whoever changes it would change them all.
         return tuple(
             (name, value, not isinstance(value, list | dict | set))
             for name, value in self.values

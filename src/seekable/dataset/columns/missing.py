@@ -28,8 +28,8 @@ def lacking(record: dict[str, Any], columns: Sequence[str]) -> MissingColumn | N
     if not missing:
         return None
     return MissingColumn(
-        f"there is no column {', '.join(map(repr, missing))}; the record has {_listed(record)}. Where a column "
-        f'may be missing, say missing="none"'
+        f"there is no column {', '.join(map(repr, missing))}; the record has {_listed(record)}. "
+        f'Where a column may be missing, say missing="none"'
     )
 
 

@@ -100,7 +100,7 @@ class OverColumns(OverOne, Aligned, RecordNode):
         child = self.child if needed is None else self.child.narrowed(needed)
         if child is self.child and only == self.only:
             return self
-        return replace(self, child=child, only=only)  # type: ignore[type-var, return-value]  # a dataclass
+        return replace(self, child=child, only=only)  # type: ignore[type-var]  # a dataclass
 
     def may_match(self, where: Where) -> Int64s:
         """Ask the child, of the columns that are the same there."""
@@ -128,12 +128,12 @@ class OverColumns(OverOne, Aligned, RecordNode):
             raise
 
     def tell(self, record: Any, error: Exception, position: int) -> None:
-        """Raise what a user has to know of a record that could not be made; return to raise the error itself."""
+        """Raise what a user has to know of a record that was not made; return to raise the error itself."""
         told = WrongType(_no_dict(record)) if not isinstance(record, dict) else self.wrong(record, error)
         if told is not None:
             place = place_of(self.child, position)
             raise type(told)(f"{place}: {self.kind}: {told}") from error
-        add_place(error, f"{self!r}", self, position)  # type: ignore[arg-type]  # a node that can be made is a Dataset
+        add_place(error, repr(self), self.child, position)
 
 
 def place_of(node: Any, position: int) -> str:

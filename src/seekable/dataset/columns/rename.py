@@ -50,7 +50,9 @@ def _renamed(record: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]
 def _collision(record: dict[str, Any], names: Mapping[str, str]) -> str:
     both = [(old, new) for old, new in names.items() if old in record and new in record and new not in names]
     old, new = both[0]
-    return f"{old!r} cannot be called {new!r}, because there is such a column too: drop or rename that one first"
+    return (
+        f"{old!r} cannot be called {new!r}, because there is such a column too: drop or rename that one first"
+    )
 
 
 @final
@@ -138,7 +140,7 @@ class MapColumns(Dataset, OverColumns):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The patterns with their names, and whether a record may lack one."""
         files = [[pattern, dict(sorted(names))] for pattern, names in self.files]
-        return {"files": files, "missing": self.missing}
+        return {"patterns": files, "missing": self.missing}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the method call."""

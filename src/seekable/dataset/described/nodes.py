@@ -151,7 +151,7 @@ class _DescribedPlan(Fileless):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class DescribedMap(Dataset, OverOne, Aligned, OrderNode):
-    """A function of records of which only the name is there: positions are the child's, and so are places."""
+    """What is done to records, of which only the description is there: positions and places are the child's."""
 
     child: Dataset
     described: dict[str, Any]
@@ -183,7 +183,8 @@ class DescribedMap(Dataset, OverOne, Aligned, OrderNode):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the method call."""
-        return f"{children[0]}.{self.described['kind']}({self.described['fn']['name']})"
+        function = self.described.get("fn", {"name": "..."})
+        return f"{children[0]}.{self.described['kind']}({function['name']})"
 
     @classmethod
     def router(cls, nodes: Sequence[DescribedMap]) -> Router:

@@ -19,6 +19,7 @@ from seekable.dataset.epoch import Epoch
 from seekable.dataset.interleave import Interleave
 from seekable.dataset.mix import Mix
 from seekable.dataset.repeat import Repeat
+from seekable.dataset.sample import Sample
 from seekable.dataset.shuffle import Shuffle
 from seekable.dataset.slice import Slice
 from seekable.dataset.split import Split
@@ -41,6 +42,7 @@ __all__ = ["FORMATS_OF_RUNS", "REBUILT", "UNKNOWN_ROWS", "outlined", "rebuild", 
 UNKNOWN_ROWS = {
     "select": "the description has a digest of the rows that were selected, and not the rows",
     "filter": "the description has a digest of the rows that were kept, and not the rows",
+    "join": "the description has a digest of the rows that were matched, and not the rows",
 }
 """The kinds of node whose order cannot be rebuilt, and why."""
 
@@ -154,7 +156,9 @@ def _node(
 
 def _outline(description: Mapping[str, Any]) -> Dataset:
     if "files" not in description:
-        return DescribedSource(dict(description), (f"<{description['kind']}>",), (description["count"],), None)
+        return DescribedSource(
+            dict(description), (f"<{description['kind']}>",), (description["count"],), None
+        )
     files = description["files"]
     names, records = tuple(file["name"] for file in files), tuple(file["records"] for file in files)
     return DescribedSource(dict(description), names, records, None)
@@ -202,6 +206,11 @@ def _windowed(description: Mapping[str, Any], parts: Parts) -> Dataset:
     return WindowedShuffle(parts[0], seed, window, lanes, description.get("fixed", False))
 
 
+_OVER_COLUMNS = (
+    *("alias", "cast", "computed", "drop_columns", "fill"),
+    *("map_columns", "rename", "select_columns", "source_column"),
+)
+
 REBUILT: Mapping[str, Callable[[Mapping[str, Any], Parts], Dataset]] = {
     "batch": lambda node, parts: Batch(parts[0], _int(node, "length")),
     "concat": lambda _, parts: Concat(parts),
@@ -212,11 +221,13 @@ REBUILT: Mapping[str, Callable[[Mapping[str, Any], Parts], Dataset]] = {
     "map_batches": _map,
     "mix": _mix,
     "repeat": lambda node, parts: Repeat(parts[0], _int(node, "times")),
+    "sample": lambda node, parts: Sample(parts[0], _int(node, "count"), _int(node, "seed")),
     "shuffle": lambda node, parts: Shuffle(parts[0], _int(node, "seed"), node.get("fixed", False)),
     "slice": lambda node, parts: Slice(parts[0], _int(node, "start"), _int(node, "step"), node["count"]),
     "split": _split,
     "windowed_shuffle": _windowed,
     "zip": lambda _, parts: Zip(parts),
+    **dict.fromkeys(_OVER_COLUMNS, _map),
 }
 """What makes a node of each kind from its description and the nodes below."""
 

@@ -70,7 +70,7 @@ def find_again(
     roots = ", ".join(dict.fromkeys(part.root for part in parts))
     return FileSource(
         FileSet(tuple(parts)),
-        decoder_named("bytes"),
+        decoder_named("bytes", description["format"]),
         format=description["format"],
         asked=repr(roots),
         version=None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from seekable.state.code import code_digest
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -74,7 +73,9 @@ class Choice:
     @property
     def function(self) -> dict[str, Any]:
         """What decides which rows pass, JSON-safe and without the code of the function."""
-        described = {"name": "conditions"} if self.fn is None else describe_function(self.fn, self.version)
+        described: dict[str, Any] = {"name": "conditions"}
+        if self.fn is not None:
+            described = describe_function(self.fn, self.version)
         if self.where is not None:
             described["where"] = repr(self.where.told)
         if self.files is not None:
@@ -129,20 +130,19 @@ def kept_rows(dataset: Dataset, asked: Choice, size: int, *, using: Means, watch
     Raises:
         MissingColumn: no record that was looked at has a column of the conditions.
     """
-    runs = _runs(dataset, choice, size)
-    job = _Passing(dataset, choice, _narrowed(dataset, choice), runs, _before(runs))
-    unseen = _untold(dataset, choice)
-    looked, left = 0, choice.limit
+    runs = _runs(dataset, asked, size)
+    job = _Passing(dataset, asked, _narrowed(dataset, asked), runs, _before(runs))
+    unseen = _untold(dataset, asked)
+    looked, left = 0, asked.limit
     if left == 0:
         watch(size)
         return
     with contextlib.closing(evaluate(job, int(job.before[-1]), using=using)) as answers:
-        for done, (rows, seen) in answers:
+        for done, (passed, seen) in answers:
             watch(done if done < job.before[-1] else size)
             looked, unseen = done, unseen - seen
-            if left is not None:
-                rows = rows[:left]
-                left -= rows.size
+            rows = passed if left is None else passed[:left]
+            left = None if left is None else left - rows.size
             yield rows
             if left == 0:
                 watch(size)
@@ -152,30 +152,30 @@ def kept_rows(dataset: Dataset, asked: Choice, size: int, *, using: Means, watch
     if unseen and looked:
         message = (
             f"none of the {looked:,} records that were looked at has a column {min(unseen)!r}, which "
-            f"filter(where={choice.where.told!r}) asks about"  # type: ignore[union-attr]  # there are columns
+            f"filter(where={asked.where.told!r}) asks about"  # type: ignore[union-attr]  # there are columns
         )
         raise MissingColumn(message)
 
 
-def _untold(dataset: Dataset, choice: Choice) -> set[str]:
+def _untold(dataset: Dataset, asked: Choice) -> set[str]:
     """Return the columns of the conditions of which only records tell whether there are such columns."""
     known = dataset.declared()
-    if choice.where is None or known is None:
-        return set() if choice.where is None else set(choice.where.columns)
-    if missing := choice.where.columns.difference(known):
+    if asked.where is None or known is None:
+        return set() if asked.where is None else set(asked.where.columns)
+    if missing := asked.where.columns.difference(known):
         raise MissingColumn(no_such_column(min(missing), known))
     return set()
 
 
-def _narrowed(dataset: Dataset, choice: Choice) -> Dataset:
-    return dataset if choice.where is None else dataset.narrowed(choice.where.columns)
+def _narrowed(dataset: Dataset, asked: Choice) -> Dataset:
+    return dataset if asked.where is None else dataset.narrowed(asked.where.columns)
 
 
-def _runs(dataset: Dataset, choice: Choice, size: int) -> Int64s:
+def _runs(dataset: Dataset, asked: Choice, size: int) -> Int64s:
     """Return the runs of rows that have to be looked at: starts and stops."""
-    runs = np.array([[0, size]], dtype=np.int64) if choice.where is None else dataset.may_match(choice.where)
-    if choice.files is not None:
-        runs = _common(runs, _runs_of_files(dataset, choice.files, size))
+    runs = np.array([[0, size]], dtype=np.int64) if asked.where is None else dataset.may_match(asked.where)
+    if asked.files is not None:
+        runs = _common(runs, _runs_of_files(dataset, asked.files, size))
     return runs
 
 
@@ -240,7 +240,8 @@ class _Passing:
         """Return rows by their numbers among those that are looked at."""
         numbers = np.arange(start, stop, dtype=np.int64)
         run = np.searchsorted(self.before, numbers, side="right") - 1
-        return self.runs[run, 0] + numbers - self.before[run]
+        rows: Int64s = self.runs[run, 0] + numbers - self.before[run]
+        return rows
 
     def _where(self, where: Where, rows: Int64s) -> tuple[Int64s, frozenset[str]]:
         kept: list[int] = []
@@ -278,7 +279,9 @@ class _Passing:
                     if record is HOLE or fn(record):
                         kept.append(at)
             except Exception as error:
-                add_place(error, f"filter({self.choice.name}) of {self.dataset!r}", self.dataset, int(rows[at]))
+                add_place(
+                    error, f"filter({self.choice.name}) of {self.dataset!r}", self.dataset, int(rows[at])
+                )
                 raise
         return rows[kept]
 

@@ -114,6 +114,7 @@ class Matching:
     must_match: bool
 
     def __call__(self, start: int, stop: int) -> tuple[Int64s, Int64s]:
+        """Look the keys of some rows of the left up."""
         left: list[int] = []
         right: list[int] = []
         for row, key, rows in self._candidates(start, stop):
@@ -183,7 +184,9 @@ def _key(dataset: Dataset, record: Any, on: tuple[str, ...], row: int) -> Key | 
     if record is HOLE:
         return None
     if not isinstance(record, dict):
-        message = f"{_place(dataset, row)}: join() takes records that are dicts (got a {type(record).__name__})"
+        message = (
+            f"{_place(dataset, row)}: join() takes records that are dicts (got a {type(record).__name__})"
+        )
         raise WrongType(message)
     key = []
     for name in on:
@@ -194,8 +197,8 @@ def _key(dataset: Dataset, record: Any, on: tuple[str, ...], row: int) -> Key | 
             value = int(value)
         if not is_key(value):
             message = (
-                f"{_place(dataset, row)}: the column {name!r} has {value!r} of type {type(value).__name__}, and "
-                f"join() needs a str or an int there: cast it first"
+                f"{_place(dataset, row)}: the column {name!r} has {value!r} of type {type(value).__name__}, "
+                f"and join() needs a str or an int there: cast it first"
             )
             raise BadKey(message)
         key.append(value)

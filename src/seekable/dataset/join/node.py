@@ -38,7 +38,7 @@ __all__ = ["Join", "join"]
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 
-def join(
+def join(  # noqa: PLR0913 - the one public place that owns these defaults
     left: Dataset,
     right: Dataset,
     *,
@@ -112,7 +112,7 @@ def join(
     return Join(left, right, names, how, suffix, keep_unnamed(lefts), keep_unnamed(rights), columns)
 
 
-def _check(  # noqa: PLR0913 - the arguments of a user, each of which is checked
+def _check(
     left: object,
     right: object,
     on: tuple[str, ...],
@@ -147,7 +147,7 @@ def _check(  # noqa: PLR0913 - the arguments of a user, each of which is checked
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Join(Dataset, Inner, RecordNode):
-    """Row ``r`` is row ``rows[r]`` of the left with what row ``matched[r]`` of the right has besides the key."""
+    """Row ``r`` is row ``rows[r]`` of the left with what row ``matched[r]`` of the right has too."""
 
     left: Dataset
     right: Dataset
@@ -230,8 +230,9 @@ class Join(Dataset, Inner, RecordNode):
                 continue
             called = name if name not in left or self.suffix is None else name + self.suffix
             if called in made:
+                place = place_of(self.left, int(self.rows.view[position % self.size]))
                 message = (
-                    f"{place_of(self, position)}: both sides of join() have a column {called!r}: say suffix= "
+                    f"{place}: both sides of join() have a column {called!r}: say suffix= "
                     f"(another one), or rename or drop the column of one side"
                 )
                 raise BadValue(message)

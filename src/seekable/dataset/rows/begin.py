@@ -1,4 +1,4 @@
-"""Where a pipeline begins that goes on by rows: the place at which its epochs end with those of its sources."""
+"""Where a pipeline that goes on by rows begins: so that its epochs end with those of its sources."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from seekable.dataset.batch import Batch
 from seekable.dataset.mix import Mix
 from seekable.dataset.repeat import Repeat
 from seekable.dataset.rows.parts import parts_of, passes_on
+from seekable.dataset.slice import Slice
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.dataset.base import Dataset
 
-__all__ = ["Begin", "beginning"]
+__all__ = ["Begin", "beginning", "draws_before"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,20 @@ def beginning(
         >>> beginning(sk.from_sequence(range(10)), [(3, 4, 10)], draws=26, gone=1)
         (26, 1)
     """
-    if root.size is None:
-        return draws, 0
     begin = _begin(root, list(rests), draws, later=0)
+    if root.size is None:
+        return begin.position, 0
     if begin.epoch < gone:
         begin = _begin(root, list(rests), draws, later=gone - begin.epoch)
-    return begin.position, begin.epoch - gone
+    return begin.position, max(0, begin.epoch - gone)
+
+
+def draws_before(root: Dataset, position: int) -> int:
+    """Return how often was drawn, before a position, from the topmost mixture, or from the one part."""
+    while passes_on(root):
+        position = root.first_of(position) if isinstance(root, Batch) else position
+        root = root.children[0]  # type: ignore[assignment]  # the children of datasets are datasets
+    return position
 
 
 def _begin(node: Dataset, rests: list[tuple[int, int, int]], draws: int, *, later: int) -> Begin:
@@ -66,7 +75,13 @@ def _begin(node: Dataset, rests: list[tuple[int, int, int]], draws: int, *, late
     if passes_on(node):
         child: Dataset = node.children[0]  # type: ignore[assignment]  # the children of datasets are datasets
         below = _begin(child, rests, draws, later=later)
-        return Begin(node.batch_of(below.position), below.epoch) if isinstance(node, Batch) else below
+        if isinstance(node, Batch):
+            return Begin(node.batch_of(below.position), below.epoch)
+        return (
+            Begin(below.position, below.position // node.count)
+            if isinstance(node, Slice) and node.count
+            else below
+        )
     begun, left, size = rests.pop(0)
     if not size:
         return Begin(0, later)
@@ -75,7 +90,7 @@ def _begin(node: Dataset, rests: list[tuple[int, int, int]], draws: int, *, late
 
 
 def _begin_of_mix(mix: Mix, rests: list[tuple[int, int, int]], draws: int, *, later: int) -> Begin:
-    limits = mix.limit
+    limits = mix.limited_by
     found: Begin | None = None
     for slot, child in enumerate(mix.parts):
         if slot == limits:
@@ -84,4 +99,4 @@ def _begin_of_mix(mix: Mix, rests: list[tuple[int, int, int]], draws: int, *, la
             del rests[: len(parts_of(child))]
     if found is None:
         return Begin(draws, 0)
-    return Begin(mix.drawn_at(mix.limit or 0, found.position), found.epoch)
+    return Begin(mix.drawn_at(limits or 0, found.position), found.epoch)

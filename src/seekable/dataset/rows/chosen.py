@@ -50,9 +50,10 @@ def with_chosen_rows(described: Mapping[str, Any], child: Dataset, nodes: Sequen
             if (kept.count, kept.digest) == (described["count"], described["rows"]):
                 return replace(node, child=child, rows=kept)
     message = (
-        f"the begun epoch was over {described['count']:,} rows that a {described['kind']} had chosen, and the "
-        f"present pipeline does not choose these: a state knows them by their digest alone. Finish the epoch "
-        f"with the {described['kind']} that it began with, or let a stream filter: ds.stream().filter(fn)"
+        f"the begun epoch was over {described['count']:,} rows that a {described['kind']} had chosen, and "
+        f"the present pipeline does not choose these: a state knows them by their digest alone. Finish the "
+        f"epoch with the {described['kind']} that it began with, or let a stream filter: "
+        f"ds.stream().filter(fn)"
     )
     raise InvalidArgument(message)
 

@@ -7,7 +7,6 @@ the rows that they had.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.batch import Batch
@@ -18,6 +17,7 @@ from seekable.dataset.described.rebuild import UNKNOWN_ROWS, outlined
 from seekable.dataset.repeat import Repeat
 from seekable.dataset.rows.chosen import with_chosen_rows
 from seekable.dataset.rows.leaves import rows_in
+from seekable.dataset.rows.parts import over
 from seekable.dataset.shapes import Aligned, OverOne
 from seekable.dataset.zip import Zip
 from seekable.errors import StateMismatch
@@ -59,10 +59,10 @@ def grafted(old: Dataset, new: Dataset) -> Dataset:
         if isinstance(order, DescribedSource):
             made = with_chosen_rows(order.described, made, nodes)
         else:
-            made = replace(order, child=made)  # type: ignore[call-arg]  # a node over one child
+            made = over(order, made)
     for node in reversed(nodes):
         if isinstance(node, RecordNode):
-            made = replace(node, child=made)  # type: ignore[call-arg]
+            made = over(node, made)
     if made.size != old.size:
         message = f"what was {old!r} has {made.size:,} records over the present sources: {made!r}"
         raise StateMismatch(message)
@@ -98,24 +98,25 @@ def _is_over_one(node: Dataset) -> bool:
 
 
 def _core(old: Dataset, new: Dataset) -> Dataset:
+    made: Dataset | None = None
     if _same(old, new):
-        return new
-    if isinstance(old, DescribedSource):
-        if isinstance(new, Leaf):
-            return rows_in(old.described, new)
-        if isinstance(new, Concat):
-            return _first_that_has(old, new.parts)
-    elif isinstance(old, Concat):
-        if isinstance(new, Concat):
-            return Concat(_each_of(old.parts, new.parts))
-        if isinstance(new, Leaf):
-            return Concat(tuple(grafted(part, new) for part in old.parts))
+        made = new
+    elif isinstance(old, DescribedSource) and isinstance(new, Leaf):
+        made = rows_in(old.described, new)
+    elif isinstance(old, DescribedSource) and isinstance(new, Concat):
+        made = _first_that_has(old, new.parts)
+    elif isinstance(old, Concat) and isinstance(new, Concat):
+        made = Concat(_each_of(old.parts, new.parts))
+    elif isinstance(old, Concat) and isinstance(new, Leaf):
+        made = Concat(tuple(grafted(part, new) for part in old.parts))
     elif isinstance(old, Zip) and isinstance(new, Zip) and len(old.parts) == len(new.parts):
-        return Zip(tuple(grafted(*pair) for pair in zip(old.parts, new.parts, strict=True)))
+        made = Zip(tuple(grafted(*pair) for pair in zip(old.parts, new.parts, strict=True)))
     elif isinstance(old, Batch) and isinstance(new, Batch):
-        return Batch(grafted(old.child, new.child), old.length)
-    message = f"what was {old.kind}, {old!r}, is {new.kind} now, {new!r}: its rows cannot be told there"
-    raise StateMismatch(message)
+        made = Batch(grafted(old.child, new.child), old.length)
+    if made is None:
+        message = f"what was {old.kind}, {old!r}, is {new.kind} now, {new!r}: its rows cannot be told there"
+        raise StateMismatch(message)
+    return made
 
 
 def _first_that_has(old: Dataset, parts: Sequence[Dataset]) -> Dataset:

@@ -1,4 +1,4 @@
-"""A source that was described, found again in the present one: its rows, if the present one still has them."""
+"""A source that was described, found again in the present one: its rows, if they are still there."""
 
 from __future__ import annotations
 

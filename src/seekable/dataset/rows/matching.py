@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable.dataset.continued import Continued
 from seekable.dataset.rows.graft import grafted
 from seekable.errors import StateMismatch
 
@@ -91,7 +92,8 @@ def _orders(rest: Rest, part: Part, new: Part) -> dict[int, Dataset]:
     Raises:
         StateMismatch: they cannot be had; the message names the part.
     """
-    wanted = {id(order): order for order, _ in rest.pieces} or {id(part.dataset): part.dataset}
+    last = part.dataset.new if isinstance(part.dataset, Continued) else part.dataset
+    wanted = {id(order): order for order, _ in rest.pieces} or {id(last): last}
     try:
         return {key: grafted(order, new.dataset) for key, order in wanted.items()}
     except StateMismatch as error:

@@ -19,7 +19,7 @@ from seekable.errors import InvalidArgument
 from seekable.order.combs import Left
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Name", "Part", "lefts", "parts_of", "passes_on", "routed", "with_parts"]
+__all__ = ["Name", "Part", "lefts", "over", "parts_of", "passes_on", "routed", "with_parts"]
 
 Name = tuple[str | int, ...]
 """What a part is called: the names, or numbers, that lead to it through mixtures."""
@@ -60,9 +60,11 @@ def parts_of(root: Dataset, name: Name = ()) -> list[Part]:
         [('a',), ('b',)]
     """
     if isinstance(root, Mix):
-        names = root.names or range(len(root.parts))
+        names: Sequence[str | int] = root.names or range(len(root.parts))
         return [
-            part for own, child in zip(names, root.parts, strict=True) for part in parts_of(child, (*name, own))
+            part
+            for own, child in zip(names, root.parts, strict=True)
+            for part in parts_of(child, (*name, own))
         ]
     if passes_on(root):
         return parts_of(_child(root), name)
@@ -94,7 +96,7 @@ def _with_next(node: Dataset, parts: Iterator[Dataset]) -> Dataset:
         return node if same else replace(node, parts=below)
     if passes_on(node):
         made = _with_next(_child(node), parts)
-        return node if made is _child(node) else replace(node, child=made)  # type: ignore[call-arg]
+        return node if made is _child(node) else over(node, made)
     return next(parts)
 
 
@@ -125,7 +127,7 @@ def routed(root: Dataset, positions: Int64s) -> Iterator[tuple[Dataset, Int64s]]
 
 
 def _left_of(mix: Mix, slot: int, left: Left) -> Left:
-    """Return what is left of a source: what its lanes have not drawn, and what the positions behind lead to."""
+    """Return what is left of a source: what its lanes have not drawn, and what lagging positions lead to."""
     below = Left.behind(*mix.drawn_by_lanes(slot, left.tail))
     lagging = left.lagging
     if not lagging.size:
@@ -141,6 +143,12 @@ def _left_in(batch: Batch, left: Left) -> Left:
 def _rows_in(batch: Batch, positions: Int64s) -> Int64s:
     rows = [np.arange(*batch.rows_of_one(position), dtype=np.int64) for position in positions.tolist()]
     return np.concatenate([np.empty(0, dtype=np.int64), *rows])
+
+
+def over(node: Dataset, child: Dataset) -> Dataset:
+    """Return a node over one child with another one in its place."""
+    made: Dataset = replace(node, child=child)  # type: ignore[type-var]  # nodes are dataclasses
+    return made
 
 
 def _child(node: Dataset) -> Dataset:

@@ -40,6 +40,11 @@ class Rest:
     """How many records an epoch has."""
 
     @property
+    def taken(self) -> int:
+        """How many rows of the begun epoch were delivered; none, if lanes are still in two of them."""
+        return max(0, self.size - self.left) if self.begun else 0
+
+    @property
     def left(self) -> int:
         """How many rows the pieces have."""
         return sum(len(rows) for _, rows in self.pieces)
@@ -71,7 +76,7 @@ def rest_of(part: Dataset, left: Left, in_flight: Int64s | None = None) -> Rest:
 
 
 def _rest_of_continued(part: Continued, left: Left, held: Int64s, size: int) -> Rest:
-    """Count in turns, of which the pieces have the first ones, and each epoch of what follows as many more."""
+    """Count in turns: of these the pieces have the first ones, then each epoch has as many as it has rows."""
     waiting, moved = part.waiting, part.first - part.waiting
     lagging, _ = part.turns(left.lagging)
     tail = part.turn_of(left.tail)
@@ -101,7 +106,9 @@ def _pieces_at(part: Continued, turns: Int64s) -> Iterator[Piece]:
     """Yield what comes at some turns, in their order."""
     slots, below = part.route(part.places(turns))
     cuts = np.flatnonzero(np.diff(slots)) + 1
-    for slot, rows in zip(slots[np.append(0, cuts)], np.split(below, cuts), strict=True) if turns.size else ():
+    for slot, rows in (
+        zip(slots[np.append(0, cuts)], np.split(below, cuts), strict=True) if turns.size else ()
+    ):
         yield from ((part.children[int(slot)], comb) for comb in combs_of(rows))
 
 

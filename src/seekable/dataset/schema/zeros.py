@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import WrongType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pyarrow as pa
 
 __all__ = ["fills"]
@@ -26,7 +27,12 @@ _DIGITS = "0123456789"
 
 
 def fills(
-    schema: pa.Schema, *, types: Mapping[Any, Any] | None, auto: bool, default: Any, columns: Mapping[str, Any]
+    schema: pa.Schema,
+    *,
+    types: Mapping[Any, Any] | None,
+    auto: bool,
+    default: Any,
+    columns: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return a value for each column that has one: by its name, else its type, else the default.
 

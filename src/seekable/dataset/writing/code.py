@@ -32,7 +32,7 @@ def codes_of(dataset: Node) -> dict[str, str | None]:
     Example:
         >>> import seekable as sk
         >>> list(codes_of(sk.from_sequence("ab").map(str.upper)))
-        ['builtins.upper']
+        ['builtins.str.upper']
     """
     found: dict[str, list[str | None]] = {}
     for fn in _functions(dataset, set()):

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from seekable.dataset.base import Dataset
 
@@ -18,6 +18,9 @@ class Form(ABC):
 
     name: ClassVar[str]
     """What a user calls the format."""
+
+    takes_tables: ClassVar[bool]
+    """Whether records may come as record batches too."""
 
     @property
     @abstractmethod
@@ -50,12 +53,12 @@ class Form(ABC):
         """
 
     @abstractmethod
-    def write(self, file: BinaryIO, chunks: Iterator[Sequence[Any]]) -> None:
+    def write(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
         """Write the records of one file, which is closed and synced by the caller.
 
         Args:
             file: the file.
-            chunks: the records, some at a time, holes left out.
+            chunks: the records, some at a time, holes left out: lists, or record batches if it takes those.
 
         Raises:
             Misfit: a record cannot be written; it is one of the last 1,024 that were taken.

@@ -47,6 +47,7 @@ class JsonLines(Form):
     compression: Compression | None
 
     name: ClassVar[str] = "jsonl"
+    takes_tables: ClassVar[bool] = False
 
     @property
     def way_out(self) -> str:
@@ -67,7 +68,7 @@ class JsonLines(Form):
         """Return the form as it is: JSON needs to know nothing of other records."""
         return self, None
 
-    def write(self, file: BinaryIO, chunks: Iterator[Sequence[Any]]) -> None:
+    def write(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
         """Write lines; compressed ones so that they can be read from any place."""
         pieces = _pieces(chunks)
         if self.compression == "zst":

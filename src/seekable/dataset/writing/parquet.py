@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from seekable.dataset.writing.columns.infer import inferred_schema, looked_at
@@ -13,7 +14,7 @@ from seekable.dataset.writing.form import Form
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import pyarrow as pa
 
@@ -72,6 +73,7 @@ class Parquet(Form):
     row_group_rows: int
 
     name: ClassVar[str] = "parquet"
+    takes_tables: ClassVar[bool] = True
 
     @property
     def suffix(self) -> str:
@@ -108,13 +110,12 @@ class Parquet(Form):
         if kept is not None:
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kept)))
         else:
-            rows = looked_at(len(dataset))
-            schema = inferred_schema(dataset, rows)
-            _try_schema(schema)
-        settled = replace(self, columns=Columns(schema, inferred=True))
+            schema = _schema_of(dataset)
+        declared = _declared(dataset) is not None
+        settled = replace(self, columns=Columns(schema, inferred=not declared))
         return settled, base64.b64encode(schema.serialize()).decode()
 
-    def write(self, file: BinaryIO, chunks: Iterator[Sequence[Any]]) -> None:
+    def write(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
         """Write row groups, each when it has all of its rows or enough bytes."""
         import pyarrow.parquet as pq
 
@@ -138,13 +139,13 @@ class Parquet(Form):
         finally:
             writer.close()
 
-    def _groups(self, chunks: Iterator[Sequence[Any]]) -> Iterator[pa.Table]:
+    def _groups(self, chunks: Iterator[Any]) -> Iterator[pa.Table]:
         """Cut tables into row groups."""
         import pyarrow as pa
 
         held: list[pa.Table] = []
         rows = size = 0
-        for piece in self._tables(chunks):
+        for piece in chain.from_iterable(map(_cut, self._tables(chunks))):
             table = piece
             while rows + table.num_rows >= self.row_group_rows:
                 room = self.row_group_rows - rows
@@ -160,12 +161,15 @@ class Parquet(Form):
         if held:
             yield pa.concat_tables(held)
 
-    def _tables(self, chunks: Iterator[Sequence[Any]]) -> Iterator[pa.Table]:
+    def _tables(self, chunks: Iterator[Any]) -> Iterator[pa.Table]:
         """Make tables, of few records where these are large."""
         assert self.columns is not None
         held: list[Any] = []
         wanted = 1
         for records in chunks:
+            if not isinstance(records, list):
+                yield self.columns.of_batch(records)
+                continue
             held += records
             if len(held) >= wanted:
                 table = self.columns.table(held)
@@ -186,6 +190,13 @@ class Parquet(Form):
             return None
 
 
+def _cut(table: pa.Table) -> Iterator[pa.Table]:
+    """Cut a table that is larger than a row group."""
+    rows = max(1, table.num_rows * _ROW_GROUP_BYTES // max(_ROW_GROUP_BYTES, table.nbytes))
+    for start in range(0, table.num_rows, rows):
+        yield table.slice(start, rows)
+
+
 class _Sink(io.RawIOBase):
     """What a writer writes to: a file, until what was written there is of no use any more."""
 
@@ -201,6 +212,31 @@ class _Sink(io.RawIOBase):
 
     def tell(self) -> int:
         return self._file.tell()
+
+
+def _schema_of(dataset: Dataset) -> pa.Schema:
+    """Return the columns of a dataset as its sources declare them, or as some records have them.
+
+    Raises:
+        InvalidArgument: there is none, or one that Parquet does not have.
+        WrongType: records do not fit together.
+    """
+    declared = _declared(dataset)
+    schema = inferred_schema(dataset, looked_at(len(dataset))) if declared is None else declared
+    if not len(schema) and len(dataset):
+        message = "the records that were looked at have no columns: say with schema= which there are"
+        raise InvalidArgument(message)
+    _try_schema(schema)
+    return schema
+
+
+def _declared(dataset: Dataset) -> pa.Schema | None:
+    import pyarrow as pa
+
+    columns = dataset.declared()
+    if columns is None or None in columns.values():
+        return None
+    return pa.schema(list(columns.items()))
 
 
 def _told(schema: pa.Schema) -> list[str]:

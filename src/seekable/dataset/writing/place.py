@@ -19,7 +19,7 @@ def place_of(dataset: Dataset, row: int) -> str:
     Example:
         >>> import seekable as sk
         >>> place_of(sk.from_sequence("ab").take(2), 1)
-        "row 1 (at Location(path='<str>', row=1, offset=0, length=0))"
+        "row 1 (at Location(path='<builtins.str>', row=1, offset=0, length=0))"
     """
     try:
         place = dataset.locate(row)

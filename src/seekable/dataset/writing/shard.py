@@ -6,12 +6,9 @@ import os
 import secrets
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from seekable.dataset.evaluate import read_rows
-from seekable.dataset.hole import HOLE
+from seekable.dataset.writing.chunks import Chunks
 from seekable.dataset.writing.folder import unfinished_name
 from seekable.dataset.writing.misfit import Misfit
 from seekable.dataset.writing.place import place_of
@@ -19,19 +16,13 @@ from seekable.errors import WrongType
 from seekable.storage.atomic import create_new, put_in_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable
 
     from seekable.dataset.base import Dataset
     from seekable.dataset.writing.form import Form
     from seekable.dataset.writing.shards import Shards
 
 __all__ = ["Done", "Tally", "WriteShards"]
-
-_AHEAD = 1 << 16
-"""Rows whose numbers are made in one go."""
-
-_RECENT = 1024
-"""Records whose rows are remembered, besides those of the last chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +80,7 @@ class WriteShards:
     def _write(self, number: int) -> Done:
         name = self.shards.name(number)
         temporary = os.path.join(self.folder, unfinished_name(name, secrets.token_hex(8)))
-        chunks = _Chunks(self.dataset, self.shards.rows(number), self.tally)
+        chunks = Chunks(self.dataset, self.shards.rows(number), self.tally.add, tables=self.form.takes_tables)
         try:
             with create_new(temporary) as file:
                 try:
@@ -114,31 +105,3 @@ class WriteShards:
             if os.path.lexists(temporary):
                 os.unlink(temporary)
         return Done(number, chunks.rows, size)
-
-
-class _Chunks:
-    """The records of a run of rows, some at a time."""
-
-    def __init__(self, dataset: Dataset, rows: range, tally: Tally) -> None:
-        self._dataset = dataset
-        self._range = rows
-        self._tally = tally
-        self._recent: list[int] = []
-        self.rows = 0
-        """How many were no holes, so far."""
-
-    def read(self) -> Iterator[Sequence[Any]]:
-        for start in range(self._range.start, self._range.stop, _AHEAD):
-            rows = np.arange(start, min(start + _AHEAD, self._range.stop), dtype=np.int64)
-            for first, records in read_rows(self._dataset, rows):
-                kept = [row for row, record in enumerate(records, start + first) if record is not HOLE]
-                self._recent[:-_RECENT] = []
-                self._recent += kept
-                whole = len(kept) == len(records)
-                yield records if whole else [record for record in records if record is not HOLE]
-                self.rows += len(kept)
-                self._tally.add(start + first + len(records) - self._range.start)
-
-    def row(self, back: int) -> int:
-        """Return which row is so far from the end of those that were yielded."""
-        return self._recent[-back]

@@ -176,6 +176,8 @@ class _Writing:
                     self._note(seconds=_MANIFEST_SECONDS)
         finally:
             self._note(seconds=0)
+            if using.executor is None:  # Workers that were ended by an error had files to write.
+                files.remove_torn(self._path)
         return _written(self._path, self._manifest.identity, there, kept=kept)
 
     def _note(self, *, seconds: float) -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -36,6 +34,7 @@ def check_rows(array: pa.Array[Any], start: int, stop: int, *, path: str, sound:
         ValueError: they cannot.
 
     Example:
+        >>> import numpy as np
         >>> import pyarrow as pa
         >>> offsets = pa.py_buffer(np.array([0, 2, 9, 3], np.int32))
         >>> values = pa.nulls(3, pa.int8())
@@ -75,7 +74,7 @@ def _checked_offsets(array: Any, start: int, stop: int, path: str) -> tuple[int,
         return 0, 0
     offsets = array.slice(start, stop - start).offsets.to_numpy()
     first, last, values = int(offsets[0]), int(offsets[-1]), len(array.values)
-    if first < 0 or last > values or (np.diff(offsets) < 0).any():
+    if first < 0 or last > values or (offsets[1:] < offsets[:-1]).any():
         message = f"{path}: the offsets of lists {start} to {stop - 1} go from {first} to {last}, over "
         raise ValueError(message + f"{values} values" + (", and back" if first <= last <= values else ""))
     return first, last

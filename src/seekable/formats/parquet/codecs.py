@@ -10,7 +10,14 @@ from seekable.formats.parquet.thrift import BadThrift
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["CODECS", "packed", "unpacked"]
+__all__ = ["CODECS", "leading", "packed", "unpacked"]
+
+_STREAMED = frozenset({2, 4, 6})
+"""Codecs that can be left off in the middle."""
+
+_WORTH_IT = 64 << 10
+_MOST_OF_IT = 0.7
+"""From how many bytes on, and up to which part of them, leaving off is faster than going to the end."""
 
 CODECS = MappingProxyType({1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"})
 """What can be unpacked here; 0 is no compression. What is missing pyarrow's reader may know."""
@@ -30,6 +37,26 @@ def unpacked(codec: int, data: memoryview, size: int) -> pa.Buffer:
             raise BadThrift(f"a page without compression of {len(data)} bytes that says to have {size}")
         return pa.py_buffer(data)
     return pa.decompress(data, size, _named(codec))
+
+
+def leading(codec: int, data: memoryview, size: int, most: int) -> pa.Buffer:
+    """Return the first bytes as they were before compression; all of them where that is as fast.
+
+    Args:
+        codec: how they were compressed.
+        data: all of them, compressed.
+        size: how many they are before compression.
+        most: how many are wanted.
+
+    Raises:
+        BadThrift, pyarrow.ArrowException, OSError: as ``unpacked``.
+    """
+    import pyarrow as pa
+
+    if codec not in _STREAMED or size < _WORTH_IT or most > _MOST_OF_IT * size:
+        return unpacked(codec, data, size)
+    with pa.CompressedInputStream(pa.BufferReader(data), _named(codec)) as stream:
+        return stream.read_buffer(most)
 
 
 def packed(codec: int, data: bytes) -> bytes:

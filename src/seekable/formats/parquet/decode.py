@@ -11,6 +11,7 @@ from seekable.formats.parquet.footer import arrow
 from seekable.formats.parquet.header import PageHeader, leading_header
 from seekable.formats.parquet.pages import Span
 from seekable.formats.parquet.splice import row_before
+from seekable.formats.parquet.taking import taken
 from seekable.formats.parquet.thrift import BadThrift
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.parquet.layout import Chunk, Leaf
     from seekable.formats.parquet.pages import PageTable
+    from seekable.formats.parquet.quick import Quick
     from seekable.formats.parquet.splice import Mold
     from seekable.formats.table import Int64s, RangeSource
 
@@ -64,6 +66,7 @@ class Paged:
     leaf: Leaf
     table: PageTable
     mold: Mold
+    quick: Quick | None
 
     def rows(self, rows: Int64s) -> Iterator[pa.Array]:
         """Yield some rows of the column, in pieces.
@@ -77,6 +80,12 @@ class Paged:
         batch: list[_Piece] = []
         weight = 0
         for piece in self._pieces(self.table.spans(rows)):
+            if (some := self._quickly(piece, rows)) is not None:
+                if batch:
+                    yield self._pick(batch, rows)
+                    batch, weight = [], 0
+                yield some
+                continue
             batch.append(piece)
             weight += piece.weight
             if weight > _AT_ONCE:
@@ -95,7 +104,25 @@ class Paged:
         spans = self.table.spans(np.array((start, stop - 1), np.int64))
         first = spans[0].first
         decoded = self._decode([self._piece(first, self._read(Span(first, spans[-1].last)))])
-        return decoded.slice(start - int(self.table.first[first]) + self.table.begins_torn(first), stop - start)
+        return decoded.slice(
+            start - int(self.table.first[first]) + self.table.begins_torn(first), stop - start
+        )
+
+    def _quickly(self, piece: _Piece, rows: Int64s) -> pa.Array | None:
+        """Return those of some rows that a page has, None where pyarrow has to decode it."""
+        if self.quick is None:
+            return None
+        low, high = np.searchsorted(rows, (piece.start, piece.stop))
+        page = piece.pages[0]
+        places = rows[low:high] - piece.start
+        return self.quick.rows(self.chunk.codec, page.header, page.data, places, self._dictionary)
+
+    def _dictionary(self) -> memoryview:
+        """Return the dictionary page, header and all."""
+        start, size = self.table.dictionary
+        if not size:
+            raise BadThrift(f"the chunk at byte {self.chunk.start} has no dictionary, and a page needs one")
+        return self.source.range(start, start + size)
 
     def _pieces(self, spans: list[Span]) -> Iterator[_Piece]:
         """Yield what can be decoded by itself: pages, or several where rows go on from one to the next."""
@@ -124,17 +151,14 @@ class Paged:
             page = data[at : at + int(size[number])]
             header = leading_header(page)
             rows = header.rows if self.leaf.repeated else header.values
-            if rows is not None and rows != first[number + 1] - first[number]:
-                raise BadThrift(
-                    f"the page at byte {start + at} has {rows} rows; expected {first[number + 1] - first[number]}"
-                )
+            expected = int(first[number + 1] - first[number])
+            if rows is not None and rows != expected:
+                raise BadThrift(f"the page at byte {start + at} has {rows} rows; expected {expected}")
             pages.append(_Page(header, page))
         return pages
 
     def _pick(self, batch: Sequence[_Piece], rows: Int64s) -> pa.Array:
         """Return those of some rows that a batch has."""
-        import pyarrow as pa
-
         low, high = np.searchsorted(rows, (batch[0].start, batch[-1].stop))
         wanted = rows[low:high]
         starts = np.array([piece.start for piece in batch], np.int64)
@@ -143,21 +167,17 @@ class Paged:
         # Where row 0 of the group would be, were all of a piece's rows before it there.
         shift = np.cumsum(sizes) - sizes + torn - starts
         places = wanted + shift[np.searchsorted(starts, wanted, side="right") - 1]
-        picked = self._decode(batch).take(pa.array(places)).combine_chunks()
-        return picked.combine_chunks() if isinstance(picked, pa.ChunkedArray) else picked
+        return taken(self._decode(batch), places)
 
     def _decode(self, batch: Sequence[_Piece]) -> pa.ChunkedArray:
-        """Return all rows of a batch; before each piece that begins within a row there is one to be left out."""
+        """Return all rows of a batch; before a piece that begins within a row there is one to leave out."""
         import pyarrow as pa
 
         pq = arrow()
         parts: list[bytes | memoryview] = []
         values = 0
         if any(page.header.needs_dictionary for piece in batch for page in piece.pages):
-            start, size = self.table.dictionary
-            if not size:
-                raise BadThrift(f"the chunk at byte {self.chunk.start} has no dictionary, and a page needs one")
-            parts.append(self.source.range(start, start + size))
+            parts.append(self._dictionary())
         for piece in batch:
             if piece.torn:
                 parts.append(row_before(self.leaf, self.chunk.codec))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seekable.errors import MissingDependency, UnsupportedFormat
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from seekable.formats.table import RangeSource
 
-__all__ = ["Footer", "MAGIC", "arrow", "read_footer"]
+__all__ = ["MAGIC", "Footer", "arrow", "read_footer"]
 
 MAGIC = b"PAR1"
 _ENCRYPTED = b"PARE"
@@ -26,7 +24,7 @@ _LEAST = 12
 """The bytes of a file without anything: both magics and the footer's length."""
 
 
-def arrow() -> ModuleType:
+def arrow() -> Any:
     """Return ``pyarrow.parquet``.
 
     Raises:
@@ -92,8 +90,8 @@ def _raw(source: RangeSource) -> tuple[bytes, int]:
         )
     if end != MAGIC:
         raise UnsupportedFormat(
-            f"{source.path}: expected {MAGIC!r} at byte {size - 4}, the end of a Parquet file; found {end!r}. "
-            f"It is of another format, cut off, or has more behind it: copy it again"
+            f"{source.path}: expected {MAGIC!r} at byte {size - 4}, the end of a Parquet file; found "
+            f"{end!r}. It is of another format, cut off, or has more behind it: copy it again"
         )
     length = int.from_bytes(tail[-8:-4], "little")
     start = size - 8 - length

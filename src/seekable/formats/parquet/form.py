@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seekable.errors import UnsupportedFormat
 from seekable.formats.parquet.footer import read_footer
 from seekable.formats.parquet.table import ParquetTable
 from seekable.formats.table import TableSurvey

@@ -1,7 +1,8 @@
 """Page tables as bytes, to be kept from one process to the next.
 
-Little-endian: a magic with the version, a digest of all that follows, a digest of the footer that the tables are of,
-how many tables there are, one line a table (chunk, pages, torn or not, the dictionary's place), and the tables.
+Little-endian: a magic with the version, a digest of all that follows, a digest of the footer that the tables
+are of, how many tables there are, one line a table (chunk, pages, torn or not, the dictionary's place), and
+the tables.
 """
 
 from __future__ import annotations

@@ -17,6 +17,8 @@ __all__ = ["Chunk", "Field", "Layout", "Leaf"]
 _SCHEMA, _ROW_GROUPS = 2, 4
 _LIST, _STRUCT = 9, 12
 _REQUIRED, _REPEATED = 0, 2
+_OF_ENCRYPTION = frozenset({8, 9})
+"""Fields of a chunk that stand there if it is encrypted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Chunk:
 
 
 class Layout:
-    """The columns and chunks of one file; safe from threads, since whatever is kept is found alike by each."""
+    """The columns and chunks of one file; safe from threads: what is kept is found alike by each."""
 
     def __init__(self, footer: bytes) -> None:
         self._footer = footer
@@ -165,7 +167,7 @@ def _structs(data: bytes, at: int) -> list[int]:
 
 
 def _chunk(chunk: dict[int, Any], limit: int) -> Chunk:
-    if 8 in chunk or 9 in chunk:  # the fields that encryption adds
+    if not _OF_ENCRYPTION.isdisjoint(chunk):
         raise BadThrift("the column is encrypted, and there is no way to give its key: decrypt the file once")
     meta = chunk.get(3)
     if not isinstance(meta, dict):
@@ -184,7 +186,7 @@ def _chunk(chunk: dict[int, Any], limit: int) -> Chunk:
 
 
 def _fields(data: bytes, at: int) -> tuple[Field, ...]:
-    """Read the schema: a tree whose elements stand in the order of a walk, each with the number of its children."""
+    """Read the schema: a tree, its elements in the order of a walk, each with the number of its children."""
     places = _structs(data, at)
     elements = [read_struct(data, place)[0] for place in places[1:]]
     places = [*places[1:], skip(data, places[-1])] if places else []

@@ -11,9 +11,11 @@ from seekable.formats.parquet.thrift import BadThrift, varint
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["hybrid"]
+__all__ = ["constant", "hybrid", "picked"]
 
 _WIDEST = 32
+_MOST_RUNS = 500
+"""How many runs are stepped over one by one before pyarrow is faster at decoding them all."""
 
 
 def hybrid(data: memoryview | bytes, width: int, count: int) -> NDArray[np.int64]:
@@ -65,3 +67,57 @@ def _unpacked(data: memoryview | bytes, width: int, most: int) -> NDArray[np.int
     if width == 1:
         return bits[:, 0].astype(np.int64)
     return bits @ (np.int64(1) << np.arange(width, dtype=np.int64))
+
+
+def constant(data: memoryview, width: int, count: int) -> int | None:
+    """Return the value that all of a hybrid's first values have, None if one run does not tell.
+
+    Raises:
+        BadThrift: the bytes are cut off.
+
+    Example:
+        >>> constant(memoryview(bytes([0x06, 0x01])), 1, 3)
+        1
+    """
+    head, at = varint(data, 0)
+    if head & 1 or head >> 1 < count:
+        return None
+    return int.from_bytes(data[at : at + (width + 7) // 8], "little")
+
+
+def picked(data: memoryview, width: int, places: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Return some values of a hybrid; None if there are so many runs before them that decoding all is faster.
+
+    Args:
+        data: its bytes.
+        width: how many bits a value has.
+        places: which values, ascending.
+
+    Raises:
+        BadThrift: it has fewer.
+
+    Example:
+        >>> picked(memoryview(bytes([0x06, 0x01, 0x03, 0b10101010])), 1, np.array([2, 3, 4])).tolist()
+        [1, 0, 1]
+    """
+    if width > _WIDEST:
+        raise BadThrift(f"values of {width} bits; there are at most {_WIDEST}")
+    found: list[int] = []
+    wanted = places.tolist()
+    begin = end = at = runs = 0
+    packed, body, mask = False, 0, (1 << width) - 1
+    for place in wanted if width else ():
+        while place >= end:
+            runs += 1
+            if runs > _MOST_RUNS:
+                return None
+            head, body = varint(data, at)
+            packed = bool(head & 1)
+            begin, end = end, end + ((head >> 1) * 8 if packed else head >> 1)
+            at = body + ((head >> 1) * width if packed else (width + 7) // 8)
+        bit = (place - begin) * width if packed else 0
+        last = body + (bit + width + 7) // 8
+        if last > len(data):
+            raise BadThrift(f"value {place} lies behind the end of its page")
+        found.append(int.from_bytes(data[body + bit // 8 : last], "little") >> bit % 8 & mask)
+    return np.array(found, np.int64) if width else np.zeros(len(wanted), np.int64)

@@ -45,7 +45,7 @@ class PageTable:
     """Which pages begin within a row; None if none does."""
 
     dictionary: tuple[int, int]
-    """Where the dictionary page begins and how many bytes it has, its header among them; none if it has none."""
+    """Where the dictionary page begins and how many bytes it has, with its header; 0 if there is none."""
 
     def spans(self, rows: Int64s) -> list[Span]:
         """Return the pages that hold some rows.

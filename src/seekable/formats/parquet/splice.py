@@ -1,7 +1,8 @@
 """A Parquet file of one column, made in memory of some pages of another file.
 
-pyarrow decodes it as it decodes any file: all encodings, logical types and levels are its own concern. What is
-written here is a footer that says what the original's says, of one column and as many values as the pages have.
+pyarrow decodes it as it decodes any file: all encodings, logical types and levels are its own concern. What
+is written here is a footer that says what the original's says, of one column and as many values as the pages
+have.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def _metadata(stored: pa.Field | None) -> bytes:
 def row_before(leaf: Leaf, codec: int) -> bytes:
     """Return a page of one row of one value, which a page that begins within a row can follow."""
     size = leaf.width if leaf.physical == _FIXED else _ZERO[leaf.physical]
-    levels = b"".join(_level(most, value) for most, value in ((leaf.repeated, 0), (leaf.defined, leaf.defined)))
+    levels = b"".join(
+        _level(most, value) for most, value in ((leaf.repeated, 0), (leaf.defined, leaf.defined))
+    )
     body = levels + bytes(size)
     small = packed(codec, body)
     about = thrift.short(1, 1) + thrift.short(1, _PLAIN) + thrift.short(1, RLE) + thrift.short(1, RLE) + _STOP

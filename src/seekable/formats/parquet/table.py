@@ -14,9 +14,11 @@ from seekable.errors import CorruptRecord, SeekableError
 from seekable.formats.parquet.decode import Paged
 from seekable.formats.parquet.footer import arrow
 from seekable.formats.parquet.layout import Layout
+from seekable.formats.parquet.quick import quick_way
 from seekable.formats.parquet.ranges import Ranges
 from seekable.formats.parquet.splice import Mold
 from seekable.formats.parquet.tables import PageTables
+from seekable.formats.parquet.taking import joined, taken
 from seekable.formats.parquet.thrift import BadThrift
 from seekable.formats.table import TableFile
 
@@ -41,8 +43,8 @@ _MANY_ROWS = 1 << 17
 class ParquetTable(TableFile):
     """One Parquet file, open; safe from threads.
 
-    Rows of a column with one leaf come from the pages that hold them; a column of several leaves is decoded as a
-    group.
+    Rows of a column with one leaf come from the pages that hold them; a column of several leaves is decoded
+    as a group.
     """
 
     def __init__(self, source: RangeSource, footer: Footer, pages: PageStore | None) -> None:
@@ -60,6 +62,8 @@ class ParquetTable(TableFile):
 
     def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
         """Return some rows of a group, of as few bytes as that takes."""
+        import pyarrow as pa
+
         rows = np.asarray(rows, np.int64)
         if not len(rows):
             return self._batch(0, columns, [self.schema.field(name).type for name in columns])
@@ -68,11 +72,11 @@ class ParquetTable(TableFile):
         for name in columns:
             with self._told(group, first, name):
                 paged = self._pages(group, name)
-                arrays[name] = None if paged is None else _joined(list(paged.rows(rows)))
+                arrays[name] = None if paged is None else joined(pa.chunked_array(paged.rows(rows)))
         if whole := [name for name, array in arrays.items() if array is None]:
             with self._told(group, first, whole[0]):
                 table = self._group(group, whole)
-                arrays.update((name, _joined(table.column(name).take(rows).chunks)) for name in whole)
+                arrays.update((name, taken(table.column(name), rows)) for name in whole)
         return self._batch(len(rows), columns, [arrays[name] for name in columns])
 
     def run(self, group: int, start: int, stop: int, columns: Sequence[str]) -> pa.RecordBatch:
@@ -85,11 +89,11 @@ class ParquetTable(TableFile):
             for name in columns:
                 with self._told(group, start, name):
                     if (paged := self._pages(group, name)) is not None:
-                        arrays[name] = _joined(paged.run(start, stop).chunks)
+                        arrays[name] = joined(paged.run(start, stop))
         if whole := [name for name in columns if name not in arrays]:
             with self._told(group, start, whole[0]):
                 table = self._group(group, whole).slice(start, count)
-                arrays.update((name, _joined(table.column(name).chunks)) for name in whole)
+                arrays.update((name, joined(table.column(name))) for name in whole)
         return self._batch(count, columns, [arrays[name] for name in columns])
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
@@ -135,7 +139,10 @@ class ParquetTable(TableFile):
             return None
         chunk = self._layout.chunk(group, leaf.number, self._footer.start)
         table = self._tables.table(group, chunk, leaf, self._group_rows(group))
-        return None if table is None else Paged(self._source, chunk, leaf, table, self._mold(name))
+        if table is None:
+            return None
+        quick = quick_way(self.schema.field(name).type, leaf)
+        return Paged(self._source, chunk, leaf, table, self._mold(name), quick)
 
     def _mold(self, name: str) -> Mold:
         if name not in self._molds:
@@ -179,7 +186,7 @@ class ParquetTable(TableFile):
     def _group(self, group: int, columns: Sequence[str]) -> pa.Table:
         """Return some columns of a whole group, decoded by pyarrow's threads."""
         rows = self._group_rows(group)
-        leaves = []
+        leaves: list[int] = []
         for name in columns:
             field = self._field(name)
             leaves.extend(field.leaves)
@@ -232,10 +239,3 @@ class ParquetTable(TableFile):
             preview=bytes(self._source.range(start, min(stop, start + 80))),
             cause=ValueError(f"{where}: {error}"),
         )
-
-
-def _joined(arrays: list[Any]) -> pa.Array:
-    """Return the pieces of a column as one array."""
-    import pyarrow as pa
-
-    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)

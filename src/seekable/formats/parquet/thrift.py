@@ -1,7 +1,7 @@
-"""Thrift's compact protocol, as far as Parquet needs it: structs to dicts and back by the field, nothing unbounded.
+"""Thrift's compact protocol, as far as Parquet needs it: structs to dicts, and back by the field.
 
-A struct becomes ``{field id: value}``: bools, ints, floats, bytes, lists and structs; what a field is called, and
-whether it may be missing, is for those who ask.
+A struct becomes ``{field id: value}``: bools, ints, floats, bytes, lists and structs; what a field is called,
+and whether it may be missing, is for those who ask. Nothing is made that the bytes themselves do not fill.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _list(data: Buffer, at: int, depth: int) -> tuple[list[Any], int]:
     size, kind, at = list_head(data, at)
     values = []
     for _ in range(size):
-        if kind == _FALSE or kind == _TRUE:  # noqa: PLR1714 - a byte each within lists
+        if kind in (_FALSE, _TRUE):  # a byte each within lists
             value: Any = data[at] == _TRUE
             at += 1
         else:
@@ -242,10 +242,10 @@ def _skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
 
 
 def number(field: int, value: int) -> bytes:
-    """Return an int as a field, ``field`` being how far its id is from the one before; ids from 1 to 15.
+    r"""Return an int as a field, ``field`` being how far its id is from the one before; ids from 1 to 15.
 
     Example:
-        >>> read_struct(number(1, 3) + number(2, -70000) + b"\\0")[0]
+        >>> read_struct(number(1, 3) + number(2, -70000) + b"\0")[0]
         {1: 3, 3: -70000}
     """
     return bytes((field << 4 | _I64,)) + unsigned(value << 1 if value >= 0 else (-value << 1) - 1)

@@ -1,4 +1,4 @@
-"""Page tables made: from the OffsetIndex where a file has one, else from the pages' headers, one after the other."""
+"""Page tables made: from the OffsetIndex where a file has one, else from the headers, page after page."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ def _walked(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> PageTab
             f"says {rows} rows and {chunk.values} values"
         )
     first, offset, size = np.array([page[:3] for page in pages], np.int64).reshape(-1, 3).T
-    torn = np.array([page[3] for page in pages], np.bool_)
-    if torn[:1].any():
+    tears = np.array([page[3] for page in pages], np.bool_)
+    if tears[:1].any():
         raise BadThrift(f"the first page, at byte {offset[0]}, begins within a row")
     first = np.append(first, rows)
-    return PageTable(first, offset.copy(), size.copy(), torn if torn.any() else None, dictionary)
+    return PageTable(first, offset.copy(), size.copy(), tears if tears.any() else None, dictionary)
 
 
 def _rows(source: RangeSource, at: int, header: PageHeader, chunk: Chunk, leaf: Leaf) -> tuple[int, bool]:

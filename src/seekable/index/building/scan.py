@@ -24,7 +24,7 @@ from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
 from seekable.storage.compression import compression_of
 from seekable.storage.denied import unreadable
-from seekable.storage.source import HashedRanges
+from seekable.storage.hub.ranges import hashed_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -168,7 +168,7 @@ def scan_part(
 def _surveyed(
     file: FileIO, job: ScanJob, surveyor: Surveyor, identity: tuple[int, int, int], begun_ns: int
 ) -> PartScan:
-    source = HashedRanges(file.fileno(), path=job.path, size=job.size)
+    source = hashed_ranges(file.fileno(), path=job.path, size=job.size)
     found = surveyor.survey(source)
     return PartScan(
         identity, begun_ns, source.digest(), found.starts, content_size=found.records, schema=found.schema
@@ -251,7 +251,7 @@ def content_digest(path: str, scanner: Scanner | Surveyor) -> int:
     """Return the digest of a whole file; of a table, of all that is read of it to index it."""
     with _opened(path) as file:
         if is_surveyor(scanner):
-            ranges = HashedRanges(file.fileno(), path=path, size=os.fstat(file.fileno()).st_size)
+            ranges = hashed_ranges(file.fileno(), path=path, size=os.fstat(file.fileno()).st_size)
             scanner.survey(ranges)
             return digest_of_pieces(ranges.digest())
         source = ByteSource(file.fileno(), size=os.fstat(file.fileno()).st_size, head=b"")

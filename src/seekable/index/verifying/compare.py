@@ -15,7 +15,7 @@ from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
 from seekable.storage.compression import compression_of
-from seekable.storage.source import HashedRanges
+from seekable.storage.hub.ranges import hashed_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,7 +95,7 @@ def compare_part(
     with open(job.path, "rb", buffering=0) as file:
         try:
             if is_surveyor(scanner):
-                ranges = HashedRanges(file.fileno(), path=job.path, size=job.size)
+                ranges = hashed_ranges(file.fileno(), path=job.path, size=job.size)
                 groups = scanner.survey(ranges).starts
                 return Compared(ranges.digest(), _first_difference(job, groups), None)
             source = _source(file.fileno(), job, on_bytes)

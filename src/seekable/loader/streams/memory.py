@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import NotResumable
 from seekable.loader.steps import Cursor
 from seekable.loader.streams.lanes import Lanes
 from seekable.loader.streams.produce import produce_items
+from seekable.state.canonical import plain_json
 from seekable.state.stream import StreamState
 from seekable.stream.iterator import check_resumable, check_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from seekable.loader.arguments import Resume
     from seekable.loader.produce import Made
     from seekable.loader.steps import Steps
     from seekable.stream.base import Stream
@@ -29,7 +32,17 @@ class OfStream:
     def __init__(self, stream: Stream, lanes: Sequence[int]) -> None:
         """Stand at the start of some lanes."""
         self._stream, self._own = stream, lanes
+        self.pipeline = stream
         self.lanes = Lanes.fresh(stream, lanes)
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether something goes on by rows in the stream's place."""
+        return self.pipeline is not self._stream
+
+    def of_state(self, cursor: Cursor) -> Stream:
+        """Return what is delivered."""
+        return self.pipeline
 
     def next_run(self, steps: Steps, cursor: Cursor) -> Cursor:
         """Begin the lanes anew; those of a stream without end go on."""
@@ -51,7 +64,7 @@ class OfStream:
             cursor = batch.after
         return cursor
 
-    def document(self, steps: Steps, cursor: Cursor, *, partial: bool) -> dict[str, Any]:
+    def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
         """Return what the lanes remember.
 
         Raises:
@@ -73,10 +86,13 @@ class OfStream:
             of=self._stream.lanes,
             began=None if steps.limit is None else cursor.began,
             ended=tuple(sorted(self.lanes.ended)),
+            description=plain_json(self._stream.describe()) if rows else None,
         ).document()
 
-    def load(self, steps: Steps, document: Mapping[str, Any]) -> Cursor:
-        """Remember what a state says of this rank's lanes.
+    def load(
+        self, steps: Steps, document: Mapping[str, Any], *, resume: Resume
+    ) -> tuple[Cursor, Callable[[], None]]:
+        """Return the cursor of a state, and what makes this remember what it says of this rank's lanes.
 
         Raises:
             StateMismatch: it is of another stream, or of other data.
@@ -85,5 +101,8 @@ class OfStream:
         state = StreamState.parse(document)
         check_stream(self._stream, state, self._own)
         own = {lane: state.lanes[lane] for lane in self._own}
-        self.lanes = Lanes.parse(own, [lane for lane in state.ended if lane in own])
-        return Cursor(state.step, 0, state.slot, state.began or 0)
+        lanes = Lanes.parse(own, [lane for lane in state.ended if lane in own])
+        return Cursor(state.step, 0, state.slot, state.began or 0), partial(self._go, lanes)
+
+    def _go(self, lanes: Lanes) -> None:
+        self.lanes = lanes

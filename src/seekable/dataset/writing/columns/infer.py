@@ -33,7 +33,7 @@ def looked_at(records: int) -> NDArray[np.int64]:
     Example:
         >>> rows = looked_at(1_000_000)
         >>> len(rows), rows[255:258].tolist(), rows[-1].item()
-        (1024, [255, 1559, 2862], 999999)
+        (1024, [255, 1556, 2858], 999999)
     """
     if records <= _FIRST + _SPREAD:
         return np.arange(records, dtype=np.int64)

@@ -48,6 +48,24 @@ class Columns:
                     raise Misfit(len(records) - place, str(why)) from why
             raise Misfit(len(records), str(error)) from error
 
+    def of_batch(self, batch: pa.RecordBatch) -> pa.Table:
+        """Return the rows of a batch as those of a table; most columns are the ones that are wanted already.
+
+        Raises:
+            Misfit: as ``table``.
+        """
+        import pyarrow as pa
+
+        found = {field.name: field.type for field in batch.schema}
+        is_same = all(field.nullable and found.get(field.name) in (None, field.type) for field in self.schema)
+        if not is_same or not found.keys() <= self._names:
+            return self.table(batch.to_pylist())
+        arrays = [
+            batch.column(field.name) if field.name in found else pa.nulls(batch.num_rows, field.type)
+            for field in self.schema
+        ]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
     def _table(self, records: Sequence[Any]) -> pa.Table:
         import pyarrow as pa
 

@@ -1,0 +1,220 @@
+"""The files of a split: listed on the Hub and kept on disk, or listed in a folder that holds a repository."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import xxhash
+
+from seekable.dataset.hub.shards import shards_of
+from seekable.errors import DataNotFound, InvalidArgument, SeekableError, Unreachable
+from seekable.storage.atomic import write_atomically
+from seekable.storage.hub.fetch import hub, refused
+from seekable.storage.hub.placeholder import RemoteFile, repo_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.dataset.hub.spec import HubSpec
+
+__all__ = ["list_folder", "list_hub"]
+
+_log = logging.getLogger("seekable")
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_MAIN = "main"
+_CONVERTED = "refs/convert/parquet"
+_README = "README.md"
+
+
+class _Shard(msgspec.Struct, frozen=True):
+    path: str
+    size: int
+    etag: str
+
+
+class _Listing(msgspec.Struct, frozen=True):
+    """The shards of a split at a commit, as they are kept on disk."""
+
+    schema: int
+    repo: str
+    asked: str
+    """The revision that was asked for, or the commit."""
+    split: str
+    revision: str
+    """The commit."""
+    shards: list[_Shard]
+
+
+def list_hub(spec: HubSpec, folder: str) -> list[RemoteFile]:
+    """Return the files of a split, in natural order.
+
+    The commit of a branch or a tag is asked for each time; what was listed at a commit is kept. Where the Hub
+    cannot be reached, that which was listed last counts.
+
+    Args:
+        spec: which.
+        folder: where listings are kept, below the folder of the repository.
+
+    Raises:
+        AccessDenied, DataNotFound: the Hub does not give it, or there is no such repository or split.
+        InvalidArgument: several datasets of the repository have the split.
+        Unreachable: the Hub cannot be reached, and nothing was listed before.
+        MissingDependency: ``huggingface_hub`` is not installed.
+    """
+    asked = spec.revision or _MAIN
+    kept = _load(_place(spec, folder, asked))
+    if kept is None or not _COMMIT.fullmatch(asked):
+        try:
+            kept = _asked(spec, folder, asked)
+        except Unreachable as error:
+            if kept is None:
+                raise
+            _log.warning("%s is as it was listed last, at commit %s: %s", spec.text, kept.revision, error)
+    return [
+        RemoteFile(folder, kept.repo, kept.revision, shard.path, shard.size, shard.etag)
+        for shard in kept.shards
+    ]
+
+
+def list_folder(spec: HubSpec) -> list[str]:
+    """Return the files of a split in a folder that holds a repository's files, relative to it, in natural order.
+
+    Raises:
+        DataNotFound: there is no such split, or not as Parquet.
+        InvalidArgument: several datasets of the repository have the split.
+        MissingDependency: ``huggingface_hub`` is not installed, and the README has to be read.
+    """
+    names = [
+        os.path.relpath(os.path.join(folder, name), spec.repo)
+        for folder, _, files in os.walk(spec.repo)
+        for name in files
+    ]
+    shards = shards_of(
+        names, _configs_in(spec.repo), split=spec.split, config=spec.config, where=f"the folder {spec.repo!r}"
+    )
+    if not shards:
+        message = f"{spec.text!r}: the folder {spec.repo!r} has no Parquet file; open its files by their path"
+        raise DataNotFound(message)
+    return shards
+
+
+def _asked(spec: HubSpec, folder: str, asked: str) -> _Listing:
+    """Ask the Hub."""
+    info = _told(spec, lambda api: api.dataset_info(spec.repo, revision=asked, timeout=_timeout()))
+    at_commit = _place(spec, folder, info.sha)
+    listing = _load(at_commit) or _listed(spec, info)
+    for place, revision in {at_commit: info.sha, _place(spec, folder, asked): asked}.items():
+        wanted = msgspec.structs.replace(listing, asked=revision)
+        if _load(place) != wanted:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            write_atomically(place, msgspec.json.format(msgspec.json.encode(wanted)) + b"\n")
+    return listing
+
+
+def _listed(spec: HubSpec, info: Any) -> _Listing:
+    files, revision = _tree(spec, info.sha), info.sha
+    where = f"{spec.repo!r} (commit {revision[:8]})"
+    try:
+        configs = info.card_data.get("configs") if info.card_data is not None else None
+    except AttributeError:
+        configs = None
+    chosen = shards_of(files, configs, split=spec.split, config=spec.config, where=where)
+    if not chosen and spec.revision is not None:
+        message = f"{spec.text!r}: {where} has no Parquet files of this split; leave @REVISION out"
+        raise DataNotFound(message)
+    if not chosen:
+        revision, files, chosen = _converted(spec, where)
+    shards = [_Shard(name, *files[name]) for name in chosen]
+    return _Listing(1, spec.repo, revision, _split_text(spec), revision, shards)
+
+
+def _converted(spec: HubSpec, where: str) -> tuple[str, dict[str, tuple[int, str]], list[str]]:
+    """Return the commit, all files and the shards of the branch that the Hub itself fills with Parquet."""
+    try:
+        info = _told(spec, lambda api: api.dataset_info(spec.repo, revision=_CONVERTED, timeout=_timeout()))
+    except DataNotFound as error:
+        message = (
+            f"{spec.text!r}: {where} has no Parquet files, and no branch {_CONVERTED!r} of such made of them: "
+            f"download it and open its files by their path"
+        )
+        raise DataNotFound(message) from error
+    files = _tree(spec, info.sha)
+    branch = f"the branch {_CONVERTED!r} of {spec.repo!r}"
+    return (
+        info.sha,
+        files,
+        shards_of(files, None, split=spec.split, config=spec.config, where=branch),
+    )
+
+
+def _tree(spec: HubSpec, revision: str) -> dict[str, tuple[int, str]]:
+    """Return the size and the etag of each file at a commit."""
+
+    def ask(api: Any) -> dict[str, tuple[int, str]]:
+        tree = api.list_repo_tree(spec.repo, recursive=True, revision=revision, repo_type="dataset")
+        files = [file for file in tree if hasattr(file, "blob_id")]
+        return {file.path: (file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
+
+    files = _told(spec, ask)
+    for name in files:
+        if any(part in ("", ".", "..", ".seekable") for part in name.split("/")) or "\0" in name:
+            message = f"{spec.text!r}: the Hub lists a file called {name!r}, which is not read"
+            raise InvalidArgument(message)
+    return files
+
+
+def _told(spec: HubSpec, ask: Callable[[Any], Any]) -> Any:
+    """Ask the Hub something; its errors become ours."""
+    package = hub()
+    try:
+        return ask(package.HfApi(library_name="seekable"))
+    except SeekableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - each version of the package raises errors of another HTTP client
+        raise refused(error, f"{spec.text!r}") from error
+
+
+def _timeout() -> float:
+    seconds: float = hub().constants.HF_HUB_ETAG_TIMEOUT
+    return seconds
+
+
+def _configs_in(folder: str) -> object:
+    """Return what the README of a folder says of its datasets."""
+    path = os.path.join(folder, _README)
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            text = file.read()
+    except OSError:
+        return None
+    if not text.startswith("---") or "configs:" not in text:
+        return None
+    try:
+        card = hub().RepoCard(text, ignore_metadata_errors=True).data.to_dict()
+    except ValueError as error:
+        message = f"{path!r} begins with metadata that cannot be read: {error}"
+        raise DataNotFound(message) from error
+    return card.get("configs")
+
+
+def _place(spec: HubSpec, folder: str, asked: str) -> str:
+    """Return where the listing of a split is kept."""
+    digest = xxhash.xxh3_64_hexdigest(f"{_split_text(spec)}@{asked}")
+    return os.path.join(repo_folder(folder, spec.repo), "listings", f"{digest}.json")
+
+
+def _split_text(spec: HubSpec) -> str:
+    return f"{spec.config}/{spec.split}" if spec.config else spec.split
+
+
+def _load(place: str) -> _Listing | None:
+    try:
+        with open(place, "rb") as file:
+            return msgspec.json.decode(file.read(), type=_Listing)
+    except (OSError, msgspec.DecodeError):
+        return None

@@ -1,0 +1,122 @@
+"""What ``hf:REPO:SPLIT:COLUMN`` and ``txt:PATH:COLUMN`` say. Pure, but for a look at which folders there are."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from seekable.errors import InvalidArgument
+
+__all__ = ["HubSpec", "Spec", "TextSpec", "spec_of"]
+
+_HUB, _TEXT = "hf:", "txt:"
+_HUB_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
+_TEXT_FORM = "txt:PATH:COLUMN"
+_LOCAL = ("/", "./", "../", "~")
+_NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
+_REPO = re.compile(rf"(?:{_NAME}/)?{_NAME}")
+
+
+@dataclass(frozen=True, slots=True)
+class HubSpec:
+    """A split of a repository on the Hub, or of a folder that holds the files of one."""
+
+    text: str
+    """As the user wrote it."""
+
+    repo: str
+    """``NAMESPACE/NAME``, a name alone, or the absolute path of a folder."""
+
+    revision: str | None
+    """A branch, a tag or a commit, if one was named."""
+
+    config: str | None
+    """Which of the repository's datasets, if it has several."""
+
+    split: str
+    column: str | None
+    """The column that records have; all if there is none."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the repository is a folder of this machine."""
+        return self.repo.startswith("/")
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpec:
+    """Lines of text files, each a record of one column."""
+
+    text: str
+    """As the user wrote it."""
+
+    path: str
+    """A path, a folder or a glob."""
+
+    column: str
+
+
+Spec = HubSpec | TextSpec
+
+
+def spec_of(source: object) -> Spec | None:
+    """Return what a spec says, None if it is none: a path that exists is that file, whatever its name is.
+
+    Raises:
+        InvalidArgument: it is an incomplete one.
+
+    Example:
+        >>> spec = spec_of("hf:HuggingFaceFW/fineweb@v1.0.0:sample-10BT/train:text")
+        >>> spec.repo, spec.revision, spec.config, spec.split, spec.column
+        ('HuggingFaceFW/fineweb', 'v1.0.0', 'sample-10BT', 'train', 'text')
+        >>> spec_of("txt:/data/12:30/*.txt:text").path
+        '/data/12:30/*.txt'
+        >>> spec_of("corpus/*.jsonl") is None
+        True
+    """
+    if not isinstance(source, str) or not source.startswith((_HUB, _TEXT)) or os.path.lexists(source):
+        return None
+    return _hub_spec(source) if source.startswith(_HUB) else _text_spec(source)
+
+
+def _text_spec(text: str) -> TextSpec:
+    path, colon, column = text.removeprefix(_TEXT).rpartition(":")
+    if not colon or not path or not column or "/" in column:
+        message = f"{text!r} is not complete: {_TEXT_FORM}, where COLUMN is what records call the line"
+        raise InvalidArgument(message)
+    return TextSpec(text, path, column)
+
+
+def _hub_spec(text: str) -> HubSpec:
+    rest = text.removeprefix(_HUB)
+    if rest.startswith(_LOCAL):
+        repo, revision, split, column = _local_parts(text, rest)
+    else:
+        name, *others = rest.split(":", 2)
+        repo, at, found = name.partition("@")
+        split, column = [*others, "", ""][:2]
+        revision = found if at else None
+        if not _REPO.fullmatch(repo) or "--" in repo or ".." in repo or revision == "":
+            message = (
+                f"{text!r} names no repository: {name!r} is not NAMESPACE/NAME or NAMESPACE/NAME@REVISION. The "
+                f"form is {_HUB_FORM}; a folder of this machine begins with '/', './' or '~'"
+            )
+            raise InvalidArgument(message)
+    config, _, split = split.rpartition("/")
+    if not split or (column == "" and text.endswith(":")):
+        message = f"{text!r} is not complete: the form is {_HUB_FORM}"
+        raise InvalidArgument(message)
+    return HubSpec(text, repo, revision, config or None, split, column or None)
+
+
+def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
+    """Return folder, revision, split and column: a folder's name may have colons too, so it is looked for."""
+    parts = rest.split(":")
+    for behind in (2, 1):
+        folder = os.path.abspath(os.path.expanduser(":".join(parts[:-behind])))
+        if len(parts) > behind and os.path.isdir(folder):
+            split, column = [*parts[-behind:], ""][:2]
+            return folder, None, split, column
+    message = f"{text!r} names no folder that is there: {parts[0]!r}. The form is {_HUB_FORM}"
+    raise InvalidArgument(message)

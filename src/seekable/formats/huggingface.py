@@ -1,0 +1,116 @@
+"""Folders of Hugging Face ``datasets``: which of their files are data, and in which order.
+
+``Dataset.save_to_disk`` writes the data as streams of Arrow, names them in ``state.json`` in their order, and
+describes the columns in ``dataset_info.json``. A cache folder has no such list: there are the files that a
+builder made for each split, and beside them what ``map`` and ``filter`` have kept. Values are what the files
+hold: a class is its number, an image or a piece of audio its bytes and its path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seekable.errors import DataNotFound, UnsupportedFormat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["data_files"]
+
+_STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
+_DESCRIPTIONS = frozenset({_INFO, "dataset_infos.json", _SPLITS})
+"""What describes data and is none, by names that nothing else has."""
+
+_DATA = ".arrow"
+
+
+def data_files(folder: str, names: Sequence[str]) -> Sequence[str]:
+    """Return which files of a folder are data, in the order in which their records come.
+
+    Args:
+        folder: any folder.
+        names: its files of known suffixes, and those below it, in natural order.
+
+    Raises:
+        UnsupportedFormat: it holds several splits, of which one has to be asked for, or a choice of rows.
+        DataNotFound: a file that it should have is not there.
+
+    Example:
+        >>> data_files("/data", ["a.jsonl", "dataset_infos.json"])
+        ['a.jsonl']
+    """
+    present = set(names)
+    if _SPLITS in present:
+        splits = _read(folder, _SPLITS).get("splits")
+        some = list(splits) if isinstance(splits, list) else []
+        message = (
+            f"{folder!r} has the splits of a DatasetDict, {', '.join(map(repr, some))}: open one of them, as "
+            f"{os.path.join(folder, str((some or ['train'])[0]))!r}"
+        )
+        raise UnsupportedFormat(message)
+    if {_STATE, _INFO} <= present:
+        return _saved(folder, present)
+    if _INFO in present:
+        splits = _read(folder, _INFO).get("splits")
+        if isinstance(splits, dict) and (built := _built(folder, splits, names)):
+            return built
+    return [name for name in names if os.path.basename(name) not in _DESCRIPTIONS]
+
+
+def _saved(folder: str, present: set[str]) -> list[str]:
+    """Return the files of a dataset that was saved, as its state names them."""
+    state = _read(folder, _STATE)
+    for key, value in state.items():
+        if key.startswith("_indices") and value:
+            message = (
+                f"{os.path.join(folder, _STATE)!r} keeps a choice of rows beside the data ({key}), as old "
+                f"versions of datasets did: load the folder with datasets.load_from_disk, and save it again"
+            )
+            raise UnsupportedFormat(message)
+    files = state.get("_data_files")
+    named = [each.get("filename") if isinstance(each, dict) else None for each in files or ()]
+    if not named:
+        message = f"{os.path.join(folder, _STATE)!r} names no data file"
+        raise DataNotFound(message)
+    if missing := next((name for name in named if name not in present), None):
+        message = (
+            f"{os.path.join(folder, _STATE)!r} names {missing!r}, which is not in that folder: copy it again"
+        )
+        raise DataNotFound(message)
+    return [str(name) for name in named]
+
+
+def _built(folder: str, splits: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """Return what a builder made of its one split, nothing if it made nothing here."""
+    made: dict[str, list[str]] = {}
+    for split in splits:
+        is_of_split = re.compile(rf".+-{re.escape(split)}(-\d{{5}}-of-\d{{5}})?\{_DATA}").fullmatch
+        made[split] = [name for name in names if os.sep not in name and is_of_split(name)]
+    made = {split: files for split, files in made.items() if files}
+    if len(made) > 1:
+        globs = ", ".join(repr(os.path.join(folder, f"*-{split}*{_DATA}")) for split in made)
+        message = (
+            f"{folder!r} has several splits, {', '.join(map(repr, made))}: open one of them, with {globs}"
+        )
+        raise UnsupportedFormat(message)
+    return next(iter(made.values()), [])
+
+
+def _read(folder: str, name: str) -> dict[str, Any]:
+    """Return what a document says.
+
+    Raises:
+        UnsupportedFormat: it is none.
+    """
+    path = os.path.join(folder, name)
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        message = f"{path!r}, which describes a dataset of Hugging Face, is damaged: {error}"
+        raise UnsupportedFormat(message) from None

@@ -1,0 +1,186 @@
+"""Damaged, cut off and foreign files: an error that says what is wrong, or what the file says; never a crash."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import feather
+from tests.formats.arrow.tables import Codec, Held, Kind, batch, opened, written
+
+from seekable.errors import CorruptRecord, UnsupportedFormat
+from seekable.formats.arrow import ArrowFormat
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KINDS: list[Kind] = ["file", "stream"]
+
+
+def read_all(data: bytes) -> list[dict[str, Any]] | None:
+    """Return all rows, made Python values; None if there was an error."""
+    try:
+        survey = ArrowFormat().survey(Held(data))
+        table = opened(data)
+    except UnsupportedFormat as error:
+        assert "'/data/a.arrow'" in str(error)
+        return None
+    found: list[dict[str, Any]] = []
+    whole = True
+    for group, rows in enumerate(survey.group_rows):
+        # A damaged length may be any number, where a column has no buffers.
+        some = min(rows, 1000)
+        for columns in [table.schema.names, *([name] for name in table.schema.names)]:
+            table.run_bytes(group, columns)
+            try:
+                values = table.run(group, 0, some, columns).to_pylist()
+                table.rows(group, np.arange(0, some, 7), columns).to_pylist()
+            except CorruptRecord as error:
+                whole = False
+                assert (error.path, error.offset) == ("/data/a.arrow", table.span(group)[0])
+                assert f"record batch {group}" in str(error)
+            except UnsupportedFormat:
+                whole = False
+            else:
+                found += values if columns == table.schema.names else []
+    return found if whole else None
+
+
+@pytest.mark.parametrize("codec", [None, "lz4", "zstd"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_flipped_bits_never_end_the_process(kind: Kind, codec: Codec) -> None:
+    good = written([batch(30, 2 * seed) for seed in range(3)], kind, codec)
+    assert len(read_all(good) or []) == 90
+    rng = random.Random(f"{kind} {codec}")
+    refused = 0
+    for _ in range(120):
+        data = bytearray(good)
+        for _ in range(rng.choice([1, 1, 3])):
+            at = rng.randrange(len(data) - 8)
+            if rng.random() < 0.6:
+                data[at] ^= 1 << rng.randrange(8)
+            else:
+                data[at : at + 8] = rng.choice([b"\xff" * 8, bytes(8), b"\xff" * 3 + b"\x7f" + bytes(4)])
+        refused += read_all(bytes(data)) is None
+    assert 0 < refused < 120
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_that_was_cut_off_is_never_taken_for_more(kind: Kind) -> None:
+    batches = [pa.record_batch({"a": [n, n + 1], "t": ["x" * n, None]}) for n in range(4)]
+    good = written(batches, kind)
+    rows = [row for each in batches for row in each.to_pylist()]
+    # Where a record batch ends a stream may end too: its end need not be marked.
+    table = opened(good)
+    ends = {sum(table.span(group)): 2 * group + 2 for group in range(4)} | {table.span(0)[0]: 0}
+    for length in range(len(good)):
+        found = read_all(good[:length])
+        if kind == "stream" and (length in ends or length >= max(ends)):
+            whole = ends.get(length, 8)
+            assert found == (rows[:whole] if length in ends or length - max(ends) >= 4 else None), length
+        else:
+            assert found is None, length
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "has nothing|begins with nothing"),
+        (b"FEA1" + bytes(20) + b"FEA1", r"Feather V1.*pyarrow\.feather\.write_feather"),
+        (b"PAR1" + bytes(20), r"is no file of Arrow but Parquet; its name should end with \.parquet"),
+        (b"\x1f\x8b\x08" + bytes(20), r"compressed as a whole \(gzip\)"),
+        (b"\x28\xb5\x2f\xfd" + bytes(20), r"compressed as a whole \(zstd\)"),
+        (b"good day, this is text\n", "cannot be read as a file or a stream of Arrow"),
+        (b"ARROW1\x00\x00", "8 bytes, too few for a footer"),
+        (b"ARROW1" + bytes(40), "does not end with b'ARROW1'"),
+        (
+            b"ARROW1" + bytes(40) + struct.pack("<i", 1 << 30) + b"ARROW1",
+            "footer is said to have 1073741824 bytes",
+        ),
+        (b"ARROW1" + bytes(40) + struct.pack("<i", -5) + b"ARROW1", "footer is said to have -5 bytes"),
+        (b"\xff" * 4 + b"\xff\xff\xff\x7f" + bytes(30), "a head of 2147483647 bytes.*the file has 38"),
+    ],
+)
+def test_other_files_are_refused_with_what_they_are(data: bytes, message: str) -> None:
+    with pytest.raises(UnsupportedFormat, match=message):
+        ArrowFormat().survey(Held(data))
+
+
+def test_feather_v1_as_pyarrow_writes_it_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "old.feather"
+    try:
+        feather.write_feather(pa.table({"a": [1]}), path, version=1)
+    except (ValueError, TypeError, FutureWarning) as error:
+        pytest.skip(f"this pyarrow writes no Feather V1: {error}")
+    with pytest.raises(UnsupportedFormat, match="Feather V1"):
+        ArrowFormat().survey(Held(path.read_bytes()))
+
+
+def lying_offsets(kind: pa.DataType, child: pa.Array[Any] | None) -> bytes:
+    """Return a file of one column of 4 rows, the offsets of which go far out and back."""
+    offsets = pa.py_buffer(np.array([0, 1, 2_000_000_000, -2_000_000_000, 3], np.int32))
+    if child is None:
+        column = pa.Array.from_buffers(kind, 4, [None, offsets, pa.py_buffer(b"abc")])
+    else:
+        column = pa.Array.from_buffers(kind, 4, [None, offsets], children=[child])
+    return written([pa.RecordBatch.from_arrays([column], names=["c"])], "file")
+
+
+ENTRIES = pa.array(
+    [{"key": "k", "value": 1}] * 3,
+    pa.struct([pa.field("key", pa.string(), nullable=False), ("value", pa.int8())]),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "child"),
+    [
+        (pa.string(), None),
+        (pa.binary(), None),
+        (pa.list_(pa.int8()), pa.array([1, 2, 3], pa.int8())),
+        (pa.map_(pa.string(), pa.int8()), ENTRIES),
+    ],
+    ids=str,
+)
+def test_offsets_that_lie_are_found_in_the_rows_that_are_read(kind: pa.DataType, child: Any) -> None:
+    table = opened(lying_offsets(kind, child))
+    assert len(table.rows(0, np.array([0]), ["c"])["c"][0].as_py()) == 1
+    for rows in ([1], [2], [3], [0, 3], [0, 1, 2]):
+        with pytest.raises(CorruptRecord, match=r"a\.arrow: record \d at byte .* record batch 0"):
+            table.rows(0, np.array(rows), ["c"])
+
+
+def test_text_that_is_no_utf_8_is_refused() -> None:
+    offsets = pa.py_buffer(np.array([0, 2, 4], np.int32))
+    column = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"ok\xff\xff")])
+    table = opened(written([pa.RecordBatch.from_arrays([column], names=["c"])], "stream"))
+    assert table.rows(0, np.array([0]), ["c"]).to_pylist() == [{"c": "ok"}]
+    with pytest.raises(CorruptRecord, match="UTF8") as caught:
+        table.rows(0, np.array([1]), ["c"])
+    assert caught.value.row == 1
+
+
+def test_indices_outside_of_their_dictionary_are_refused() -> None:
+    words = pa.array(["a", "b"])
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 5, 0], pa.int8()), words, safe=False)
+    table = opened(written([pa.RecordBatch.from_arrays([column], names=["w"])], "stream"))
+    assert table.run(0, 0, 2, ["w"]).to_pylist() == [{"w": "a"}, {"w": "b"}]
+    with pytest.raises(CorruptRecord, match="an index of rows 1 to 3 is outside of 2 values"):
+        table.run(0, 1, 4, ["w"])
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_a_buffer_that_claims_to_be_huge_is_not_believed(codec: Codec) -> None:
+    data = bytearray(written([pa.record_batch({"a": np.arange(1000)})], "stream", codec))
+    at = data.index(struct.pack("<q", 8000))
+    data[at : at + 8] = struct.pack("<q", 1 << 50)
+    table = opened(bytes(data))
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(CorruptRecord, match=f"are said to be {1 << 50} bytes of data"):
+        table.run(0, 0, 1, ["a"])
+    assert (pa.default_memory_pool().max_memory() or 0) - (before or 0) < 1 << 20
+    assert table.run_bytes(0, ["a"]) < len(data)
