@@ -61,8 +61,8 @@ RETURNED: frozenset[tuple[str, str]] = frozenset({("seekable.dataset.fluent", "s
 # What `pip install seekable` does not bring: may be imported inside any function.
 OPTIONAL = frozenset(
     {
-        *("accelerate", "grain", "indexed_gzip", "jax", "lhotse", "lightning", "obstore", "pyarrow"),
-        *("ray", "soundfile", "starlette", "torch", "uvicorn", "zstandard"),
+        *("accelerate", "grain", "huggingface_hub", "indexed_gzip", "jax", "lhotse", "lightning", "obstore"),
+        *("pyarrow", "ray", "soundfile", "starlette", "torch", "uvicorn", "zstandard"),
     }
 )
 

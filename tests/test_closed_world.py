@@ -27,6 +27,7 @@ from seekable.dataset.columns.fill import Fill
 from seekable.dataset.columns.origin import SourceColumn
 from seekable.dataset.columns.rename import MapColumns, Rename
 from seekable.dataset.concat import Concat
+from seekable.dataset.continued import Continued, Piece
 from seekable.dataset.described.nodes import DescribedMap, DescribedSource
 from seekable.dataset.described.rebuild import rebuild
 from seekable.dataset.epoch import Epoch
@@ -46,6 +47,7 @@ from seekable.dataset.source import FileSource
 from seekable.dataset.split import Split
 from seekable.dataset.windowed import WindowedShuffle
 from seekable.dataset.zip import Zip
+from seekable.order.combs import Comb, Left
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
@@ -118,6 +120,18 @@ def from_files(n: int, folder: Path) -> sk.Dataset:
     return sk.open(str(folder / "*.jsonl"))
 
 
+def from_csv(n: int, folder: Path) -> sk.Dataset:
+    """Two files with columns in another order, every third record over two lines."""
+    for name, columns, rows in (("a", "id,text", range(n // 2)), ("b", "text,id", range(n // 2, n))):
+        texts = ['"x\ny"' if row % 3 else "x" for row in rows]
+        pairs = zip(rows, texts, strict=True)
+        lines = [f"{row},{text}" if name == "a" else f"{text},{row}" for row, text in pairs]
+        (folder / f"{name}.csv").write_text(
+            "".join(f"{line}\n" for line in [columns, *lines]), encoding="utf-8"
+        )
+    return sk.open(folder)
+
+
 def from_compressed(n: int, folder: Path) -> sk.Dataset:
     """Two compressed files, one of each kind, of several members and frames."""
     for kind, rows in (("gz", range(n // 3)), ("zst", range(n // 3, n))):
@@ -174,11 +188,12 @@ BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
         lambda n, _: dicts(n).alias("length", lengths_of_texts, size=7),
     ],
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
+    Continued: [lambda n, _: continued(n), lambda n, _: continued_in_lanes(n)],
     DescribedMap: [lambda n, _: rebuild(numbers(n).map(squared).describe(None))],
     DescribedSource: [lambda n, _: rebuild(numbers(n).describe(None))],
     DropColumns: [lambda n, _: dicts(n).drop_columns(["text"])],
     Epoch: [lambda n, _: shuffled(n).epoch(2)],
-    FileSource: [from_files, from_compressed],
+    FileSource: [from_files, from_compressed, from_csv],
     Fill: [lambda n, _: dicts(n).fill({"n": -1, "more": [1]})],
     Filter: [
         lambda n, _: numbers(2 * n).filter(is_odd),
@@ -221,6 +236,20 @@ BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
     TableSource: [from_tables],
     Zip: [lambda n, _: sk.zip([shuffled(n), shuffled(n, "b").map(squared)])],
 }
+
+
+def continued(n: int) -> sk.Dataset:
+    """The second half of an older order first, and before it a row that was in flight."""
+    rows = [Comb(0, min(1, n)), Comb(n // 2, n - n // 2)] if n else []
+    return Continued((numbers(n),), shuffled(n), tuple(Piece(0, comb) for comb in rows), Left((), n // 2), n)
+
+
+def continued_in_lanes(n: int) -> sk.Dataset:
+    """Two older orders of which lanes have drawn unequally much, in place of one of which others have."""
+    left = Left.behind(0, [n // 9, n // 5, n // 7])
+    pieces = [Piece(slot, rows) for slot in range(2) for rows in left.below(n)]
+    olds = numbers(n).interleave(lanes=3), shuffled(n).interleave(lanes=3)
+    return Continued(olds, shuffled(n), tuple(pieces), Left.behind(0, [n // 8, n // 300]), 3 * n)
 
 
 def endless() -> sk.Dataset:

@@ -22,6 +22,7 @@ COMMANDS = [
     "sample",
     "verify",
     "recompress",
+    "export",
     "plan",
     "bench",
     "doctor",

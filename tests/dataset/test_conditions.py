@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import itertools
 import pickle
 from typing import Any
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.dataset.conditions import Bounds, Condition, Where, checked_where
+from seekable.dataset.filter.vectors import passing
 
 COMPARED = ("==", "!=", "<", "<=", ">", ">=")
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -75,6 +77,67 @@ def test_the_records_that_pass_are_pyarrows(records: list[dict[str, Any]], where
     assert [row for row, record in enumerate(records) if conditions.passes(record)] == wanted
     lacking = [{name: value for name, value in record.items() if value is not None} for record in records]
     assert [row for row, record in enumerate(lacking) if conditions.passes(record)] == wanted
+
+
+VARIANTS = {
+    "i": (pa.int64(), pa.int8(), pa.float64()),
+    "f": (pa.float64(), pa.float32()),
+    "s": (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())),
+    "d": (pa.date32(), pa.date64()),
+}
+
+
+@given(records=rows, where=wheres, data=st.data())
+def test_whole_columns_are_told_as_their_values(
+    records: list[dict[str, Any]], where: list[Any], data: st.DataObject
+) -> None:
+    types = {name: data.draw(st.sampled_from(kinds)) for name, kinds in VARIANTS.items()}
+    arrays = {name: pa.array([record[name] for record in records], types[name]) for name in types}
+    batch = pa.RecordBatch.from_pydict(arrays)
+    conditions = checked_where(where)
+    found = passing(conditions, batch)
+    if found is not None:
+        assert found.tolist() == [conditions.passes(record) for record in batch.to_pylist()]
+    asked = [
+        types[column] for some in where for column, operator, *_ in some if not operator.startswith("is")
+    ]
+    if all(kind in TYPES.values() or kind == pa.large_string() for kind in asked) and not zeros(where):
+        assert found is not None
+
+
+def zeros(where: list[Any]) -> bool:
+    return any(0 in some[2] for conditions in where for some in conditions if "in" in some[1].split())
+
+
+@pytest.mark.parametrize(
+    ("values", "condition"),
+    [
+        ([-0.0, 0.0, 1.0], ("c", "==", 0)),
+        ([-0.0, 0.0, 1.0], ("c", "<", 0.0)),
+        ([-0.0, 0.0, 1.0], ("c", "in", [0.0])),
+        ([float("nan"), 1.0, None], ("c", "!=", 1.0)),
+        ([float("nan"), 1.0, None], ("c", "not in", [1.0])),
+        ([float("nan"), 1.0], ("c", "in", [float("nan")])),
+        ([float("inf"), 1.0], ("c", "<=", float("inf"))),
+        ([2**53 + 1, 2**53], ("c", "==", 2**53)),
+        ([2**63 - 1, 0], ("c", "<", 2**63)),
+        ([2**53 + 1, 2**53], ("c", "<", float(2**53))),
+        ([1, 2], ("c", "<", 1.5)),
+        (["\U0001f600", "\uffff", "a"], ("c", "<", "\U0001f600")),
+        (["a", "b"], ("c", "<", "\ud800")),
+        ([dt.date(2024, 1, 1), None], ("c", ">", dt.date(2023, 1, 1))),
+        ([True, False, None], ("c", "==", True)),
+        ([b"a", b"b"], ("c", "<", b"b")),
+        ([None, None], ("c", "is null")),
+        ([[1], None], ("c", "is not null")),
+    ],
+    ids=itertools.count(),
+)
+def test_what_arrow_sees_otherwise_is_asked_one_by_one(values: list[Any], condition: Any) -> None:
+    conditions = checked_where([condition])
+    found = passing(conditions, pa.RecordBatch.from_pydict({"c": values}))
+    wanted = [conditions.passes({"c": value}) for value in values]
+    assert found is None or found.tolist() == wanted
 
 
 @given(records=rows, where=wheres, known=st.sets(st.sampled_from(sorted(VALUES))), exact=st.booleans())

@@ -1,4 +1,4 @@
-"""What is written holds exactly the records of the dataset, in order, and is never mixed with anything else."""
+"""What is written holds exactly the records of the dataset, in order, and nothing else is ever mixed in."""
 
 from __future__ import annotations
 
@@ -233,7 +233,9 @@ def made(factor: int) -> Callable[[int], dict[str, int]]:
 def test_changed_code_is_refused_unless_it_is_meant(tmp_path: Path) -> None:
     numbers(20).map(made(2)).write_jsonl(tmp_path, rows_per_file=10)
     (tmp_path / "part-00001-of-00002.jsonl").unlink()
-    with pytest.raises(sk.StateMismatch, match=r"the code of .*made.*lambda.* was xxh3:\w+, is xxh3") as caught:
+    with pytest.raises(
+        sk.StateMismatch, match=r"the code of .*made.*lambda.* was xxh3:\w+, is xxh3"
+    ) as caught:
         numbers(20).map(made(3)).write_jsonl(tmp_path, rows_per_file=10)
     assert "check_code=False goes on" in str(caught.value)
     written = numbers(20).map(made(3)).write_jsonl(tmp_path, rows_per_file=10, check_code=False)
@@ -388,7 +390,7 @@ def test_a_disk_without_room_leaves_no_torn_file(form: str, tmp_path: Path) -> N
 
 AS_NOBODY = """
 import os, sys
-import seekable as sk
+from seekable.errors import AccessDenied
 from tests.dataset.test_write import rows
 rows(10).write_jsonl(sys.argv[2])  # imports what nobody may read
 os.chmod(sys.argv[1], 0o555)
@@ -397,7 +399,7 @@ if os.geteuid() == 0:
 for folder in (sys.argv[1], sys.argv[1] + "/below"):
     try:
         rows(10).write_jsonl(folder)
-    except sk.AccessDenied as error:
+    except AccessDenied as error:
         print(error)
 """
 
@@ -428,7 +430,9 @@ def test_a_finished_folder_needs_no_right_to_write(tmp_path: Path) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
 
 
-def test_names_of_any_kind_and_another_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_any_kind_and_another_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     written = rows(30).write_jsonl("out [*]\n\udcff", rows_per_file=10)
     assert all(os.path.isabs(path) for path in written.paths)
@@ -467,7 +471,9 @@ def test_threads_that_write_at_once_wait_for_each_other(tmp_path: Path) -> None:
 def test_what_is_written_again_has_the_same_bytes(tmp_path: Path) -> None:
     for folder in ("one", "two"):
         rows(100).write_jsonl(tmp_path / folder, compression="gz")
-    one, two = ((tmp_path / folder / "part-00000-of-00001.jsonl.gz").read_bytes() for folder in ("one", "two"))
+    one, two = (
+        (tmp_path / folder / "part-00000-of-00001.jsonl.gz").read_bytes() for folder in ("one", "two")
+    )
     assert one == two
     assert gzip.decompress(one).count(b"\n") == 100
 

@@ -48,10 +48,17 @@ PIECES = (
 )
 """What files are made of: what matters to a line splitter, and what JSON readers differ on."""
 
+CSV_PIECES = (
+    *PIECES[:13],
+    *(b'"', b'"', b'""', b'"""', b'","', b'"\n"', b'x"', b'"x', b'"x"y,', b'"two\nlines"'),
+    *(b",", b",", b",,", b"a", b"b,c", b"one,two,three", b"x" * 200),
+)
+"""What files of CSV are made of."""
 
-def made(rng: random.Random) -> bytes:
+
+def made(rng: random.Random, of: tuple[bytes, ...] = PIECES) -> bytes:
     """Return the bytes of one file."""
-    pieces = [rng.choice(PIECES) for _ in range(rng.choice([0, 1, 2, 5, 20, 200]))]
+    pieces = [rng.choice(of) for _ in range(rng.choice([0, 1, 2, 5, 20, 200]))]
     # Mostly lines, so that there is something to read.
     data = b"".join(piece + (b"\n" if rng.random() < 0.5 else b"") for piece in pieces)
     for _ in range(rng.choice([0, 0, 1, 5])):

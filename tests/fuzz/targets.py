@@ -1,4 +1,4 @@
-"""What is fuzzed: the index, the readers of JSON lines and of text, and pipelines of stages.
+"""What is fuzzed: the index, the readers of JSON lines, text, CSV, Arrow and Parquet, and pipelines.
 
 A target is given a folder and a source of randomness, and raises AssertionError where seekable differs from a
 model that is too simple to be wrong, or raises anything that is not a SeekableError.
@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from tests.formats.splitter import lines
-from tests.fuzz.corpus import made, mutated
+from tests.fuzz import tables
+from tests.fuzz.corpus import CSV_PIECES, PIECES, made, mutated
+from tests.fuzz.parquet import parquet
 from tests.stream import laws
 from tests.stream.graphs import streams
 
@@ -39,6 +41,17 @@ def text(folder: Path, rng: random.Random) -> None:
     """Compare records of text with the lines of a plain splitter."""
     written = write(folder, rng, ".txt")
     compare(folder, "text", [decoded(line) for data in written for line in lines(data, keep_blank=True)])
+
+
+def csv(folder: Path, rng: random.Random) -> None:
+    """Compare records of CSV with those of Python's csv."""
+    written = write(folder, rng, ".csv", CSV_PIECES)
+    compare(folder, "csv", [record for data in written for record in tables.csv_records(data, BROKEN)])
+
+
+def arrow(_: Path, rng: random.Random) -> None:
+    """Damage files of Arrow."""
+    tables.arrow(rng)
 
 
 def grown(folder: Path, rng: random.Random) -> None:
@@ -92,18 +105,21 @@ def one_pipeline(stream: sk.Stream, data: st.DataObject) -> None:
 TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
     "jsonl": jsonl,
     "text": text,
+    "csv": csv,
+    "arrow": arrow,
     "grown": grown,
     "damaged": damaged,
     "pipelines": pipelines,
+    "parquet": parquet,
 }
 
 
-def write(folder: Path, rng: random.Random, suffix: str) -> list[bytes]:
+def write(folder: Path, rng: random.Random, suffix: str, of: tuple[bytes, ...] = PIECES) -> list[bytes]:
     """Write one to three files that look old, and return what is in them."""
     written = []
     for number in range(rng.randrange(1, 4)):
         path = folder / f"{number}{suffix}"
-        data = made(rng)
+        data = made(rng, of)
         path.write_bytes(data)
         os.utime(path, ns=(10**18, 10**18 + rng.randrange(10**9)))
         written.append(data)

@@ -258,9 +258,9 @@ def test_a_mismatch_names_the_file_that_changed(tmp_path: Path) -> None:
         sk.load_state(folder, loader_of(sk.open(str(data))))
 
 
-def test_only_exact_resuming_is_known(tmp_path: Path) -> None:
-    with pytest.raises(sk.InvalidArgument, match=r"resume must be 'exact' \(got 'rows'\)"):
-        sk.load_state(tmp_path, loader_of(), resume="rows")  # type: ignore[arg-type]
+def test_there_are_two_ways_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(sk.InvalidArgument, match=r"resume must be 'exact' or 'rows' \(got 'records'\)"):
+        sk.load_state(tmp_path, loader_of(), resume="records")  # type: ignore[arg-type]
 
 
 def test_what_killed_saves_of_this_rank_left_is_removed(tmp_path: Path) -> None:

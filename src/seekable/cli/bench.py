@@ -116,6 +116,7 @@ def _as_json(
 
 def _tell(document: dict[str, Any]) -> None:
     from seekable.cli.output import in_words, write_facts, write_line, write_table
+    from seekable.formats.csv import CSV_DELIMITERS
     from seekable.storage.memory import bytes_in_words
 
     taken, whole = (bytes_in_words(document[key]) for key in ("bytes", "of_bytes"))
@@ -129,7 +130,9 @@ def _tell(document: dict[str, Any]) -> None:
         "measured": f"{taken} in {files}, of {whole} in {document['of_files']:,}",
         "read first": f"{first['mb_per_s']:,.0f} MB/s{share}",
     }
-    if not document["decoded"]:
+    if document["format"] in CSV_DELIMITERS:
+        facts["records"] = "left as bytes, because each file's own header tells how they are read"
+    elif not document["decoded"]:
         facts["records"] = "left as bytes, because one cannot be decoded: seekable verify --decode names it"
     if document["bytes"] < _LITTLE_BYTES:
         facts["note"] = "so little data measures fixed costs alone: take some megabytes"

@@ -108,6 +108,8 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def _interrupted(arguments: Sequence[str]) -> str:
     if arguments[:1] and arguments[0] in _INDEXING:
         return "interrupted; what was indexed so far is kept, and the same command goes on from there"
+    if arguments[:1] == ["export"]:
+        return "interrupted; the files that are written are kept, and the same command goes on from there"
     return "interrupted"
 
 

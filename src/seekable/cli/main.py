@@ -10,7 +10,20 @@ import typer
 from typer.core import TyperGroup
 
 from seekable._version import __version__
-from seekable.cli import bench, doctor, get, head, index, info, plan, recompress, sample, state, verify
+from seekable.cli import (
+    bench,
+    doctor,
+    export,
+    get,
+    head,
+    index,
+    info,
+    plan,
+    recompress,
+    sample,
+    state,
+    verify,
+)
 from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
 from seekable.cli.options import examples, paragraph
 
@@ -46,6 +59,7 @@ app.command(epilog=head.EPILOG)(head.head)
 app.command(epilog=sample.EPILOG)(sample.sample)
 app.command(epilog=verify.EPILOG)(verify.verify)
 app.command(epilog=recompress.EPILOG)(recompress.recompress)
+app.command(epilog=export.EPILOG)(export.export)
 app.command(epilog=plan.EPILOG)(plan.plan)
 app.add_typer(state.app, name="state")
 app.command(epilog=bench.EPILOG)(bench.bench)

@@ -69,6 +69,18 @@ def pipeline_of(
     return Pipeline(loader, ())
 
 
+def made_by(target: str) -> Any:
+    """Return what a function returns that ``module:function`` names.
+
+    Raises:
+        DataNotFound: there is no such module or function.
+        WrongType: it is no function.
+    """
+    # What the user's program prints is not what was asked for.
+    with contextlib.redirect_stdout(sys.stderr):
+        return _function(target)()
+
+
 def _of_saved(target: str, batches: Batches, *, roots: list[str], index_dir: str | None) -> Pipeline:
     saved = read_saved(target)
     rebuilt = rebuild_saved(saved, roots=roots, index_dir=index_dir)
@@ -85,9 +97,7 @@ def _of_saved(target: str, batches: Batches, *, roots: list[str], index_dir: str
 
 
 def _of_function(target: str, batches: Batches) -> Loader:
-    # What the user's program prints is not what was asked for.
-    with contextlib.redirect_stdout(sys.stderr):
-        made = _function(target)()
+    made = made_by(target)
     if isinstance(made, Loader):
         if batches.given:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in batches.given)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.table import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,26 +62,6 @@ def _kind(value: object) -> str:
         if isinstance(value, kind):
             return name
     return type(value).__name__
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What is known of a column in a run of rows."""
-
-    least: Any
-    """No value is less; None if that is not known."""
-
-    greatest: Any
-    """No value is greater; None if that is not known."""
-
-    nulls: bool
-    """Whether there may be nulls."""
-
-    values: bool
-    """Whether there may be anything else."""
-
-    exact: bool = True
-    """Whether the least and the greatest are values that do occur, and not cut or rounded."""
 
 
 @dataclass(frozen=True, slots=True)

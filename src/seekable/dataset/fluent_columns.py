@@ -96,7 +96,8 @@ class ColumnTools:
         Args:
             files: for a pattern of files (``"old-*.jsonl"``; see ``filter``) the old names and the new ones.
                 The first pattern that means a file counts; files that none means stay as they are.
-            missing: what becomes of a record of such a file that lacks one of the old names.
+            missing: what becomes of a record of such a file that lacks one of the old names. With
+                ``"none"`` all records have all new names, and no None under an old name that a file replaces.
 
         Example:
             >>> import pathlib, tempfile, seekable as sk

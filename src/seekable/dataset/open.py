@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.columnar.asked import checked_columns, checked_for_tables, refuse_for_lines
 from seekable.dataset.columnar.source import MOST_OPEN_FILES, TableSource
 from seekable.dataset.evaluate import means
+from seekable.dataset.hub.asked import (
+    column_decoder,
+    columns_of,
+    format_of_spec,
+    refuse_specs_among,
+    text_files,
+)
+from seekable.dataset.hub.opening import hub_files
+from seekable.dataset.hub.spec import HubSpec, TextSpec, spec_of
 from seekable.dataset.keys.build import open_keys
 from seekable.dataset.keys.duplicates import duplicates_told
 from seekable.dataset.show import listed
@@ -59,11 +68,13 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
 
     Args:
         source: a path, a folder (its data files by known suffix, in natural order), a glob, or a list of
-            those.
+            those; or ``hf:REPO:SPLIT:COLUMN``, the Parquet files of a split on the Hugging Face Hub (all
+            columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
+            where a repository has several datasets), or ``txt:PATH:COLUMN``, lines as records of one column.
         format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; told by the suffix if left out.
-        decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which is
-            called when a record is read; of tables ``"python"`` (dicts of Python values), ``"numpy"`` (dicts
-            of numpy's) or ``"arrow"`` (record batches). The format's own if left out.
+        decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which
+            is called when a record is read; of tables ``"python"`` (dicts of Python values), ``"numpy"``
+            (dicts of numpy's) or ``"arrow"`` (record batches). The format's own if left out.
         version: enters the fingerprint beside the name of a ``decode`` function; stands for its code, and for
             that of a ``key`` function, where keys are kept.
         index_dir: a folder for indexes, instead of beside the data; also ``SEEKABLE_INDEX_DIR``.
@@ -82,7 +93,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         max_open_files: of tables, how many files are kept open.
 
     Raises:
-        DataNotFound: there is no such file, or no data file in the folder.
+        DataNotFound: there is no such file, repository or split, or no data file in the folder.
+        Unreachable: it is on the Hub, which cannot be reached, and not on this machine.
         UnsupportedFormat: a suffix is not known, there is more than one format, a file is not what its name
             says or lies beside its compressed copy, a ``.zst`` has no frames that it could be entered at, or
             columns of tables do not go together.
@@ -99,20 +111,29 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         ...     len(ds), ds[1], ds.locate(1).offset
         (2, {'id': 1}, 10)
     """
-    found = find_data(source)
+    spec = spec_of(source)
+    if spec is None:
+        refuse_specs_among(source)
+        found = find_data(source)
+        kind = format_of_all(found) if format is None else format_named(format)
+    else:
+        found = text_files(spec) if isinstance(spec, TextSpec) else ()
+        kind = format_of_spec(spec, format)
     _refuse_twins(found)
-    kind = format_of_all(found) if format is None else format_named(format)
     make = _maker(
         kind,
         _shown(source),
+        column=spec.column if isinstance(spec, TextSpec) else None,
         decode=decode,
         version=version,
         errors=errors,
-        columns=columns,
+        columns=columns_of(spec, columns) if isinstance(spec, HubSpec) else columns,
         strict=strict,
         max_open_files=max_open_files,
     )
     with progress_or_bar(progress) as shown:
+        if isinstance(spec, HubSpec):
+            found = hub_files(spec, index_dir=index_dir, progress=shown)
         files = open_files(
             found, kind.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
@@ -130,6 +151,7 @@ def _maker(
     kind: Format,
     asked: str,
     *,
+    column: str | None,
     decode: Any,
     version: str | int | None,
     errors: OnError | None,
@@ -151,7 +173,10 @@ def _maker(
             TableSource(files, form, asked=asked, version=version, errors=errors, **given)
         )
     refuse_for_lines(kind.name, **of_tables)
-    decoder = decoder_named(kind.decode if decode is None else decode, kind.name)
+    if column is not None:
+        decoder = column_decoder(column, decode)
+    else:
+        decoder = decoder_named(kind.decode if decode is None else decode, kind.name)
     return lambda files: FileSource(
         files, decoder, format=kind.name, asked=asked, version=version, errors=errors
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -234,7 +235,7 @@ def record_span(view: memoryview) -> int:
 
 
 def _named_twice(names: tuple[str, ...]) -> str:
-    twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+    twice = [name for name, count in Counter(names).items() if count > 1]
     return f"the header names {', '.join(map(repr, twice))} more than once" if twice else ""
 
 

@@ -52,8 +52,16 @@ class Decoder:
     headed: bool = False
     """Whether a file's head tells how its records are read; then nothing is before `for_head` was asked."""
 
+    column: str = ""
+    """What a record calls its only value, if it is a dict of one."""
+
+    plain: Decoder | None = None
+    """What decodes that value."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name: some of what decodes is made of C."""
+        if self.plain is not None:
+            return in_column, (self.plain, self.column)
         return decoder_named, (self.function or self.name, self.form)
 
     def for_head(self, head: bytes) -> Decoder:
@@ -94,6 +102,19 @@ def decoder_named(decode: Decode, form: str = "") -> Decoder:
         raise WrongType(f"decode must be a name or a function of the line's bytes; got {decode!r}")
     line = _record if form else _line
     return Decoder(_qualified_name(decode), _OnLine(decode, line), None, decode, form=form)
+
+
+def in_column(decoder: Decoder, column: str) -> Decoder:
+    """Return a decoder whose records are dicts of one value, which another one decodes.
+
+    Example:
+        >>> in_column(decoder_named("text"), "text").fast(memoryview(b"good day"))
+        {'text': 'good day'}
+    """
+    recover = None if decoder.recover is None else _InColumn(decoder.recover, column)
+    fast = _InColumn(decoder.fast, column)
+    name = f"{decoder.name} in {column!r}"
+    return replace(decoder, name=name, fast=fast, recover=recover, column=column, plain=decoder)
 
 
 def line_span(view: memoryview) -> int:
@@ -141,6 +162,15 @@ class _OnLine:
 
     def __call__(self, view: memoryview) -> Any:
         return self.function(self.line(view))
+
+
+@dataclass(frozen=True, slots=True)
+class _InColumn:
+    decode: Callable[[Any], Any]
+    column: str
+
+    def __call__(self, view: Any) -> dict[str, Any]:
+        return {self.column: self.decode(view)}
 
 
 def _headless(_: memoryview) -> Any:

@@ -28,6 +28,12 @@ _DESCRIPTIONS = frozenset({_INFO, "dataset_infos.json", _SPLITS})
 _DATA = ".arrow"
 
 
+class _DataFile(msgspec.Struct):
+    """What a state says of a file."""
+
+    filename: str
+
+
 def data_files(folder: str, names: Sequence[str]) -> Sequence[str]:
     """Return which files of a folder are data, in the order in which their records come.
 
@@ -71,8 +77,11 @@ def _saved(folder: str, present: set[str]) -> list[str]:
                 f"versions of datasets did: load the folder with datasets.load_from_disk, and save it again"
             )
             raise UnsupportedFormat(message)
-    files = state.get("_data_files")
-    named = [each.get("filename") if isinstance(each, dict) else None for each in files or ()]
+    try:
+        files = msgspec.convert(state.get("_data_files", []), list[_DataFile])
+    except msgspec.ValidationError as error:
+        raise _damaged(os.path.join(folder, _STATE), error) from None
+    named = [file.filename for file in files]
     if not named:
         message = f"{os.path.join(folder, _STATE)!r} names no data file"
         raise DataNotFound(message)
@@ -81,7 +90,7 @@ def _saved(folder: str, present: set[str]) -> list[str]:
             f"{os.path.join(folder, _STATE)!r} names {missing!r}, which is not in that folder: copy it again"
         )
         raise DataNotFound(message)
-    return [str(name) for name in named]
+    return named
 
 
 def _built(folder: str, splits: Mapping[str, Any], names: Sequence[str]) -> list[str]:
@@ -112,5 +121,9 @@ def _read(folder: str, name: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        message = f"{path!r}, which describes a dataset of Hugging Face, is damaged: {error}"
-        raise UnsupportedFormat(message) from None
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: str, error: Exception) -> UnsupportedFormat:
+    message = f"{path!r}, which describes a dataset of Hugging Face, is damaged: {error}"
+    return UnsupportedFormat(message)

@@ -9,13 +9,14 @@ Nothing here imports pyarrow, so that a line of JSON can be read without it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable.index.surveyor import Surveyor, TableSurvey
 from seekable.storage.source import RangeSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -23,7 +24,27 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["PageStore", "RangeSource", "TableFile", "TableFormat", "TableSurvey"]
+__all__ = ["Bounds", "PageStore", "RangeSource", "TableFile", "TableFormat", "TableSurvey"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is known of a column in a run of rows."""
+
+    least: Any
+    """No value is less; None if that is not known."""
+
+    greatest: Any
+    """No value is greater; None if that is not known."""
+
+    nulls: bool
+    """Whether there may be nulls."""
+
+    values: bool
+    """Whether there may be anything else."""
+
+    exact: bool = True
+    """Whether the least and the greatest are values that do occur, and not cut or rounded."""
 
 
 class PageStore(Protocol):
@@ -75,6 +96,19 @@ class TableFile(ABC):
     @abstractmethod
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
         """Return about how many bytes of memory some columns of all the group's rows take as Arrow arrays."""
+
+    @abstractmethod
+    def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
+        """Return what the file tells of values without their being read.
+
+        Args:
+            group: the group's number.
+            columns: as for ``rows``.
+
+        Returns:
+            Runs of the group's rows, from the first row to the last: where each starts and stops, and the
+            bounds of the columns in it; nothing of a column of which nothing is known.
+        """
 
     @abstractmethod
     def span(self, group: int) -> tuple[int, int]:

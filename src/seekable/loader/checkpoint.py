@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.arguments import checked_count
 from seekable.loader.arguments import checked_resume
 from seekable.loader.matching import described
-from seekable.loader.saved import description_name, generations_in, read_generation, read_json
+from seekable.loader.rebuilt import whole_description
+from seekable.loader.saved import description_name, generations_in, read_saved
 from seekable.loader.whereabouts import whereabouts, whereabouts_name
 from seekable.state.canonical import canonical_json
+from seekable.state.document import RunState
 from seekable.state.generations import is_of_rank, state_name
 from seekable.state.stream import parse_state
 from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
@@ -87,13 +89,16 @@ def load_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, resume
     """
     resume = checked_resume(resume)
     folder = os.path.abspath(folder)
-    complete = [generation for generation in generations_in(folder) if generation.complete]
-    if not complete:
+    if not any(generation.complete for generation in generations_in(folder)):
         return False
-    state = read_generation(folder, complete[-1])
-    description = os.path.join(folder, description_name(state.fingerprint))
-    saved = read_json(description) if os.path.exists(description) else None
-    loader.load_state_dict(replace(state, description=saved).document(), resume=resume)
+    saved = read_saved(folder)
+    state, description = saved.state, saved.description
+    assert state is not None
+    if resume == "rows" and description is not None and isinstance(state, RunState):
+        # Up to where a schedule had come, order depends on what comes next.
+        description = whole_description(saved)
+    described_too = None if description is None else dict(description)
+    loader.load_state_dict(replace(state, description=described_too).document(), resume=resume)
     return True
 
 

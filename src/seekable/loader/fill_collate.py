@@ -71,7 +71,8 @@ class FillCollate:
         return self.then(kept)
 
     def _filled(self, i: int, record: dict[str, Any]) -> dict[str, Any]:
-        made = {**self.values, **record} if self.none == "fill" else record
+        missing = [name for name in self.values if name not in record] if self.none == "fill" else []
+        made = {**record, **dict.fromkeys(missing)} if missing else record
         empty = [name for name, value in made.items() if value is None]
         if not empty:
             return made

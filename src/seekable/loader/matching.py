@@ -9,6 +9,7 @@ from seekable.dataset.base import Dataset
 from seekable.errors import StateMismatch
 from seekable.state.canonical import canonical_json
 from seekable.state.difference import difference
+from seekable.state.document import RunState
 from seekable.state.stream import StreamState
 from seekable.stream.base import Stream
 
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = ["check_pipeline", "described", "fingerprint_at"]
 
 
-def described(pipeline: Dataset | Stream, state: State) -> dict[str, Any]:
-    """Return all that decides what a pipeline gives before a state."""
+def described(pipeline: Dataset | Stream, state: State | None) -> dict[str, Any]:
+    """Return all that decides what a pipeline gives before a state, or for ever."""
     if isinstance(pipeline, Stream):
         return pipeline.describe()
-    return pipeline.describe(None if isinstance(state, StreamState) else state.position)
+    return pipeline.describe(state.position if isinstance(state, RunState) else None)
 
 
 def fingerprint_at(pipeline: Dataset | Stream, state: State) -> str:

@@ -10,11 +10,12 @@ from seekable.dataset.rows.recipe import made_of, recipe_of
 from seekable.dataset.rows.settle import settled
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.byrows import dataset_by_rows
-from seekable.loader.known import remember
 from seekable.loader.matching import check_pipeline
 from seekable.loader.steps import Cursor
+from seekable.order.combs import Left
 from seekable.state.canonical import plain_json
 from seekable.state.document import RunState
+from seekable.stream.rows.known import remember
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,7 +101,7 @@ class OfDataset:
         if self.by_rows and position != cursor.position:
             # What has come will not come again, unless the cursor has gone back.
             begun = dataset if position < cursor.position else self.pipeline
-            dataset = settled(begun, cursor.position)
+            dataset = settled(begun, Left((), cursor.position))
             self._settled = cursor.position, dataset
         return dataset
 
@@ -125,7 +126,7 @@ class OfDataset:
             position=position,
             began=None if steps.limit is None else cursor.began,
             rows=recipe_of(dataset) or None if self.by_rows else None,
-            description=plain_json(dataset.describe(position)) if rows else None,
+            description=plain_json(dataset.describe(None)) if rows else None,
         )
         remember(state.fingerprint, dataset)
         return state.document()
@@ -161,4 +162,6 @@ class OfDataset:
         return cursor, partial(self._go, dataset, cursor.position)
 
     def _go(self, dataset: Dataset, position: int) -> None:
-        self.pipeline, self._settled = dataset, (position, settled(dataset, position))
+        self.pipeline, self._settled = dataset, (position, dataset)
+        if self.by_rows:
+            self._settled = (position, settled(dataset, Left((), position)))

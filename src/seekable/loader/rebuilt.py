@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seekable.dataset.source import FileSource
     from seekable.loader.saved import Saved
 
-__all__ = ["Rebuilt", "rebuild_saved"]
+__all__ = ["Rebuilt", "rebuild_saved", "whole_description"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def rebuild_saved(saved: Saved, *, roots: Sequence[str] = (), index_dir: str | N
         CorruptState: the description cannot be read.
     """
     finder = _Finder(_noted_runs(saved.noted), roots, index_dir)
-    dataset = rebuild(_description(saved), find=finder)
+    dataset = rebuild(whole_description(saved), find=finder)
     if saved.state is not None:
         _check_same(fingerprint_at(dataset, saved.state), saved)
     return Rebuilt(dataset, tuple(finder.unlocated))
@@ -103,7 +103,12 @@ def _noted_runs(noted: Mapping[str, Any] | None) -> list[list[Mapping[str, Any]]
         raise CorruptState(message) from error
 
 
-def _description(saved: Saved) -> Mapping[str, Any]:
+def whole_description(saved: Saved) -> Mapping[str, Any]:
+    """Return the description of a saved pipeline, of a scheduled one with all that is still to come.
+
+    Raises:
+        InvalidArgument: it is not there.
+    """
     whole = (saved.noted or {}).get("description")
     description: Mapping[str, Any] | None = whole or saved.description
     if description is None:

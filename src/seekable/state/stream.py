@@ -7,8 +7,11 @@
 iterator: the items) delivered and skipped. A lane's list has what each stage remembers, in the order of the
 graph. The state of one rank holds the lanes of that rank; ``of`` says how many there are in all. A run that
 is bounded by ``steps=`` adds ``began``, the step at which it began, and one with ``end="pad"`` the lanes that
-have ``ended`` and begun anew. ``check`` is a digest of all the rest: what a stage remembers is known to that
-stage alone, so nothing else could tell a state that was changed or cut from one that was taken.
+have ``ended`` and begun anew. ``given`` are, by lane, the rows of which a part was delivered and another one
+waits, as pairs of a source and a position. A run that went on by rows adds ``rows``, what is left of older
+orders; and where it was asked for, ``description`` is what the stream is, so that others can go on by rows.
+``check`` is a digest of all the rest: what a stage remembers is known to that stage alone, so nothing else
+could tell a state that was changed or cut from one that was taken.
 """
 
 from __future__ import annotations
@@ -45,6 +48,7 @@ class StreamState:
     of: int
     began: int | None = None
     ended: tuple[int, ...] = field(default=())
+    given: dict[str, Any] | None = None
     rows: dict[str, Any] | None = None
     description: dict[str, Any] | None = None
 
@@ -62,7 +66,7 @@ class StreamState:
             document["began"] = self.began
         if self.ended:
             document["ended"] = list(self.ended)
-        document |= optional(rows=self.rows, description=self.description)
+        document |= optional(given=self.given, rows=self.rows, description=self.description)
         return {**document, "check": _check_of(document)}
 
     @classmethod
@@ -85,10 +89,8 @@ class StreamState:
             raise CorruptState(message)
         step, slot, of = (checked_count_of(document, key) for key in ("step", "slot", "of"))
         began = checked_count_of(document, "began") if "began" in document else None
-        rows, description = (object_of(document, key) for key in ("rows", "description"))
-        return cls(
-            fingerprint, step, slot, _lanes(lanes, of), of, began, _ended(document, of), rows, description
-        )
+        more = [object_of(document, key) for key in ("given", "rows", "description")]
+        return cls(fingerprint, step, slot, _lanes(lanes, of), of, began, _ended(document, of), *more)
 
     def missing(self, lanes: Sequence[int]) -> list[int]:
         """Return which of some lanes it does not have."""
@@ -121,7 +123,7 @@ def merged(states: Mapping[str, StreamState]) -> StreamState:
         CorruptState: they are of different streams or places, or have a lane twice.
     """
     (name, first), *others = states.items()
-    lanes, ended = dict(first.lanes), set(first.ended)
+    lanes, ended, given = dict(first.lanes), set(first.ended), dict(first.given or {})
     for other, state in others:
         places = [(each.fingerprint, each.step, each.slot, each.of, each.began) for each in (first, state)]
         if places[0] != places[1] or not lanes.keys().isdisjoint(state.lanes):
@@ -131,8 +133,9 @@ def merged(states: Mapping[str, StreamState]) -> StreamState:
             raise CorruptState(message)
         lanes.update(state.lanes)
         ended.update(state.ended)
+        given.update(state.given or {})
     whole = dict(sorted(lanes.items()))
-    return replace(first, lanes=whole, ended=tuple(sorted(ended)))
+    return replace(first, lanes=whole, ended=tuple(sorted(ended)), given=given or None)
 
 
 def _check_of(document: Mapping[str, Any]) -> str:

@@ -58,10 +58,11 @@ def create_new(path: str) -> BinaryIO:
 def put_in_place(temporary: str, path: str) -> None:
     """Give a file that is whole and synced its name, in the same folder, and make sure that it keeps it."""
     os.replace(temporary, path)
-    _sync_folder(os.path.dirname(path) or ".")
+    sync_folder(os.path.dirname(path) or ".")
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
+    """Make sure that the files of a folder keep their names."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -28,7 +28,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seekable.stream.flow import Flow
 
@@ -102,6 +102,9 @@ class Inner(Stage):
     holds: ClassVar[bool] = False
     """Whether items of its inputs wait in it: to resume, it has to get them again from their tokens."""
 
+    splits: ClassVar[bool] = False
+    """Whether an item of its inputs may become several: then some may be delivered while others wait."""
+
     @property
     def indexed(self) -> bool:
         """Where all inputs are."""
@@ -124,6 +127,10 @@ class Inner(Stage):
         Raises:
             BadToken: no item can have this token.
         """
+
+    def held(self, memory: Mapping[str, Any]) -> Sequence[tuple[int, Token]]:
+        """Return which items of the inputs the memory holds, besides those in the buffer."""
+        return ()
 
     @abstractmethod
     def remake(self, token: Token, items: Sequence[Any]) -> Any:

@@ -14,7 +14,7 @@ from seekable.stream.shapes import OneInput
 from seekable.stream.starving import LOOK_EVERY, Hunger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from seekable.stream.base import Stream
     from seekable.stream.contract import Token
@@ -36,6 +36,7 @@ class Flatten(OneInput):
 
     kind: ClassVar[str] = "flatten"
     holds: ClassVar[bool] = True
+    splits: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Refuse a function that has no name."""
@@ -78,6 +79,10 @@ class Flatten(OneInput):
             message = f"a token of {self!r} is a pair of an outer token and a number (got {token!r})"
             raise BadToken(message)
         return ((0, token[0]),)
+
+    def held(self, memory: Mapping[str, Any]) -> Sequence[tuple[int, Token]]:
+        """Return the outer item that was begun."""
+        return [(0, as_token(memory["outer"]))] if "inner" in memory else []
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
         """Return one of the parts of the outer item."""

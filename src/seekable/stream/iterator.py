@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptState, NotResumable, StateMismatch
+from seekable.errors import CorruptState, InvalidArgument, NotResumable, StateMismatch
+from seekable.state.canonical import plain_json
+from seekable.state.difference import difference
 from seekable.state.stream import StreamState
 from seekable.stream.flow import Flow, kept_in, load_all
 from seekable.stream.kept import Kept
+from seekable.stream.rows.given import Given, noted_joint
+from seekable.stream.rows.given import parsed as rows_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +33,8 @@ class StreamIterator:
         self._stream = stream
         self._lanes = range(stream.lanes) if lanes is None else lanes
         self._begin({lane: Flow(stream, lane) for lane in self._lanes})
+        self._joint = noted_joint(stream)
+        self._given = Given(self._joint)
         self._slot = 0
         self._count = 0
         self._token: Token = None
@@ -59,6 +65,8 @@ class StreamIterator:
                         continue
                     self._slot = slot
                     self._count += 1
+                    if self._joint is not None:
+                        self._note((slot - 1) % lanes)
                     return item
         except BaseException as error:
             # What raised is at its end: it would pass for a lane that has ended.
@@ -82,9 +90,15 @@ class StreamIterator:
             )
             raise NotResumable(message) from self._failed
         check_resumable(self._stream)
-        lanes = {lane: [kept.document() for kept in kept_in(flow)] for lane, flow in self._flows.items()}
+        kept = {lane: kept_in(flow) for lane, flow in self._flows.items()}
+        lanes = {lane: [stage.document() for stage in stages] for lane, stages in kept.items()}
         return StreamState(
-            self._stream.fingerprint, self._count, self._slot, lanes, self._stream.lanes
+            self._stream.fingerprint,
+            self._count,
+            self._slot,
+            lanes,
+            self._stream.lanes,
+            given=self._given.document(kept),
         ).document()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -96,15 +110,27 @@ class StreamIterator:
         Raises:
             StateMismatch: the state is of another stream, or of other data.
             CorruptState: the document is not a state of a stream.
+            InvalidArgument: it is of a run that went on by rows, which a loader alone does.
         """
         parsed = StreamState.parse(state)
+        if parsed.rows:
+            message = (
+                "the state is of a run that went on by rows: load it into a sk.Loader with batch_size=None, "
+                "which delivers the items as an iterator does"
+            )
+            raise InvalidArgument(message)
         check_stream(self._stream, parsed, self._lanes)
         flows = {lane: Flow(self._stream, lane) for lane in self._lanes}
         for lane, flow in flows.items():
             load_all(flow, [Kept.parse(stage) for stage in parsed.lanes[lane]])
         self._begin(flows)
+        self._given = Given(self._joint, rows_given(parsed.given))
         self._count, self._slot = parsed.step, parsed.slot
         self._token = self._failed = None
+
+    def _note(self, lane: int) -> None:
+        assert self._joint is not None
+        self._given.add(lane, self._joint.rows(self._token), lambda: kept_in(self._flows[lane]))
 
     def _begin(self, flows: dict[int, Flow]) -> None:
         """Have lanes that run; the others are None."""
@@ -122,9 +148,11 @@ def check_stream(stream: Stream, state: StreamState, lanes: Sequence[int]) -> No
         CorruptState: it lacks a lane.
     """
     if state.fingerprint != stream.fingerprint:
+        changes = difference(state.description, plain_json(stream.describe())) if state.description else ""
         message = (
             f"the state is of another stream, or of other data: its fingerprint is {state.fingerprint}, and "
-            f"that of this one {stream.fingerprint}"
+            f"that of this one {stream.fingerprint}\n"
+            f"{changes or 'with sk.save_state and sk.load_state this message says what changed'}"
         )
         raise StateMismatch(message)
     missing = state.missing(lanes)

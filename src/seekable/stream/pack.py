@@ -15,7 +15,7 @@ from seekable.stream.shapes import OneInput
 from seekable.stream.starving import LOOK_EVERY, Hunger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seekable.stream.base import Stream
     from seekable.stream.contract import Token
@@ -37,6 +37,7 @@ class _Pack(OneInput):
     long: Long
 
     holds: ClassVar[bool] = True
+    splits: ClassVar[bool] = True
 
     def laid_out(self) -> dict[str, Any]:
         """Return, for the fingerprint, the layout, and what becomes of long documents."""
@@ -56,6 +57,10 @@ class _Pack(OneInput):
             message = f"a token of {self!r} is a tuple of (token, start, stop) (got {token!r})"
             raise BadToken(message)
         return [(0, piece[0]) for piece in token]
+
+    def held(self, memory: Mapping[str, Any]) -> Sequence[tuple[int, Token]]:
+        """Return the document that was begun."""
+        return [(0, as_token(memory["document"]))] if "document" in memory else []
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
         """Put the pieces together again."""

@@ -42,6 +42,8 @@ class FromDataset(Stream, Leaf):
     lane_count: int
     epochs: int | None
     start: int
+    begin: int | None = None
+    """Where it begins instead of at its start, if it goes on by rows: epochs are counted from the start."""
 
     kind: ClassVar[str] = "dataset"
 
@@ -72,7 +74,8 @@ class FromDataset(Stream, Leaf):
 
     def arguments(self) -> dict[str, Any]:
         """Where it begins, and for how many epochs."""
-        return {"epochs": self.epochs, "start": self.start}
+        begin = {} if self.begin is None else {"begin": self.begin}
+        return {"epochs": self.epochs, "start": self.start, **begin}
 
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""
@@ -135,10 +138,15 @@ class FromDataset(Stream, Leaf):
         """Say where the record at a position lies."""
         return self.dataset.plan(np.array([self._position(token)], dtype=np.int64)).locate()
 
+    @property
+    def first(self) -> int:
+        """The first position."""
+        return self.start if self.begin is None else self.begin
+
     def _bounds(self, lane: int) -> tuple[int, int]:
         """Return between which of its own numbers a lane runs."""
         size = self.dataset.size
-        begin = number_from(self.start, size, self.lanes, lane)
+        begin = number_from(self.first, size, self.lanes, lane)
         if self.epochs is None or size is None:
             return begin, np.iinfo(np.int64).max
         return begin, number_from(self.start + self.epochs * size, size, self.lanes, lane)
@@ -146,8 +154,8 @@ class FromDataset(Stream, Leaf):
     def _position(self, token: Token) -> int:
         size = self.dataset.size
         stop = None if self.epochs is None or size is None else self.start + self.epochs * size
-        if not isinstance(token, int) or token < self.start or (stop is not None and token >= stop):
+        if not isinstance(token, int) or token < self.first or (stop is not None and token >= stop):
             last = "" if stop is None else f" and below {stop}"
-            message = f"a token of {self!r} is a position of at least {self.start}{last} (got {token!r})"
+            message = f"a token of {self!r} is a position of at least {self.first}{last} (got {token!r})"
             raise BadToken(message)
         return token

@@ -62,7 +62,7 @@ def columns(rows: int, seed: int) -> dict[str, pa.Array[Any]]:
         "float": pa.array(rng.random(rows), pa.float32()),
         "bool": pa.array(numbers % 2 == 0, mask=some),
         "none": pa.nulls(rows),
-        "text": pa.array(texts),
+        "text": pa.array(texts, pa.string()),
         "large": pa.array(texts, pa.large_string()),
         "view": pa.array([t and t * 9 for t in texts], pa.string_view()),
         "bytes": pa.array([t and t.encode() for t in texts], pa.binary()),
@@ -84,6 +84,8 @@ def columns(rows: int, seed: int) -> dict[str, pa.Array[Any]]:
             pa.array(range(rows + 1), pa.int32()),
             pa.DictionaryArray.from_arrays(pa.array(numbers % 3, pa.int16()), WORDS[seed % 2]),
         ),
+        "uuid": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"u" * 16] * rows, pa.binary(16))),
+        "json": pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}'] * rows, pa.string())),
         "union": pa.UnionArray.from_sparse(which, pair),
         "dense": pa.UnionArray.from_dense(which, pa.array(range(rows), pa.int32()), pair),
         "runs": pa.RunEndEncodedArray.from_arrays(

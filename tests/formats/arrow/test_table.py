@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal
@@ -234,3 +235,24 @@ def test_no_record_batches_and_no_columns() -> None:
         with (ipc.new_file if kind == "file" else ipc.new_stream)(sink, pa.schema({})):
             pass
         assert ArrowFormat().survey(Held(sink.getvalue().to_pybytes())).group_rows == ()
+
+
+def test_scattered_rows_of_what_is_compressed_are_decompressed_once() -> None:
+    source = Held(written([pa.record_batch({"a": np.random.default_rng(0).random(100_000)})], "file", "zstd"))
+    table = ArrowFormat().open(source, None)
+    source.asked = 0
+    rows = np.arange(0, 100_000, 997)
+    assert (
+        table.rows(0, rows, ["a"])["a"].to_pylist()
+        == table.run(0, 0, 100_000, ["a"])["a"].take(rows).to_pylist()
+    )
+    assert source.asked < 2.5 * source.size
+
+
+def test_a_child_process_reads_what_its_parent_opened() -> None:
+    table = opened(written([batch(50)], "stream", "zstd"))
+    wanted = table.run(0, 0, 50, ["text"]).to_pylist()
+    pid = os.fork()
+    if not pid:
+        os._exit(table.run(0, 0, 50, ["text"]).to_pylist() != wanted)
+    assert os.waitpid(pid, 0)[1] == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,7 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ROWS = 400
-Maker = "Callable[[int], Any]"
+ROWS = 150
 
 
 def _numbers(bits: int, *, signed: bool) -> Callable[[int], int]:
@@ -45,8 +44,8 @@ FLAT: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
     "large_string": (pa.large_string(), _text),
     "large_binary": (pa.large_binary(), lambda row: bytes(row % 9)),
     "fixed": (pa.binary(5), lambda row: row.to_bytes(5, "big")),
-    "date32": (pa.date32(), lambda row: datetime.date(1960, 1, 1) + datetime.timedelta(row * 31)),
-    "date64": (pa.date64(), lambda row: datetime.date(1960, 1, 1) + datetime.timedelta(row * 31)),
+    "date32": (pa.date32(), lambda row: dt.date(1960, 1, 1) + dt.timedelta(row * 31)),
+    "date64": (pa.date64(), lambda row: dt.date(1960, 1, 1) + dt.timedelta(row * 31)),
     "time32_s": (pa.time32("s"), lambda row: row * 97 % 86400),
     "time32_ms": (pa.time32("ms"), lambda row: row * 97001 % 86400000),
     "time64_us": (pa.time64("us"), lambda row: row * 97000001 % 86400000000),

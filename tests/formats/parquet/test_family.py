@@ -35,7 +35,7 @@ def test_pages_with_and_without_an_index_and_a_dictionary(
 ) -> None:
     table = family.table(family.FLAT | family.NESTED)
     options = {"write_page_index": index, "use_dictionary": dictionary, "data_page_version": version}
-    check(written(table, row_group_size=150, **TINY, **options))
+    check(written(table, row_group_size=60, **TINY, **options))
 
 
 @pytest.mark.parametrize("nulls", [0, 1, 2, 100])

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["HELD", "DecodeTable", "Held", "python_values"]
+    from seekable.dataset.columnar.schema import Columns
+
+__all__ = ["HELD", "DecodeTable", "Held", "Unconvertible", "held_as", "numpy_values", "python_values"]
 
 DecodeTable = Literal["python", "numpy", "arrow"]
 
@@ -38,7 +40,7 @@ class Held(ABC):
 
 @final
 class PythonRows(Held):
-    """Records are dicts of Python values; columns of values that cannot be changed are made into lists once."""
+    """Records are dicts of Python values; columns whose values cannot be changed are made into lists once."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         """Take some rows."""
@@ -121,6 +123,24 @@ HELD: dict[DecodeTable, Callable[[pa.RecordBatch], Held]] = {
     "arrow": ArrowRows,
 }
 """What holds rows for each way of decoding."""
+
+
+class Unconvertible(ValueError):
+    """Values that there is no way to give as they are wanted."""
+
+
+def held_as(decode: DecodeTable, columns: Columns, batch: pa.RecordBatch) -> Held:
+    """Return rows of a file as they are wanted.
+
+    Raises:
+        Unconvertible: a value has no place in the common type of the files, or none in Python's.
+    """
+    try:
+        return HELD[decode](columns.take(batch))
+    except (arrow().ArrowException, ValueError, OverflowError) as error:
+        types = ", ".join(f"{field.name!r} as {field.type}" for field in columns.changed(batch.schema))
+        what = f"a value cannot be given as the other files have it ({types})" if types else "a value"
+        raise Unconvertible(f"{what}: {error}") from error
 
 
 def pa_is_nested(kind: pa.DataType) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from seekable.dataset.cached import cached
 from seekable.dataset.columnar.cache import DECODED
 from seekable.dataset.columnar.files import table_sizes
-from seekable.dataset.columnar.held import HELD
+from seekable.dataset.columnar.held import Unconvertible, held_as
 from seekable.dataset.columnar.schema import arrow
 from seekable.dataset.contract import Plan, Reader
 from seekable.dataset.forest import Parts
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seekable.dataset.columnar.files import Layout, OpenTables
     from seekable.dataset.columnar.held import DecodeTable, Held
     from seekable.dataset.columnar.schema import Columns
+    from seekable.dataset.conditions import Where
     from seekable.dataset.source import OnError
     from seekable.index.fileset import FileSet
 
@@ -140,15 +141,12 @@ class Tables:
         first = int(layout.group_starts[group])
         start, stop = self._edges[block] - first, self._edges[block + 1] - first
         columns = self.columns[self.schema_of[file]]
+        number = group - int(layout.first_groups[file])
         try:
-            batch = self.open.get(file).run(
-                group - int(layout.first_groups[file]), start, stop, columns.there
-            )
-        except CorruptRecord:
-            if self.errors is None:
-                raise
-            return None  # Its rows are read one by one: some of them are good.
-        made: Held = HELD[decode](columns.take(batch))
+            batch = self.open.get(file).run(number, start, stop, columns.there)
+            made = held_as(decode, columns, batch)
+        except (CorruptRecord, Unconvertible):
+            return None  # Its rows are read by themselves: some of them are good, and the others are named.
         DECODED.put(key, made)
         return made
 
@@ -158,6 +156,8 @@ class Tables:
         distinct, at = np.unique(rows - self.layout.group_starts[group], return_inverse=True)
         try:
             return self._few(file, group, distinct, decode), at.tolist()
+        except Unconvertible:
+            pass
         except CorruptRecord:
             if self.errors is None:
                 raise
@@ -167,15 +167,24 @@ class Tables:
     def _few(self, file: int, group: int, rows: Int64s, decode: DecodeTable) -> Held:
         columns = self.columns[self.schema_of[file]]
         number = group - int(self.layout.first_groups[file])
-        return HELD[decode](columns.take(self.open.get(file).rows(number, rows, columns.there)))
+        return held_as(decode, columns, self.open.get(file).rows(number, rows, columns.there))
 
     def _one(self, file: int, group: int, row: int, decode: DecodeTable) -> Any:
         """Return one record, or what the user wants instead of it."""
         try:
             return self._few(file, group, np.array([row], dtype=np.int64), decode).records((0,))[0]
         except CorruptRecord as error:
-            assert self.errors is not None
-            return self.errors(error)
+            corrupt = error
+        except Unconvertible as error:
+            offset, length = self.open.get(file).span(group - int(self.layout.first_groups[file]))
+            number = row + int(self.layout.group_starts[group] - self.files.starts[file])
+            corrupt = CorruptRecord(
+                self.path(file), number, offset=offset, length=length, preview=b"", cause=error
+            )
+            corrupt.__cause__ = error
+        if self.errors is None:
+            raise corrupt
+        return self.errors(corrupt)
 
     def dense_among(self, rows: Int64s) -> frozenset[int]:
         """Return the blocks of which so many rows are wanted that they are read as a whole, if all fit."""
@@ -184,6 +193,25 @@ class Tables:
         dense = present[wanted * _DENSE >= np.diff(self.layout.edges)[present]].tolist()
         size = sum(map(self._bytes_of, dense))
         return frozenset(dense) if size <= DECODED.most_bytes or len(dense) == 1 else frozenset()
+
+    def may_match(self, where: Where, columns: Sequence[Sequence[str]]) -> Int64s:
+        """Return runs of rows among which are all that pass some conditions: starts and stops, ascending.
+
+        Args:
+            where: the conditions.
+            columns: for each file the columns of which its statistics are to be trusted.
+        """
+        runs: list[tuple[int, int]] = []
+        for group, file in enumerate(self.layout.file_of.tolist()):
+            first = int(self.layout.group_starts[group])
+            number = group - int(self.layout.first_groups[file])
+            for start, stop, bounds in self.open.get(file).bounds(number, columns[file]):
+                if stop > start and where.may_pass(bounds):
+                    if runs and runs[-1][1] == first + start:
+                        runs[-1] = runs[-1][0], first + stop
+                    else:
+                        runs.append((first + start, first + stop))
+        return np.array(runs, dtype=np.int64).reshape(-1, 2)
 
     def sizes(self, rows: Int64s) -> int:
         """Return about how many bytes of files some rows take."""
@@ -195,9 +223,7 @@ class Tables:
         for row, group in zip(rows.tolist(), self._groups(rows).tolist(), strict=True):
             file = int(self.layout.file_of[group])
             offset, length = self.open.get(file).span(group - int(self.layout.first_groups[file]))
-            located.append(
-                Location(self.path(file), row - int(self.files.starts[file]), offset, length)
-            )
+            located.append(Location(self.path(file), row - int(self.files.starts[file]), offset, length))
         return located
 
     def origins(self, rows: Int64s) -> Origins:

@@ -118,6 +118,14 @@ class Columns:
         names = set(schema.names)
         return cls(wanted, tuple(name for name in wanted.names if name in names))
 
+    def changed(self, schema: pa.Schema) -> list[pa.Field]:
+        """Return the columns that come in another type than a file has them in."""
+        return [
+            field
+            for field in self.wanted
+            if field.name in self.there and schema.field(field.name).type != field.type
+        ]
+
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns as they are wanted, of those that the file has."""
         pa = arrow()

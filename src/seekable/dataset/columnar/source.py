@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.columnar.held import DecodeTable
+    from seekable.dataset.conditions import Where
     from seekable.dataset.keys.key import Keys
     from seekable.dataset.source import OnError
     from seekable.formats.table import TableFormat
@@ -154,6 +155,23 @@ class TableSource(Dataset, Leaf):
         """Return the source with fewer columns to read."""
         needed = columns if self.needed is None else columns & self.needed
         return replace(self, needed=needed)
+
+    def may_match(self, where: Where) -> Int64s:
+        """Leave out the groups, and pages, whose statistics say that no row of theirs can pass.
+
+        Only of columns that come as they are in the file: what is converted may compare otherwise.
+        """
+        schemas, of_file = self._schemas
+        same = [
+            tuple(
+                field.name
+                for field in self.schema
+                if field.name in where.columns and field.name in schema.names
+                if schema.field(field.name).type == field.type
+            )
+            for schema in schemas
+        ]
+        return self.tables.may_match(where, [same[number] for number in of_file.tolist()])
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the columns and their types."""

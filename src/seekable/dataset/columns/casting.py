@@ -136,7 +136,8 @@ def _numpy(value: Any, dtype: np.dtype[Any]) -> Any:
         array = np.asarray(value)
         if array.dtype == object:
             raise TypeError("it is not of one type and shape")
-        made = array.astype(dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            made = array.astype(dtype)
         _check(array, made)
         return made
     if dtype.kind in "iu":
@@ -144,7 +145,8 @@ def _numpy(value: Any, dtype: np.dtype[Any]) -> Any:
     if dtype.kind == "b":
         return dtype.type(_bool(value))
     if dtype.kind == "f":
-        single = dtype.type(value)
+        with np.errstate(over="ignore"):
+            single = dtype.type(value)
         _check(np.asarray(float(value)), np.asarray(single))
         return single
     return dtype.type(_str(value)) if dtype.kind == "U" else np.asarray(value).astype(dtype)[()]

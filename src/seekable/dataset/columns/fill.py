@@ -62,7 +62,11 @@ class Fill(Dataset, OverColumns):
     def declared(self) -> Mapping[str, Any] | None:
         """The child's, and those that it lacks."""
         below = self.child.declared()
-        return None if below is None else {**dict.fromkeys(name for name, _ in self.values), **below}
+        return (
+            None
+            if below is None
+            else {**below, **{name: None for name, _ in self.values if name not in below}}
+        )
 
     @cached
     def _taken(self) -> tuple[tuple[str, Any, bool], ...]:

@@ -40,13 +40,6 @@ def checked_renames(what: str, names: object) -> tuple[tuple[str, str], ...]:
     return pairs
 
 
-def _renamed(record: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    made = {names.get(name, name): value for name, value in record.items()}
-    if len(made) != len(record):
-        raise BadValue(_collision(record, names))
-    return made
-
-
 def _collision(record: dict[str, Any], names: Mapping[str, str]) -> str:
     both = [(old, new) for old, new in names.items() if old in record and new in record and new not in names]
     old, new = both[0]
@@ -78,22 +71,26 @@ class Rename(Dataset, OverColumns):
 
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
         """Return a dict of the values under their names."""
-        lacks = [old for old in self._taken if old not in record]
-        if lacks and self.missing == "error":
-            raise KeyError(lacks[0])
-        made = _renamed(record, self._news)
-        for old in lacks:
+        news = self._news
+        made = {news.get(name, name): value for name, value in record.items()}
+        if len(made) != len(record):
+            raise BadValue(_collision(record, news))
+        if self._taken.issubset(record):
+            return made
+        if self.missing == "error":
+            raise KeyError
+        for old in [old for old in self._news if old in self._taken and old not in record]:
             if made.setdefault(self._news[old]) is not None:
                 raise BadValue(_collision({**record, old: None}, self._news))
         return made
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
         """Name the columns that are not there, or those that would be two."""
-        return error if isinstance(error, BadValue) else lacking(record, self._taken)
+        return error if isinstance(error, BadValue) else lacking(record, sorted(self._taken))
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """The old names of these, and the new ones, lest there be such columns too."""
-        return frozenset(self._olds.get(column, column) for column in columns) | columns
+        """The old names of these; and the new ones, lest there be such columns too."""
+        return frozenset(self._olds.get(column, column) for column in columns) | (columns - self._news.keys())
 
     def beneath(self, column: str) -> str | None:
         """The old name."""
@@ -117,8 +114,8 @@ class Rename(Dataset, OverColumns):
         return {new: old for old, new in self.names}
 
     @cached
-    def _taken(self) -> tuple[str, ...]:
-        return tuple(old for old, new in self.names if self.looked_at(new))
+    def _taken(self) -> frozenset[str]:
+        return frozenset(old for old, new in self.names if self.looked_at(new))
 
 
 @final
@@ -155,15 +152,31 @@ class MapColumns(Dataset, OverColumns):
     def made_of(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
         """Return a dict of the values under the names that the file has for them."""
         names = self._names_of(path, name)
-        made = _renamed(record, names)
-        if len(names) > sum(old in record for old in names):
-            lacks = [old for old, new in names.items() if old not in record and self.looked_at(new)]
-            if lacks and self.missing == "error":
-                error = lacking(record, lacks)
-                assert error is not None
-                raise error
-            for old in lacks:
-                made.setdefault(names[old])
+        made = self._renamed(record, names)
+        if self.missing == "none":
+            for new in self._news:
+                if self.looked_at(new):
+                    made.setdefault(new)
+            return made
+        error = lacking(record, [old for old, new in names.items() if self.looked_at(new)])
+        if error is not None:
+            raise error
+        return made
+
+    def _renamed(self, record: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+        # Records of tables have the columns of all files, and None in those that their own file lacks: such a
+        # None gives way to a value under the same name, and goes where another file's name has been replaced.
+        lenient, touched = self.missing == "none", self._touched
+        if not lenient and not names:
+            return dict(record)
+        made: dict[str, Any] = {}
+        for old, value in record.items():
+            new = names.get(old, old)
+            if value is None and (new in made or (lenient and old in self._olds and old not in names)):
+                continue
+            if new in made and made[new] is not None and new in touched:
+                raise BadValue(_collision(record, names))
+            made[new] = value
         return made
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
@@ -183,12 +196,20 @@ class MapColumns(Dataset, OverColumns):
         below = self.child.declared()
         if below is None:
             return None
-        news = {new: None for _, names in self.files for _, new in names}
-        return {**{name: None if name in self._touched else kind for name, kind in below.items()}, **news}
+        kinds = {name: None if name in self._touched else kind for name, kind in below.items()}
+        return {**kinds, **dict.fromkeys(self._news)}
+
+    @cached
+    def _olds(self) -> frozenset[str]:
+        return frozenset(old for _, names in self.files for old, _ in names)
+
+    @cached
+    def _news(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(new for _, names in self.files for _, new in names))
 
     @cached
     def _touched(self) -> frozenset[str]:
-        return frozenset(name for _, names in self.files for pair in names for name in pair)
+        return self._olds.union(self._news)
 
     def _names_of(self, path: str, name: str) -> dict[str, str]:
         known = self._of_files

@@ -151,7 +151,7 @@ class _DescribedPlan(Fileless):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class DescribedMap(Dataset, OverOne, Aligned, OrderNode):
-    """What is done to records, of which only the description is there: positions and places are the child's."""
+    """What is done to records, where only the description is there: positions and places are the child's."""
 
     child: Dataset
     described: dict[str, Any]

@@ -46,7 +46,7 @@ UNKNOWN_ROWS = {
 }
 """The kinds of node whose order cannot be rebuilt, and why."""
 
-FORMATS_OF_RUNS = frozenset({"jsonl", "text"})
+FORMATS_OF_RUNS = frozenset({"jsonl", "text", "csv", "tsv", "csv-semicolon"})
 """The formats whose files have blocks of 1,024 rows: of others a description does not tell them."""
 
 

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.dataset.arguments import checked_count
+from seekable.dataset.columnar.reading import TablesPlan
 from seekable.dataset.columns.missing import no_such_column
+from seekable.dataset.columns.node import OverColumns
 from seekable.dataset.conditions import Where, checked_where
 from seekable.dataset.contract import Leaf
 from seekable.dataset.evaluate import evaluate, read_rows
 from seekable.dataset.failures import add_place
+from seekable.dataset.filter.vectors import passing
 from seekable.dataset.hole import HOLE
 from seekable.dataset.origins import file_matches
 from seekable.errors import InvalidArgument, MissingColumn, SeekableError, WrongType
@@ -131,7 +134,8 @@ def kept_rows(dataset: Dataset, asked: Choice, size: int, *, using: Means, watch
         MissingColumn: no record that was looked at has a column of the conditions.
     """
     runs = _runs(dataset, asked, size)
-    job = _Passing(dataset, asked, _narrowed(dataset, asked), runs, _before(runs))
+    narrowed = _narrowed(dataset, asked)
+    job = _Passing(dataset, asked, narrowed, _bare(narrowed, asked.where), runs, _before(runs))
     unseen = _untold(dataset, asked)
     looked, left = 0, asked.limit
     if left == 0:
@@ -169,6 +173,15 @@ def _untold(dataset: Dataset, asked: Choice) -> set[str]:
 
 def _narrowed(dataset: Dataset, asked: Choice) -> Dataset:
     return dataset if asked.where is None else dataset.narrowed(asked.where.columns)
+
+
+def _bare(dataset: Dataset, where: Where | None) -> tuple[Dataset, Where | None]:
+    """Take off what only gives columns of tables other names, or leaves some out."""
+    if where is None or not isinstance(dataset, OverColumns) or dataset.child.declared() is None:
+        return dataset, where
+    if None in map(dataset.beneath, where.columns):
+        return dataset, where
+    return _bare(dataset.child, where.below(dataset.beneath))
 
 
 def _runs(dataset: Dataset, asked: Choice, size: int) -> Int64s:
@@ -224,6 +237,9 @@ class _Passing:
     narrowed: Dataset
     """The dataset with the columns of the conditions alone."""
 
+    bare: tuple[Dataset, Where | None]
+    """The same without nodes that only give columns other names, and the conditions of that."""
+
     runs: Int64s
     before: Int64s
     """How many rows there are before each of the runs, and in all."""
@@ -246,6 +262,9 @@ class _Passing:
     def _where(self, where: Where, rows: Int64s) -> tuple[Int64s, frozenset[str]]:
         kept: list[int] = []
         seen, unseen = set[str](), set(where.columns)
+        together = self._of_tables(rows)
+        if together is not None:
+            return rows[together], frozenset(where.columns)
         for first, records in read_rows(self.narrowed, rows):
             i = 0
             try:
@@ -258,6 +277,20 @@ class _Passing:
             except (AttributeError, TypeError) as error:
                 raise self._told(error, records[i], int(rows[first + i])) from error
         return rows[kept], frozenset(seen)
+
+    def _of_tables(self, rows: Int64s) -> NDArray[np.bool_] | None:
+        """Return which rows of one table pass, if its columns can tell without records."""
+        dataset, bare = self.bare
+        found = [np.empty(0, dtype=np.bool_)]
+        for start in range(0, rows.size, _MOST_ROWS):
+            plan = dataset.plan(rows[start : start + _MOST_ROWS])
+            if not isinstance(plan, TablesPlan) or plan.tables.errors is not None:
+                return None
+            passed = None if bare is None else passing(bare, plan.table())
+            if passed is None:
+                return None
+            found.append(passed)
+        return np.concatenate(found)
 
     def _told(self, error: Exception, record: Any, row: int) -> SeekableError:
         place = self.dataset.plan(np.array([row], dtype=np.int64)).locate()[0]

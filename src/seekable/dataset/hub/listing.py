@@ -82,7 +82,7 @@ def list_hub(spec: HubSpec, folder: str) -> list[RemoteFile]:
 
 
 def list_folder(spec: HubSpec) -> list[str]:
-    """Return the files of a split in a folder that holds a repository's files, relative to it, in natural order.
+    """Return the files of a split in a folder that holds a repository's files, relative to it.
 
     Raises:
         DataNotFound: there is no such split, or not as Parquet.
@@ -139,7 +139,7 @@ def _converted(spec: HubSpec, where: str) -> tuple[str, dict[str, tuple[int, str
         info = _told(spec, lambda api: api.dataset_info(spec.repo, revision=_CONVERTED, timeout=_timeout()))
     except DataNotFound as error:
         message = (
-            f"{spec.text!r}: {where} has no Parquet files, and no branch {_CONVERTED!r} of such made of them: "
+            f"{spec.text!r}: {where} has no Parquet files, and no branch {_CONVERTED!r} made of them: "
             f"download it and open its files by their path"
         )
         raise DataNotFound(message) from error
@@ -160,7 +160,7 @@ def _tree(spec: HubSpec, revision: str) -> dict[str, tuple[int, str]]:
         files = [file for file in tree if hasattr(file, "blob_id")]
         return {file.path: (file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
 
-    files = _told(spec, ask)
+    files: dict[str, tuple[int, str]] = _told(spec, ask)
     for name in files:
         if any(part in ("", ".", "..", ".seekable") for part in name.split("/")) or "\0" in name:
             message = f"{spec.text!r}: the Hub lists a file called {name!r}, which is not read"
@@ -175,7 +175,7 @@ def _told(spec: HubSpec, ask: Callable[[Any], Any]) -> Any:
         return ask(package.HfApi(library_name="seekable"))
     except SeekableError:
         raise
-    except Exception as error:  # noqa: BLE001 - each version of the package raises errors of another HTTP client
+    except Exception as error:  # of other classes in each version of the package
         raise refused(error, f"{spec.text!r}") from error
 
 
@@ -204,7 +204,7 @@ def _configs_in(folder: str) -> object:
 
 def _place(spec: HubSpec, folder: str, asked: str) -> str:
     """Return where the listing of a split is kept."""
-    digest = xxhash.xxh3_64_hexdigest(f"{_split_text(spec)}@{asked}")
+    digest = xxhash.xxh3_64_hexdigest(f"{_split_text(spec)}@{asked}".encode())
     return os.path.join(repo_folder(folder, spec.repo), "listings", f"{digest}.json")
 
 

@@ -93,7 +93,7 @@ def _by_names(names: Sequence[str], *, split: str, config: str | None, where: st
 
 
 def _place(name: str, split: str) -> tuple[str, str]:
-    """Return the folder of the dataset that a file is of, and its split; nothing where its name tells of none."""
+    """Return the folder of a file's dataset, and its split: nothing where its name tells of none."""
     *folders, last = name.split("/")
     stem = last.rsplit(".", 1)[0]
     for of in (split, *_KNOWN):

@@ -1,4 +1,4 @@
-"""What ``hf:REPO:SPLIT:COLUMN`` and ``txt:PATH:COLUMN`` say. Pure, but for a look at which folders there are."""
+"""What ``hf:REPO:SPLIT:COLUMN`` and ``txt:PATH:COLUMN`` say. Pure, but for a look at folders."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def _hub_spec(text: str) -> HubSpec:
         revision = found if at else None
         if not _REPO.fullmatch(repo) or "--" in repo or ".." in repo or revision == "":
             message = (
-                f"{text!r} names no repository: {name!r} is not NAMESPACE/NAME or NAMESPACE/NAME@REVISION. The "
-                f"form is {_HUB_FORM}; a folder of this machine begins with '/', './' or '~'"
+                f"{text!r} names no repository: {name!r} is not NAMESPACE/NAME or NAMESPACE/NAME@REVISION. "
+                f"The form is {_HUB_FORM}; a folder of this machine begins with '/', './' or '~'"
             )
             raise InvalidArgument(message)
     config, _, split = split.rpartition("/")

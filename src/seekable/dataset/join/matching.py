@@ -32,6 +32,9 @@ How = Literal["inner", "left"]
 Duplicates = Literal["error", "first", "all"]
 Key = tuple[str | int, ...]
 
+_AT_ONCE = 4096
+"""Keys that are looked up together."""
+
 
 @dataclass(frozen=True, slots=True)
 class RightKeys:
@@ -137,8 +140,9 @@ class Matching:
 
         The key is None where there is none, and ``HOLE`` where there is no record.
         """
-        for first, records in read_rows(self.left, np.arange(start, stop, dtype=np.int64)):
-            at = start + first
+        for at in range(start, stop, _AT_ONCE):
+            read = read_rows(self.left, np.arange(at, min(at + _AT_ONCE, stop), dtype=np.int64))
+            records = [record for _, some in read for record in some]
             keys = [_key(self.left, record, self.on, row) for row, record in enumerate(records, start=at)]
             hashes = np.array([0 if key is None else _hash(key) for key in keys], dtype=np.uint64)
             lows = np.searchsorted(self.keys.hashes, hashes, side="left").tolist()

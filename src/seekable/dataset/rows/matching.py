@@ -62,6 +62,14 @@ def matched(olds: Sequence[tuple[Part, Rest]], news: Sequence[Part]) -> dict[int
         failures += _place(part, rest, news, free, found)
     if failures and not found:
         raise failures[0]
+    placed = [id(match.rest) for match in found.values()]
+    for part, rest in unplaced:
+        if rest.left and id(rest) not in placed:
+            _LOG.warning(
+                "resume: %s is not in the pipeline any more: %d rows of its begun epoch are left out",
+                part.called,
+                rest.left,
+            )
     return found
 
 
@@ -77,12 +85,6 @@ def _place(
             failures.append(error)
         else:
             return []
-    if rest.left:
-        _LOG.warning(
-            "resume: %s is not in the pipeline any more: %d rows of its begun epoch are left out",
-            part.called,
-            rest.left,
-        )
     return failures[:1] or [StateMismatch(f"{part.called} is not in the pipeline any more")]
 
 

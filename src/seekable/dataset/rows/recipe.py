@@ -2,27 +2,27 @@
 
     {"0": {"olds": [...], "pieces": [...], "lagging": [...], "tail": 0, "first": 1000}}
 
-Each part that is continued has an entry under its number. ``olds`` are descriptions in which a source of the
-part is its number there, so that none names its files again; None is the part's own order. What is empty or 0
-is left out, so that an entry whose pieces have come is a number or two.
+Each part that is continued has an entry under its number. ``olds`` are descriptions in which the part's own
+nodes are their numbers there, so that no function is looked for and no file is named again. What is empty or
+0 is left out, so that an entry whose pieces have come is a number or two.
 """
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.continued import Continued
-from seekable.dataset.contract import Leaf
-from seekable.dataset.described.rebuild import outlined
-from seekable.dataset.rows.graft import grafted
-from seekable.dataset.rows.parts import parts_of, with_parts
+from seekable.dataset.described.rebuild import REBUILT, UNKNOWN_ROWS
+from seekable.dataset.rows.chosen import with_chosen_rows
+from seekable.dataset.rows.parts import over, parts_of, with_parts
+from seekable.dataset.shapes import OverOne
 from seekable.errors import SeekableError, StateMismatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seekable.dataset.base import Dataset
-    from seekable.dataset.contract import Node
 
 __all__ = ["Recipe", "made_of", "recipe_of"]
 
@@ -56,7 +56,8 @@ def made_of(recipe: Mapping[str, Any], plain: Dataset) -> Dataset:
     try:
         for number, entry in recipe.items():
             part = parts[int(number)]
-            olds = [part if old is None else _order(old, part) for old in entry.get("olds", [])]
+            nodes = list(_nodes(part))
+            olds = [_made(old, nodes) for old in entry.get("olds", [])]
             parts[int(number)] = Continued.of({**_NOTHING, **entry}, olds, part)
     except SeekableError:
         raise
@@ -70,32 +71,49 @@ def _entry(part: Continued) -> dict[str, Any]:
     arguments = {key: value for key, value in part.arguments(None).items() if value != _NOTHING[key]}
     if not part.olds:
         return arguments
-    leaves = {id(leaf): number for number, leaf in enumerate(_leaves(part.new))}
-    olds = [None if old is part.new else _brief(old, leaves) for old in part.olds]
-    return {"olds": olds, **arguments}
+    nodes = list(_nodes(part.new))
+    return {"olds": [_brief(old, nodes) for old in part.olds], **arguments}
 
 
-def _brief(node: Node, leaves: Mapping[int, int]) -> dict[str, Any]:
-    if id(node) in leaves:
-        return {"leaf": leaves[id(node)]}
-    below = [_brief(child, leaves) for child in node.children]
+def _brief(node: Dataset, nodes: list[Dataset]) -> dict[str, Any]:
+    """Describe a node: as one of the part's own, or like one of them, or as it describes itself."""
+    for number, own in enumerate(nodes):
+        if own is node:
+            return {"node": number}
+    below = [_brief(child, nodes) for child in _children(node)]
+    for number, own in enumerate(nodes):
+        if isinstance(node, OverOne) and _is_over_another(node, own):
+            return {"like": number, "of": below}
     return {"kind": node.kind, **node.arguments(None), "of": below}
 
 
-def _order(brief: Mapping[str, Any], part: Dataset) -> Dataset:
-    leaves = list(_leaves(part))
-    return grafted(outlined(_whole(brief, leaves)), part)
+def _made(brief: Mapping[str, Any], nodes: list[Dataset]) -> Dataset:
+    """Return the node that was described so."""
+    if "node" in brief:
+        own: Dataset = nodes[brief["node"]]
+        return own
+    below = tuple(_made(child, nodes) for child in brief["of"])
+    if "like" in brief:
+        return over(nodes[brief["like"]], below[0])
+    if brief["kind"] in UNKNOWN_ROWS:
+        return with_chosen_rows(brief, below[0], nodes)
+    return REBUILT[brief["kind"]](brief, below)
 
 
-def _whole(brief: Mapping[str, Any], leaves: list[Leaf]) -> dict[str, Any]:
-    if "leaf" in brief:
-        described: dict[str, Any] = leaves[brief["leaf"]].describe(None)
-        return described
-    return {**brief, "of": [_whole(child, leaves) for child in brief["of"]]}
+def _is_over_another(node: Dataset, own: Dataset) -> bool:
+    """Tell whether one node is another one but for its child: functions, too, are the very same."""
+    if type(node) is not type(own) or not is_dataclass(node):
+        return False
+    return all(
+        getattr(node, each.name) is getattr(own, each.name) for each in fields(node) if each.name != "child"
+    )
 
 
-def _leaves(node: Node) -> Iterator[Leaf]:
-    if isinstance(node, Leaf):
-        yield node
-    for child in node.children:
-        yield from _leaves(child)
+def _nodes(node: Dataset) -> Iterator[Dataset]:
+    yield node
+    for child in _children(node):
+        yield from _nodes(child)
+
+
+def _children(node: Dataset) -> tuple[Dataset, ...]:
+    return node.children  # type: ignore[return-value]  # the children of datasets are datasets

@@ -17,6 +17,8 @@ from seekable.errors import InvalidArgument
 from seekable.order.combs import Left
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from seekable.dataset.base import Dataset
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Gone", "Resumed", "gone_by", "resumed"]
+__all__ = ["Gone", "Resumed", "continued_from", "gone_by", "resumed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +95,21 @@ def resumed(new: Dataset, gone: Gone) -> Resumed:
         >>> went.dataset.fetch(np.arange(went.position, 3))
         ['b', 'c']
     """
+    return continued_from(new, matched(gone.parts, parts_of(new)), draws=gone.draws, epochs=gone.epochs)
+
+
+def continued_from(new: Dataset, matches: Mapping[int, Match], *, draws: int, epochs: int) -> Resumed:
+    """Return a pipeline that goes on by rows, of whose parts it is known what they go on with.
+
+    Args:
+        new: the pipeline.
+        matches: by the numbers of its parts.
+        draws: how often the older pipeline was drawn from.
+        epochs: how many epochs of its run that had come through.
+    """
     news = parts_of(new)
-    matches = matched(gone.parts, news)
     begun = [_begun(matches.get(number), part) for number, part in enumerate(news)]
-    position, epoch = beginning(new, begun, draws=gone.draws, gone=gone.epochs)
+    position, epoch = beginning(new, begun, draws=draws, gone=epochs)
     axes = [axis for _, axis in lefts(new, Left((), position))]
     parts = [
         _continued(part, matches.get(number), axis)

@@ -39,14 +39,13 @@ def continued(pieces: Sequence[tuple[Dataset, Comb]], new: Dataset, axis: Left, 
     )
 
 
-def settled(root: Dataset, position: int) -> Dataset:
-    """Return what a pipeline is from a position on, without the pieces that came before it.
+def settled(root: Dataset, left: Left) -> Dataset:
+    """Return what a pipeline is where ``left`` is left of its positions, without the pieces that came.
 
     Only what has no piece left is told anew, so that a pipeline is the same at most positions.
     """
     parts = [
-        _moved(part.new, part.moved_by) if _is_over(part, left) else part
-        for part, left in lefts(root, Left((), position))
+        _moved(part.new, part.moved_by) if _is_over(part, left) else part for part, left in lefts(root, left)
     ]
     return with_parts(root, parts)
 

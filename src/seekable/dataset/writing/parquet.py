@@ -147,6 +147,9 @@ class Parquet(Form):
         rows = size = 0
         for piece in chain.from_iterable(map(_cut, self._tables(chunks))):
             table = piece
+            if held and size + table.nbytes > _ROW_GROUP_BYTES:
+                yield pa.concat_tables(held)
+                held, rows, size = [], 0, 0
             while rows + table.num_rows >= self.row_group_rows:
                 room = self.row_group_rows - rows
                 yield pa.concat_tables([*held, table.slice(0, room)])
@@ -155,9 +158,6 @@ class Parquet(Form):
             if table.num_rows:
                 held.append(table)
                 rows, size = rows + table.num_rows, size + table.nbytes
-            if size >= _ROW_GROUP_BYTES:
-                yield pa.concat_tables(held)
-                held, rows, size = [], 0, 0
         if held:
             yield pa.concat_tables(held)
 

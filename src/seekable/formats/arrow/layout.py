@@ -6,7 +6,9 @@ holds until they are replaced, which makes *segments*: runs of record batches wi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -23,6 +25,7 @@ __all__ = ["Group", "Layout", "find_layout", "kept_layout", "layout_to_keep", "t
 
 _MOST_ROWS = 1 << 62
 _ALIGNED = 8
+_segment = attrgetter("segment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,8 @@ def tail_of(source: RangeSource, layout: Layout, segment: int) -> bytes:
     if not layout.segments:
         return b""
     head, message = _schema(source)
-    batches = [group.block for group in layout.groups if group.segment == segment]
+    first, behind = (bisect_left(layout.groups, each, key=_segment) for each in (segment, segment + 1))
+    batches = [group.block for group in layout.groups[first:behind]]
     return made_footer(
         head.data,
         at=message.at,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seekable.formats.arrow.flatbuffer import Table
     from seekable.formats.table import RangeSource
 
-__all__ = ["DICTIONARY", "ROWS", "SCHEMA", "Block", "Head", "Message", "head_at", "parse"]
+__all__ = ["DICTIONARY", "ROWS", "SCHEMA", "Block", "Head", "Message", "buffers_of", "head_at", "parse"]
 
 SCHEMA: Final = 1
 DICTIONARY: Final = 2
@@ -84,9 +84,6 @@ class Message:
     rows: int = 0
     """How many rows a record batch has."""
 
-    buffers: tuple[tuple[int, int], ...] = ()
-    """Where in the body its buffers begin, and how long they are."""
-
     compressed: bool = False
     """Whether each buffer is compressed by itself."""
 
@@ -145,28 +142,41 @@ def parse(data: bytes) -> Message:
         message = f"{_KINDS.get(kind, 'a message')} is said to have {body_bytes} bytes"
         raise Torn(message)
     if kind == ROWS:
-        rows, buffers, compressed = _batch(header, body_bytes)
-        return Message(kind, version, body_bytes, header.at, rows, buffers, compressed)
+        return Message(kind, version, body_bytes, header.at, *_batch(header))
     if kind == DICTIONARY:
         batch = header.table(_DICTIONARY_BATCH)
         if batch is None:
             message = "a dictionary has nothing in it"
             raise Torn(message)
         number, delta = header.i64(_DICTIONARY_ID), bool(header.u8(_DICTIONARY_DELTA))
-        return Message(kind, version, body_bytes, header.at, *_batch(batch, body_bytes), number, delta)
+        return Message(kind, version, body_bytes, header.at, *_batch(batch), number, delta)
     return Message(kind, version, body_bytes, header.at)
 
 
-def _batch(batch: Table, body_bytes: int) -> tuple[int, tuple[tuple[int, int], ...], bool]:
-    rows = batch.i64(_BATCH_ROWS)
-    if rows < 0:
-        message = f"a record batch is said to have {rows} rows"
-        raise Torn(message)
+def buffers_of(data: bytes, *, body_bytes: int) -> list[tuple[int, int]]:
+    """Return where in the body of a record batch its buffers begin, and how long they are.
+
+    Args:
+        data: the head of its message.
+        body_bytes: how long the body is.
+
+    Raises:
+        Torn: a buffer does not lie in the body.
+    """
+    header = root(data).table(_HEADER)
     buffers = []
-    for start, length in batch.structs(_BATCH_BUFFERS, _BUFFER):
+    for start, length in header.structs(_BATCH_BUFFERS, _BUFFER) if header else ():
         # A buffer without bytes may be said to lie anywhere: some writers put 0, some the end.
         if length and not 0 <= start <= start + length <= body_bytes:
             message = f"a buffer of {length} bytes at {start} does not lie in a body of {body_bytes}"
             raise Torn(message)
         buffers.append((start, length))
-    return rows, tuple(buffers), batch.table(_BATCH_COMPRESSION) is not None
+    return buffers
+
+
+def _batch(batch: Table) -> tuple[int, bool]:
+    rows = batch.i64(_BATCH_ROWS)
+    if rows < 0:
+        message = f"a record batch is said to have {rows} rows"
+        raise Torn(message)
+    return rows, batch.table(_BATCH_COMPRESSION) is not None

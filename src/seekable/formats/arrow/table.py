@@ -11,12 +11,12 @@ from seekable.errors import CorruptRecord, SeekableError, UnsupportedFormat
 from seekable.formats.arrow.checking import check_rows
 from seekable.formats.arrow.flatbuffer import Torn
 from seekable.formats.arrow.layout import tail_of
-from seekable.formats.arrow.messages import head_at, parse
+from seekable.formats.arrow.messages import buffers_of, head_at
 from seekable.formats.arrow.reading import Ranges
 from seekable.formats.table import TableFile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from seekable.formats.arrow.checking import Place
     from seekable.formats.arrow.layout import Layout
-    from seekable.formats.table import RangeSource
+    from seekable.formats.table import Bounds, RangeSource
 
     Int64s = NDArray[np.int64]
 
@@ -48,6 +48,9 @@ class _Reader:
         self.reader = reader
         self.sound: set[Place] = set()
         """The dictionaries that were found to be sound."""
+
+
+_Batch = tuple["pa.RecordBatch", _Reader]
 
 
 class ArrowTable(TableFile):
@@ -75,37 +78,24 @@ class ArrowTable(TableFile):
         """Return some rows of a record batch; what lies between them is not looked at, if it is much."""
         import pyarrow as pa
 
-        if not len(rows):
-            return self.run(group, 0, 0, columns)
-        first, last = int(rows[0]), int(rows[-1])
+        if not columns:
+            return _of_no_columns(len(rows))
+        first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (0, -1)
+        found = self._batch(group, columns, first)
         if last - first + 1 == len(rows):
-            return self.run(group, first, last + 1, columns)
-        if last - first > _DENSE * len(rows):
-            parts = [self.run(group, row, row + 1, columns) for row in rows.tolist()]
-            return _joined(parts)
-        between = self.run(group, first, last + 1, columns)
-        try:
-            return between.take(pa.array(rows - first))
-        except pa.ArrowNotImplementedError:  # some types cannot be taken from
-            return _joined([between.slice(row - first, 1) for row in rows.tolist()])
+            return self._checked(group, found, first, last + 1)
+        if last - first <= _DENSE * len(rows):
+            try:
+                return self._checked(group, found, first, last + 1).take(pa.array(rows - first))
+            except (CorruptRecord, pa.ArrowNotImplementedError):
+                pass  # a row between them is damaged, or a type cannot be taken from
+        return pa.concat_batches([self._checked(group, found, row, row + 1) for row in rows.tolist()])
 
     def run(self, group: int, start: int, stop: int, columns: Sequence[str]) -> pa.RecordBatch:
         """Return a slice of a record batch, after a look at its offsets and its text."""
-        import pyarrow as pa
-
         if not columns:
-            return pa.record_batch([pa.nulls(stop - start)], names=[""]).select([])
-        try:
-            batch, reader = self._batch(group, columns)
-            for name, column in zip(columns, batch.columns, strict=True):
-                check_rows(column, start, stop, path=name, sound=reader.sound)
-        except pa.ArrowNotImplementedError as error:
-            raise _unsupported(self._source.path, error) from error
-        except SeekableError:
-            raise
-        except (pa.ArrowException, Torn, ValueError, OSError, MemoryError) as error:
-            raise self._corrupt(group, start, stop, error) from error
-        return batch.slice(start, stop - start)
+            return _of_no_columns(stop - start)
+        return self._checked(group, self._batch(group, columns, start), start, stop)
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
         """Return how long the buffers of some columns are once they are decompressed."""
@@ -123,13 +113,33 @@ class ArrowTable(TableFile):
             at += count
         return total
 
+    def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
+        """Return one run of which nothing is known: the format keeps no statistics."""
+        return [(0, self._layout.groups[group].rows, {})]
+
     def span(self, group: int) -> tuple[int, int]:
         """Return where a record batch lies, its head with it."""
         block = self._layout.groups[group].block
         return block.offset, block.head_bytes + block.body_bytes
 
-    def _batch(self, group: int, columns: Sequence[str]) -> tuple[pa.RecordBatch, _Reader]:
-        """Return some columns of a record batch, whose buffers are as long as they have to be."""
+    def _batch(self, group: int, columns: Sequence[str], row: int) -> _Batch:
+        """Return some columns of a record batch, whose buffers are as long as they have to be.
+
+        Raises:
+            CorruptRecord: the record batch is damaged as a whole; it is said of the row that was wanted.
+        """
+        import pyarrow as pa
+
+        try:
+            return self._read(group, columns)
+        except pa.ArrowNotImplementedError as error:
+            raise _unsupported(self._source.path, error) from error
+        except SeekableError:
+            raise
+        except (pa.ArrowException, Torn, ValueError, OSError, MemoryError) as error:
+            raise self._corrupt(group, row, f"record batch {group}: {error}") from error
+
+    def _read(self, group: int, columns: Sequence[str]) -> _Batch:
         place, numbers = self._layout.groups[group], tuple(self._numbers[name] for name in columns)
         if place.compressed:
             self._buffer_sizes(group)
@@ -143,6 +153,20 @@ class ArrowTable(TableFile):
             message = f"it has {batch.num_rows} rows, and had {place.rows} when it was indexed"
             raise ValueError(message)
         return batch, reader
+
+    def _checked(self, group: int, found: _Batch, start: int, stop: int) -> pa.RecordBatch:
+        """Return some rows of a record batch, after a look whether they can be read."""
+        import pyarrow as pa
+
+        batch, reader = found
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                check_rows(column, start, stop, path=name, sound=reader.sound)
+            except (pa.ArrowException, ValueError) as error:
+                row = _first_wrong(column, start, stop)
+                what = f"row {row} of record batch {group}, column {name!r}: {error}"
+                raise self._corrupt(group, row, what) from error
+        return batch.slice(start, stop - start)
 
     def _reader(self, segment: int, numbers: tuple[int, ...]) -> _Reader:
         reader = self._readers.pop((segment, numbers), None)
@@ -165,7 +189,7 @@ class ArrowTable(TableFile):
         if head is None:
             message = f"there is nothing at byte {place.block.offset}"
             raise Torn(message)
-        buffers = parse(head.data).buffers
+        buffers = buffers_of(head.data, body_bytes=place.block.body_bytes)
         if not place.compressed:
             return [length for _, length in buffers]
         body = place.block.offset + place.block.head_bytes
@@ -183,13 +207,12 @@ class ArrowTable(TableFile):
             raise Torn(message)
         return int(inflated)
 
-    def _corrupt(self, group: int, start: int, stop: int, error: Exception) -> CorruptRecord:
+    def _corrupt(self, group: int, row: int, what: str) -> CorruptRecord:
         before = sum(place.rows for place in self._layout.groups[:group])
         offset, length = self.span(group)
-        what = f"record batch {group}, of which rows {start} to {max(stop - 1, start)} were wanted: {error}"
         return CorruptRecord(
             self._source.path,
-            before + start,
+            before + row,
             offset=offset,
             length=length,
             preview=bytes(self._source.range(offset, offset + min(length, _PREVIEW_BYTES))),
@@ -214,10 +237,26 @@ def open_reader(source: RangeSource, tail: bytes, columns: tuple[int, ...] = ())
     return ipc.open_file(PythonFile(Ranges(source, tail), mode="r"), options=options)
 
 
-def _joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def _of_no_columns(rows: int) -> pa.RecordBatch:
     import pyarrow as pa
 
-    return pa.concat_batches(parts)
+    return pa.record_batch([pa.nulls(rows)], names=[""]).select([])
+
+
+def _first_wrong(column: Any, start: int, stop: int) -> int:
+    """Return the first row that cannot be read of those among which there is one."""
+    import pyarrow as pa
+
+    below, above = start, stop - 1
+    while below < above:
+        middle = (below + above) // 2
+        try:
+            check_rows(column, below, middle + 1, path="", sound=set())
+        except (pa.ArrowException, ValueError):
+            above = middle
+        else:
+            below = middle + 1
+    return below
 
 
 def _buffers(kind: Any) -> int | None:

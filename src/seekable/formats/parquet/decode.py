@@ -180,14 +180,16 @@ class Paged:
             parts.append(self._dictionary())
         for piece in batch:
             if piece.torn:
+                if self.leaf.width > self.chunk.unpacked:
+                    raise BadThrift(f"values of {self.leaf.width} bytes in a chunk of {self.chunk.unpacked}")
                 parts.append(row_before(self.leaf, self.chunk.codec))
                 values += 1
             parts.extend(page.data for page in piece.pages)
             values += sum(page.header.values for page in piece.pages)
         data = parts[0] if len(parts) == 1 else b"".join(parts)
         footer = pq.read_metadata(pa.BufferReader(self.mold.footer(self.chunk, values, len(data))))
-        file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), metadata=footer)
-        column = file.reader.read_column(0)
+        file = pq.ParquetFile(pa.BufferReader(data), metadata=footer, pre_buffer=False)
+        column = self.mold.read(file)
         expected = sum(piece.rows for piece in batch)
         if len(column) != expected:
             raise BadThrift(f"pages of {len(column)} rows; expected {expected}")

@@ -20,6 +20,9 @@ _ENCRYPTED = b"PARE"
 _FIRST_READ = 64 << 10
 """How many bytes of a file's end are read at first: most footers are within."""
 
+_SIGNATURE = 28
+"""How many bytes stand behind the Thrift of a footer that is signed."""
+
 _LEAST = 12
 """The bytes of a file without anything: both magics and the footer's length."""
 
@@ -61,19 +64,31 @@ def read_footer(source: RangeSource) -> Footer:
         UnsupportedFormat: the file is of another format, damaged or encrypted.
         MissingDependency: pyarrow is not installed.
     """
+    pq = arrow()
+
     import pyarrow as pa
 
-    pq = arrow()
     raw, start = _raw(source)
     whole = b"".join((MAGIC, raw, len(raw).to_bytes(4, "little"), MAGIC))
     try:
         metadata = pq.read_metadata(pa.BufferReader(whole))
-        schema = metadata.schema.to_arrow_schema().remove_metadata()
+        # Not metadata.schema.to_arrow_schema(), which knows no extension types.
+        schema = pq.ParquetFile(pa.BufferReader(b""), metadata=metadata).schema_arrow.remove_metadata()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UnsupportedFormat(
             f"{source.path}: the Parquet footer ({len(raw)} bytes at byte {start}) cannot be read: {error}. "
             f"The file is damaged, or needs a newer pyarrow than {pa.__version__}: write it again"
         ) from error
+    if len(raw) - metadata.serialized_size == _SIGNATURE:
+        raise UnsupportedFormat(
+            f"{source.path}: the footer at byte {start} is signed, as it is where columns are encrypted, and "
+            f"there is no way to give their keys here: decrypt the file once"
+        )
+    if len(set(schema.names)) < len(schema):
+        twice = next(name for name in schema.names if schema.names.count(name) > 1)
+        raise UnsupportedFormat(
+            f"{source.path}: several columns are called {twice!r}, and a record has a name once: rename them"
+        )
     return Footer(raw, start, metadata, schema)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable.errors import UnsupportedFormat
 from seekable.formats.parquet.footer import read_footer
 from seekable.formats.parquet.table import ParquetTable
 from seekable.formats.table import TableSurvey
@@ -52,6 +53,11 @@ class ParquetFormat:
         footer = read_footer(source)
         metadata = footer.metadata
         rows = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        if sum(rows) != metadata.num_rows or min(rows, default=0) < 0:
+            raise UnsupportedFormat(
+                f"{source.path}: the footer at byte {footer.start} says {metadata.num_rows} rows, "
+                f"and its groups have {sum(rows)}: the file is damaged, write it again"
+            )
         return TableSurvey(rows, footer.schema.serialize().to_pybytes())
 
     def open(self, source: RangeSource, pages: PageStore | None) -> ParquetTable:

@@ -23,7 +23,7 @@ _OF_ENCRYPTION = frozenset({8, 9})
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """The one leaf below a column."""
+    """A leaf below a column, or the column itself."""
 
     number: int
     """Its number among the leaves of the file."""
@@ -57,19 +57,23 @@ class Field:
     count: int
     """How many elements these are."""
 
-    leaves: range
-    """The numbers of its leaves."""
-
-    leaf: Leaf | None
-    """Its leaf, None if there are several."""
+    leaves: tuple[Leaf, ...]
+    """Its leaves, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Where the values of a leaf in a group lie, and how."""
 
+    path: tuple[bytes, ...]
+    """The leaf's path, as the chunk has it."""
+
     physical: int
+    """The leaf's physical type, as the chunk has it."""
+
     codec: int
+    """How its pages are compressed, as Parquet numbers it."""
+
     values: int
     """How many values it says to have, nulls among them; more than rows where values repeat."""
 
@@ -87,7 +91,7 @@ class Chunk:
 
 
 class Layout:
-    """The columns and chunks of one file; safe from threads: what is kept is found alike by each."""
+    """The columns and chunks of one file; safe from threads."""
 
     def __init__(self, footer: bytes) -> None:
         self._footer = footer
@@ -132,6 +136,17 @@ class Layout:
     def chunks(self, group: int, limit: int) -> list[Chunk]:
         """Return all leaves' chunks of a group; as ``chunk``."""
         return [self.chunk(group, leaf, limit) for leaf in range(len(self._chunks(group)))]
+
+    def column_index(self, group: int, leaf: int) -> tuple[int, int] | None:
+        """Return where the ColumnIndex of a chunk lies, and how many bytes it has; None if there is none.
+
+        Raises:
+            BadThrift: as ``chunk``.
+        """
+        chunk, _ = read_struct(self._footer, self._chunks(group)[leaf])
+        at, length = chunk.get(6, 0), chunk.get(7, 0)
+        indexed = isinstance(at, int) and isinstance(length, int) and at > 0 and length > 0
+        return (at, length) if indexed else None
 
     def _chunks(self, group: int) -> list[int]:
         """Return where the Thrift of each chunk of a group begins."""
@@ -178,11 +193,21 @@ def _chunk(chunk: dict[int, Any], limit: int) -> Chunk:
     dictionary = meta.get(11, 0)
     if isinstance(dictionary, int) and 0 < dictionary < start:
         start = dictionary
-    if not (0 < start <= limit and 0 <= size <= limit - start and meta[5] >= 0 and meta[6] >= 0):
+    # A chunk without values may say that it begins nowhere.
+    if not (
+        (0 < start <= limit or start == meta[5] == 0)
+        and 0 <= size <= limit - start
+        and meta[5] >= 0
+        and meta[6] >= 0
+    ):
         raise BadThrift(f"a column of {size} bytes at byte {start}, and the data ends at byte {limit}")
     at, length = chunk.get(4, 0), chunk.get(5, 0)
     indexed = isinstance(at, int) and isinstance(length, int) and at > 0 and length > 0
-    return Chunk(meta[1], meta[4], meta[5], start, start + size, meta[6], (at, length) if indexed else None)
+    path = meta.get(3)
+    path = tuple(path) if isinstance(path, list) else ()
+    return Chunk(
+        path, meta[1], meta[4], meta[5], start, start + size, meta[6], (at, length) if indexed else None
+    )
 
 
 def _fields(data: bytes, at: int) -> tuple[Field, ...]:
@@ -195,10 +220,8 @@ def _fields(data: bytes, at: int) -> tuple[Field, ...]:
     while first < len(elements):
         end, below = _below(elements, first, leaves)
         raw = data[places[first] : places[end]]
-        many = range(leaves, leaves + len(below))
-        leaf = below[0] if len(below) == 1 else None
-        found.append(Field(len(found), raw, end - first, many, leaf))
-        first, leaves = end, many.stop
+        found.append(Field(len(found), raw, end - first, tuple(below)))
+        first, leaves = end, leaves + len(below)
     return tuple(found)
 
 
@@ -223,5 +246,6 @@ def _below(elements: list[dict[int, Any]], at: int, leaves: int) -> tuple[int, l
             todo.append((children, defined, repeated, (*path, name)))
         elif isinstance(physical := element.get(1), int):
             width = element.get(2, 0)
+            width = width if isinstance(width, int) and width > 0 else 0
             below.append(Leaf(leaves + len(below), physical, width, (*path, name), defined, repeated))
     return at, below

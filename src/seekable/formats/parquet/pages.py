@@ -55,7 +55,9 @@ class PageTable:
         """
         begins = np.searchsorted(self.first, rows, side="right") - 1
         if self.torn is None:
-            pages = begins if len(begins) == 1 else np.unique(begins)
+            if len(begins) == 1:
+                return [Span(int(begins[0]), int(begins[0]))]
+            pages = np.unique(begins)
             breaks = np.flatnonzero(np.diff(pages) > 1)
             return _spans(pages, breaks)
         ends = np.searchsorted(self.first[:-1], rows + 1, side="right") - 1

@@ -16,6 +16,7 @@ from seekable.formats.parquet.header import DATA, RLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from seekable.formats.parquet.layout import Chunk, Field, Leaf
 
@@ -33,16 +34,17 @@ _ZERO = {_BOOLEAN: 1, 1: 4, 2: 8, _INT96: 12, 4: 4, 5: 8, _BYTE_ARRAY: 4}
 class Mold:
     """What stays the same in the files that are made of pages of one column; safe from threads."""
 
-    def __init__(self, field: Field, stored: pa.Field | None, writer: bytes | None) -> None:
+    def __init__(self, field: Field, leaf: int, stored: pa.Field | None, writer: bytes | None) -> None:
         """Prepare.
 
         Args:
-            field: the column, of one leaf.
+            field: the column.
+            leaf: which of its leaves the pages are of.
             stored: the column as the writer's Arrow schema has it, None if the file has none.
             writer: who the file says it was written by.
         """
-        assert field.leaf is not None
-        self._leaf = field.leaf
+        self._leaf = leaf
+        self._leaves = field.leaves
         root = thrift.string(4, b"schema") + thrift.short(1, 1) + _STOP
         count = thrift.unsigned(field.count + 1)
         self._head = thrift.short(1, 2) + bytes((0x19, 0xFC)) + count + root + field.elements
@@ -59,23 +61,34 @@ class Mold:
             values: how many values the pages have.
             size: how many bytes.
         """
-        meta = b"".join(
-            (
-                thrift.short(1, chunk.physical),
-                thrift.shorts(1, [_PLAIN, RLE]),
-                thrift.strings(1, list(self._leaf.path)),
-                thrift.short(1, chunk.codec),
-                thrift.number(1, values),
-                thrift.number(1, size),
-                thrift.number(1, size),
-                thrift.number(2, 0),
-                _STOP,
-            )
-        )
-        column = thrift.number(2, 0) + thrift.nested(1, meta) + _STOP
-        group = thrift.structs(1, [column]) + thrift.number(1, size) + thrift.number(1, values) + _STOP
+        # Other leaves are there, because the schema has them, but are never read.
+        columns = [_column(leaf, chunk, values, size) for leaf in self._leaves]
+        group = thrift.structs(1, columns) + thrift.number(1, size) + thrift.number(1, values) + _STOP
         body = b"".join((self._head, thrift.number(1, values), thrift.structs(1, [group]), self._tail))
         return b"".join((_MAGIC, body, len(body).to_bytes(4, "little"), _MAGIC))
+
+    def read(self, file: pq.ParquetFile) -> pa.ChunkedArray:
+        """Return what such a file holds: the column, of other leaves nothing."""
+        if len(self._leaves) == 1:
+            return file.reader.read_column(0)
+        return file.reader.read_row_group(0, column_indices=[self._leaf], use_threads=False).column(0)
+
+
+def _column(leaf: Leaf, chunk: Chunk, values: int, size: int) -> bytes:
+    meta = b"".join(
+        (
+            thrift.short(1, leaf.physical),
+            thrift.shorts(1, [_PLAIN, RLE]),
+            thrift.strings(1, list(leaf.path)),
+            thrift.short(1, chunk.codec),
+            thrift.number(1, values),
+            thrift.number(1, size),
+            thrift.number(1, size),
+            thrift.number(2, 0),
+            _STOP,
+        )
+    )
+    return thrift.number(2, 0) + thrift.nested(1, meta) + _STOP
 
 
 def _metadata(stored: pa.Field | None) -> bytes:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import CorruptRecord, SeekableError
+from seekable.formats.parquet.bounds import ColumnPages, bounds_of_group, page_bounds, runs_of
 from seekable.formats.parquet.decode import Paged
 from seekable.formats.parquet.footer import arrow
 from seekable.formats.parquet.layout import Layout
+from seekable.formats.parquet.merging import leaves_of, merged
 from seekable.formats.parquet.quick import quick_way
 from seekable.formats.parquet.ranges import Ranges
 from seekable.formats.parquet.splice import Mold
@@ -23,13 +25,13 @@ from seekable.formats.parquet.thrift import BadThrift
 from seekable.formats.table import TableFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from seekable.formats.parquet.footer import Footer
-    from seekable.formats.parquet.layout import Field
-    from seekable.formats.table import Int64s, PageStore, RangeSource
+    from seekable.formats.parquet.layout import Field, Leaf
+    from seekable.formats.table import Bounds, Int64s, PageStore, RangeSource
 
 __all__ = ["ParquetTable"]
 
@@ -43,8 +45,8 @@ _MANY_ROWS = 1 << 17
 class ParquetTable(TableFile):
     """One Parquet file, open; safe from threads.
 
-    Rows of a column with one leaf come from the pages that hold them; a column of several leaves is decoded
-    as a group.
+    Rows come from the pages that hold them, leaf by leaf; a column whose pages do not tell where rows begin
+    is decoded as a group.
     """
 
     def __init__(self, source: RangeSource, footer: Footer, pages: PageStore | None) -> None:
@@ -52,8 +54,8 @@ class ParquetTable(TableFile):
         self._footer = footer
         self._store = pages
         self._layout = Layout(footer.raw)
-        self._molds: dict[str, Mold] = {}
-        self._paged: dict[tuple[int, str], Paged | None] = {}
+        self._molds: dict[int, Mold] = {}
+        self._paged: dict[tuple[int, str], tuple[Paged, ...]] = {}
 
     @property
     def schema(self) -> pa.Schema:
@@ -62,21 +64,30 @@ class ParquetTable(TableFile):
 
     def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
         """Return some rows of a group, of as few bytes as that takes."""
+        rows = np.asarray(rows, np.int64)
+        try:
+            return self._rows(group, rows, columns)
+        except CorruptRecord:
+            for row in range(len(rows) if len(rows) > 1 else 0):
+                self._rows(group, rows[row : row + 1], columns)  # so that the error is about the row it is of
+            raise
+
+    def _rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
         import pyarrow as pa
 
-        rows = np.asarray(rows, np.int64)
         if not len(rows):
             return self._batch(0, columns, [self.schema.field(name).type for name in columns])
         first = int(rows[0])
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for name in columns:
             with self._told(group, first, name):
-                paged = self._pages(group, name)
-                arrays[name] = None if paged is None else joined(pa.chunked_array(paged.rows(rows)))
-        if whole := [name for name, array in arrays.items() if array is None]:
+                if leaves := self._pages(group, name):
+                    parts = [joined(pa.chunked_array(leaf.rows(rows))) for leaf in leaves]
+                    arrays[name] = self._typed(name, parts)
+        if whole := [name for name in columns if name not in arrays]:
             with self._told(group, first, whole[0]):
                 table = self._group(group, whole)
-                arrays.update((name, taken(table.column(name), rows)) for name in whole)
+                arrays.update((name, self._typed(name, [taken(table.column(name), rows)])) for name in whole)
         return self._batch(len(rows), columns, [arrays[name] for name in columns])
 
     def run(self, group: int, start: int, stop: int, columns: Sequence[str]) -> pa.RecordBatch:
@@ -88,12 +99,12 @@ class ParquetTable(TableFile):
         if count <= self._group_rows(group) // 2:
             for name in columns:
                 with self._told(group, start, name):
-                    if (paged := self._pages(group, name)) is not None:
-                        arrays[name] = joined(paged.run(start, stop))
+                    if leaves := self._pages(group, name):
+                        arrays[name] = self._typed(name, [joined(leaf.run(start, stop)) for leaf in leaves])
         if whole := [name for name in columns if name not in arrays]:
             with self._told(group, start, whole[0]):
                 table = self._group(group, whole).slice(start, count)
-                arrays.update((name, joined(table.column(name))) for name in whole)
+                arrays.update((name, self._typed(name, [joined(table.column(name))])) for name in whole)
         return self._batch(count, columns, [arrays[name] for name in columns])
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
@@ -102,9 +113,32 @@ class ParquetTable(TableFile):
         for name in columns:
             with self._told(group, 0, name):
                 for leaf in self._field(name).leaves:
-                    chunk = self._layout.chunk(group, leaf, self._footer.start)
+                    chunk = self._layout.chunk(group, leaf.number, self._footer.start)
                     total += max(chunk.unpacked, chunk.values * _LEAST_VALUE)
         return total
+
+    def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
+        """Return what the statistics of the group say, and those of pages where the file has an index."""
+        of_group: dict[str, Bounds] = {}
+        of_pages: dict[str, ColumnPages] = {}
+        metadata = self._footer.metadata.row_group(group)
+        for name in columns:
+            leaves, kind = self._field(name).leaves, self.schema.field(name).type
+            if len(leaves) != 1 or leaves[0].repeated:
+                continue
+            leaf = leaves[0]
+            with self._told(group, 0, name):
+                known = bounds_of_group(metadata.column(leaf.number), kind)
+                if known is not None:
+                    of_group[name] = known
+                place = self._layout.column_index(group, leaf.number)
+                paged = self._pages(group, name) if place is not None else ()
+                if place is not None and paged:
+                    first = paged[0].table.first
+                    found = page_bounds(self._source, place, kind, len(first) - 1)
+                    if found is not None:
+                        of_pages[name] = ColumnPages(first, tuple(found))
+        return runs_of(metadata.num_rows, of_group, of_pages)
 
     def span(self, group: int) -> tuple[int, int]:
         """Return where in the file the group's bytes begin, and how many there are."""
@@ -120,37 +154,45 @@ class ParquetTable(TableFile):
             CorruptRecord: the file is damaged.
         """
         for group in range(self._footer.metadata.num_row_groups):
-            for name in self.schema.names:
+            for name in self.schema.names if self._group_rows(group) else ():
                 with self._told(group, 0, name):
                     self._pages(group, name)
         self._tables.save()
         return self._tables.as_bytes()
 
-    def _pages(self, group: int, name: str) -> Paged | None:
-        """Return a column of a group as pages, None if it cannot be read so."""
+    def _pages(self, group: int, name: str) -> tuple[Paged, ...]:
+        """Return the leaves of a column in a group; none if they cannot be read by their pages."""
         key = group, name
         if key not in self._paged:
             self._paged[key] = self._find_pages(group, name)
         return self._paged[key]
 
-    def _find_pages(self, group: int, name: str) -> Paged | None:
-        leaf = self._field(name).leaf
-        if leaf is None:
-            return None
+    def _find_pages(self, group: int, name: str) -> tuple[Paged, ...]:
+        field = self._field(name)
+        if leaves_of(self.schema.field(name).type) != len(field.leaves):
+            return ()  # of a shape that is not known here
+        found = [self._leaf_pages(group, name, leaf) for leaf in field.leaves]
+        leaves = tuple(leaf for leaf in found if leaf is not None)
+        return leaves if len(leaves) == len(found) else ()
+
+    def _leaf_pages(self, group: int, name: str, leaf: Leaf) -> Paged | None:
         chunk = self._layout.chunk(group, leaf.number, self._footer.start)
+        if (chunk.path, chunk.physical) != (leaf.path, leaf.physical):
+            return None  # what this is of is for pyarrow to say
         table = self._tables.table(group, chunk, leaf, self._group_rows(group))
         if table is None:
             return None
         quick = quick_way(self.schema.field(name).type, leaf)
-        return Paged(self._source, chunk, leaf, table, self._mold(name), quick)
+        return Paged(self._source, chunk, leaf, table, self._mold(name, leaf), quick)
 
-    def _mold(self, name: str) -> Mold:
-        if name not in self._molds:
+    def _mold(self, name: str, leaf: Leaf) -> Mold:
+        if leaf.number not in self._molds:
             writer = self._footer.metadata.created_by
             field = self._field(name)
             stored = self._stored.field(field.number) if self._stored is not None else None
-            self._molds[name] = Mold(field, stored, writer.encode() if writer else None)
-        return self._molds[name]
+            which = field.leaves.index(leaf)
+            self._molds[leaf.number] = Mold(field, which, stored, writer.encode() if writer else None)
+        return self._molds[leaf.number]
 
     @cached_property
     def _stored(self) -> pa.Schema | None:
@@ -160,12 +202,13 @@ class ParquetTable(TableFile):
         stored = (self._footer.metadata.metadata or {}).get(b"ARROW:schema")
         if stored is None:
             return None
-        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored)))
+        return schema if len(schema) == len(self.schema) else None
 
     @cached_property
     def _tables(self) -> PageTables:
         fields = self._layout.fields
-        leaves = fields[-1].leaves.stop if fields else 0
+        leaves = sum(len(field.leaves) for field in fields)
         groups = self._footer.metadata.num_row_groups
         return PageTables(self._source, self._footer.raw, (groups, leaves), self._store)
 
@@ -189,16 +232,20 @@ class ParquetTable(TableFile):
         leaves: list[int] = []
         for name in columns:
             field = self._field(name)
-            leaves.extend(field.leaves)
             for leaf in field.leaves:
-                chunk = self._layout.chunk(group, leaf, self._footer.start)
-                if field.leaf is not None and rows > _MANY_ROWS * (chunk.stop - chunk.start):
+                leaves.append(leaf.number)
+                chunk = self._layout.chunk(group, leaf.number, self._footer.start)
+                if rows > _MANY_ROWS * (chunk.stop - chunk.start):
                     self._pages(group, name)  # so many rows in so few bytes are counted before they are made
-        file = arrow().ParquetFile(Ranges(self._source), metadata=self._footer.metadata)
+        file = arrow().ParquetFile(Ranges(self._source), metadata=self._footer.metadata, pre_buffer=False)
         table = file.reader.read_row_group(group, column_indices=leaves, use_threads=True)
         if table.num_rows != rows:
             raise BadThrift(f"group {group} has {table.num_rows} rows; the footer says {rows}")
         return table
+
+    def _typed(self, name: str, parts: list[pa.Array]) -> pa.Array:
+        """Return a column as its type says, of what its leaves make of it, or of itself."""
+        return merged(self.schema.field(name).type, parts)
 
     def _batch(self, rows: int, columns: Sequence[str], arrays: list[Any]) -> pa.RecordBatch:
         """Return columns as a batch; those given as types are without rows."""
@@ -225,7 +272,7 @@ class ParquetTable(TableFile):
     def _corrupt(self, group: int, row: int, column: str | None, error: Exception) -> CorruptRecord:
         start, stop = self._footer.start, self._source.size
         try:
-            leaf = self._field(column).leaves[0] if column is not None else 0
+            leaf = self._field(column).leaves[0].number if column is not None else 0
             chunk = self._layout.chunk(group, leaf, start)
             start, stop = chunk.start, chunk.stop
         except (BadThrift, IndexError):

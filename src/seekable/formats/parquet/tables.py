@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from seekable.formats.parquet.kept import as_bytes, from_bytes
@@ -35,7 +34,6 @@ class PageTables:
         self._leaves = shape[1]
         self._chunks = shape[0] * shape[1]
         self._store = store
-        self._lock = threading.Lock()
         kept = store.load() if store is not None else None
         self._tables = (from_bytes(footer, kept) if kept is not None else None) or {}
         self._unpaged: set[int] = set()
@@ -55,20 +53,19 @@ class PageTables:
         except Unpaged:
             self._unpaged.add(number)
             return None
-        with self._lock:
-            self._tables[number] = made
-            # Twice as many each time: what is written is then not much more than what there is in the end.
-            have = len(self._tables)
-            if have >= 2 * self._saved or have == self._chunks:
-                self.save()
+        self._tables[number] = made
+        # Twice as many each time: what is written is then not much more than what there is in the end.
+        have = len(self._tables)
+        if have >= 2 * self._saved or have == self._chunks:
+            self.save()
         return made
 
     def save(self) -> None:
         """Keep what there is."""
         if self._store is not None:
-            self._store.save(self.as_bytes())
             self._saved = len(self._tables)
+            self._store.save(self.as_bytes())
 
     def as_bytes(self) -> bytes:
         """Return all that there is."""
-        return as_bytes(self._footer, self._tables)
+        return as_bytes(self._footer, dict(self._tables))

@@ -32,7 +32,7 @@ __all__ = [
 
 Buffer = bytes | memoryview
 _DEPTH = 32
-"""How deep structs may lie in each other; Parquet's lie 7 deep at most."""
+"""How deep structs and lists may lie in each other; Parquet's lie 10 deep at most."""
 
 _LONG_FIELD = 16
 """A field's first byte is below this where the field's id follows it."""
@@ -86,8 +86,7 @@ def read_struct(data: Buffer, at: int = 0, *, depth: int = 0) -> tuple[dict[int,
         >>> read_struct(bytes([0x15, 0x06, 0x00]))
         ({1: 3}, 3)
     """
-    if depth > _DEPTH:
-        raise BadThrift(f"structs lie more than {_DEPTH} deep in each other at byte {at}")
+    _bounded(depth, at)
     found: dict[int, Any] = {}
     field = 0
     try:
@@ -105,6 +104,11 @@ def read_struct(data: Buffer, at: int = 0, *, depth: int = 0) -> tuple[dict[int,
     except IndexError:
         raise Cut("ends within a struct") from None
     return found, at + 1
+
+
+def _bounded(depth: int, at: int) -> None:
+    if depth > _DEPTH:
+        raise BadThrift(f"structs and lists lie more than {_DEPTH} deep in each other at byte {at}")
 
 
 def _zigzag(data: Buffer, at: int) -> tuple[int, int]:
@@ -134,6 +138,7 @@ def _value(data: Buffer, at: int, kind: int, depth: int) -> tuple[Any, int]:
 
 
 def _list(data: Buffer, at: int, depth: int) -> tuple[list[Any], int]:
+    _bounded(depth, at)
     size, kind, at = list_head(data, at)
     values = []
     for _ in range(size):
@@ -172,8 +177,7 @@ def skip(data: bytes, at: int, *, depth: int = 0) -> int:
         >>> skip(bytes([0x15, 0x06, 0x00]), 0)
         3
     """
-    if depth > _DEPTH:
-        raise BadThrift(f"structs lie more than {_DEPTH} deep in each other at byte {at}")
+    _bounded(depth, at)
     try:
         while head := data[at]:
             at += 1
@@ -230,6 +234,7 @@ def _skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
     if kind == _STRUCT:
         return skip(data, at, depth=depth + 1)
     if kind in (_LIST, _SET):
+        _bounded(depth, at)
         size, kind, at = list_head(data, at)
         for _ in range(size):
             at = at + 1 if kind <= _BYTE else _skip_value(data, at, kind, depth + 1)

@@ -76,7 +76,7 @@ def _indexed(source: RangeSource, chunk: Chunk, rows: int) -> PageTable | None:
         found, _ = read_struct(bytes(source.range(start, start + length)))
         places = [(page[3], page[1], page[2]) for page in found[1]]
         table = np.array(places, np.int64).reshape(-1, 3)
-    except (BadThrift, KeyError, TypeError, ValueError, OverflowError):
+    except (BadThrift, LookupError, TypeError, ValueError, OverflowError):
         return None
     first, offset, size = (np.ascontiguousarray(column) for column in table.T)
     first = np.append(first, rows)

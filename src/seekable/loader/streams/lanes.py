@@ -23,6 +23,8 @@ class LaneChanges:
     stages: Mapping[int, Sequence[Change]]
     ended: frozenset[int]
     """The lanes that have ended in it and begun anew."""
+    given: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    """The rows that its items are of, where that has to be noted."""
 
 
 @dataclass(slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import NotResumable
@@ -12,7 +12,11 @@ from seekable.loader.streams.lanes import Lanes
 from seekable.loader.streams.produce import produce_items
 from seekable.state.canonical import plain_json
 from seekable.state.stream import StreamState
-from seekable.stream.iterator import check_resumable, check_stream
+from seekable.stream.iterator import check_resumable
+from seekable.stream.rows.given import Given, noted_joint
+from seekable.stream.rows.known import remember
+from seekable.stream.rows.load import loaded_stream
+from seekable.stream.rows.recipe import settled_stream, stream_recipe_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +36,7 @@ class OfStream:
     def __init__(self, stream: Stream, lanes: Sequence[int]) -> None:
         """Stand at the start of some lanes."""
         self._stream, self._own = stream, lanes
-        self.pipeline = stream
-        self.lanes = Lanes.fresh(stream, lanes)
+        self._begin(stream, Lanes.fresh(stream, lanes), {})
 
     @property
     def by_rows(self) -> bool:
@@ -41,24 +44,29 @@ class OfStream:
         return self.pipeline is not self._stream
 
     def of_state(self, cursor: Cursor) -> Stream:
-        """Return what is delivered."""
-        return self.pipeline
+        """Return what is delivered, without what has come; of some of the lanes alone that is not known."""
+        if self.by_rows:
+            self._settled = settled_stream(self._settled, self.lanes.stages)
+        return self._settled
 
     def next_run(self, steps: Steps, cursor: Cursor) -> Cursor:
         """Begin the lanes anew; those of a stream without end go on."""
         if self._stream.endless:
             return replace(cursor, began=cursor.step)
-        self.lanes = Lanes.fresh(self._stream, self._own)
+        self._begin(self._stream, Lanes.fresh(self._stream, self._own), {})
         return Cursor(cursor.step, cursor.epoch + 1, 0, cursor.step)
 
     def delivered(self, made: Made) -> None:
         """Change as the lanes have changed."""
         for changes in made.changes:
             self.lanes.apply(changes)
+        for changes in made.changes:
+            for lane, rows in changes.given.items():
+                self._given.add(lane, rows, functools.partial(self.lanes.stages.__getitem__, lane))
 
     def skipped(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
         """Run through the batches: what comes after them depends on what is in them."""
-        made = produce_items(self._stream, steps, cursor, self.lanes, list)
+        made = produce_items(self.pipeline, steps, cursor, self.lanes, list)
         for _, batch in zip(range(count), made, strict=False):
             self.delivered(batch)
             cursor = batch.after
@@ -71,22 +79,26 @@ class OfStream:
             NotResumable: nothing could go on from it; or other ranks have other lanes, and ``partial`` is not
                 said.
         """
-        check_resumable(self._stream)
+        check_resumable(self.pipeline)
+        stream = self.of_state(cursor)
         if steps.world_size > 1 and not partial:
             message = (
                 f"rank {steps.rank} of {steps.world_size} has {len(self._own)} of the {self._stream.lanes} "
                 f"lanes: let all ranks call sk.save_state(folder, loader), or take state_dict(partial=True)"
             )
             raise NotResumable(message)
+        remember(stream.fingerprint, stream)
         return StreamState(
-            fingerprint=self._stream.fingerprint,
+            fingerprint=stream.fingerprint,
             step=cursor.step,
             slot=cursor.position,
             lanes=self.lanes.document(),
             of=self._stream.lanes,
             began=None if steps.limit is None else cursor.began,
             ended=tuple(sorted(self.lanes.ended)),
-            description=plain_json(self._stream.describe()) if rows else None,
+            given=self._given.document(self.lanes.stages),
+            rows=stream_recipe_of(stream) if self.by_rows else None,
+            description=plain_json(stream.describe()) if rows else None,
         ).document()
 
     def load(
@@ -97,12 +109,19 @@ class OfStream:
         Raises:
             StateMismatch: it is of another stream, or of other data.
             CorruptState: the document is not a state of a stream, or lacks a lane.
+            InvalidArgument: it is to go on by rows, and how much each source gave cannot be told.
         """
-        state = StreamState.parse(document)
-        check_stream(self._stream, state, self._own)
-        own = {lane: state.lanes[lane] for lane in self._own}
-        lanes = Lanes.parse(own, [lane for lane in state.ended if lane in own])
-        return Cursor(state.step, 0, state.slot, state.began or 0), partial(self._go, lanes)
+        loaded = loaded_stream(self._stream, document, self._own, resume=resume)
+        state = loaded.state
+        own = [lane for lane in state.ended if lane in self._own]
+        lanes = Lanes({lane: loaded.lanes[lane] for lane in self._own}, set(own))
+        return (
+            Cursor(state.step, 0, state.slot, state.began or 0),
+            functools.partial(self._begin, loaded.stream, lanes, loaded.given),
+        )
 
-    def _go(self, lanes: Lanes) -> None:
+    def _begin(self, stream: Stream, lanes: Lanes, given: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        self.pipeline = self._settled = stream
         self.lanes = lanes
+        own = {lane: rows for lane, rows in given.items() if lane in lanes.stages}
+        self._given = Given(noted_joint(stream), own)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seekable.errors import NothingPassed
 from seekable.loader.streams.lanes import LaneChanges
 from seekable.stream.flow import Flow, changes_in, load_all
+from seekable.stream.rows.given import noted_joint
 
 if TYPE_CHECKING:
     from seekable.loader.streams.lanes import Lanes
@@ -51,6 +52,8 @@ class Puller:
         self._sources = [each for flow in self._flows.values() for each in flow.all() if not each.inputs]
         self._holes = [_holes_of(source) for source in self._sources]
         self._ended = set(lanes.ended)
+        self._joint = noted_joint(stream)
+        self._given: dict[int, list[tuple[int, int]]] = {}
         self._over: set[int] = set()
 
     def pull(self, first: int, stop: int) -> Pulled:
@@ -73,12 +76,13 @@ class Puller:
                         fresh += lane not in self._ended
         items.sort(key=_slot)
         stages = {lane: changes_in(self._flows[lane]) for lane in touched}
+        given, self._given = self._given, {}
         return Pulled(
             items,
             fresh,
             self._holes_since(),
             self._ended | self._over >= self._flows.keys(),
-            LaneChanges(stages, frozenset(self._ended) - before),
+            LaneChanges(stages, frozenset(self._ended) - before, given),
         )
 
     def _holes_since(self) -> int:
@@ -89,7 +93,9 @@ class Puller:
     def _next(self, lane: int) -> Any:
         """Return the next item of a lane, padding too, or that there is none."""
         flow = self._flows[lane]
-        for _, item in flow:
+        for token, item in flow:
+            if self._joint is not None:
+                self._given.setdefault(lane, []).extend(self._joint.rows(token))
             return item
         if not self._pad:
             self._over.add(lane)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import AccessDenied, DataNotFound, IndexStale, MissingDependency, SeekableError, Unreachable
+from seekable.errors import (
+    AccessDenied,
+    DataNotFound,
+    IndexStale,
+    MissingDependency,
+    SeekableError,
+    Unreachable,
+)
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -33,7 +39,7 @@ def hub() -> ModuleType:
         MissingDependency: it is not installed.
     """
     try:
-        import huggingface_hub
+        import huggingface_hub.utils  # Loads the package and its constants too.
     except ImportError:
         message = "reading from the Hugging Face Hub needs huggingface_hub: pip install 'seekable[hub]'"
         raise MissingDependency(message) from None
@@ -96,7 +102,7 @@ def refused(error: Exception, what: str) -> SeekableError:
     if status in _DENIED or kinds & {"GatedRepoError", "DisabledRepoError"}:
         gated = " and ask for access on the page of the repository" if "GatedRepoError" in kinds else ""
         return AccessDenied(
-            f"{what} may not be read, or is not there: the Hub answers {status}. Log in with `hf auth login`, "
+            f"{what} may not be read, or is not there: the Hub answers {status}. Log in with `hf auth login` "
             f"or set HF_TOKEN to a token that may read it{gated}"
         )
     if status in _NOT_FOUND or kinds & {"RepositoryNotFoundError", "EntryNotFoundError"}:
@@ -119,7 +125,7 @@ def refused(error: Exception, what: str) -> SeekableError:
 def _answer(file: RemoteFile, start: int, stop: int, what: str) -> Any:
     """Return the response to a request for a range."""
     package = hub()
-    utils, constants = importlib.import_module("huggingface_hub.utils"), package.constants
+    utils, constants = package.utils, package.constants
     url = package.hf_hub_url(file.repo, file.path, repo_type="dataset", revision=file.revision)
     headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
     try:
@@ -133,7 +139,7 @@ def _answer(file: RemoteFile, start: int, stop: int, what: str) -> Any:
             retry_on_status_codes=_PASSING,
         )
         utils.hf_raise_for_status(response)
-    except Exception as error:  # noqa: BLE001 - each version of the package raises errors of another HTTP client
+    except Exception as error:  # of other classes in each version of the package
         raise refused(error, what) from error
     return response
 

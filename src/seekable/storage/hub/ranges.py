@@ -1,17 +1,17 @@
-"""Ranges of files of the Hub: of blocks that are kept in memory and on disk, and fetched where they are not."""
+"""Ranges of files of the Hub, in blocks that are kept in memory and on disk, and fetched where missing."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, final
 
 import xxhash
 
-from seekable.storage.hub.blocks import block_span, blocks_within, runs
+from seekable.storage.hub.blocks import STRIDES, block_span, blocks_ahead, blocks_within, runs
 from seekable.storage.hub.fetch import fetch, local_copy
 from seekable.storage.hub.placeholder import (
     LARGEST_PLACEHOLDER,
@@ -36,20 +36,24 @@ AT_ONCE = 16
 
 _MEMORY_BYTES = 64 << 20
 
+Numbers = range
+"""The numbers of consecutive blocks."""
+
 
 @final
 class RemoteRanges:
     """Ranges of a file of the Hub; safe from threads."""
 
-    __slots__ = ("_file", "_key", "_store", "path", "size")
+    __slots__ = ("_file", "_key", "_starts", "_store", "path", "size")
 
     def __init__(self, file: RemoteFile, store: BlockStore) -> None:
         """Fetch nothing yet."""
         self.path = file.told
         self.size = file.size
         self._file = file
-        self._key = xxhash.xxh3_128_hexdigest(f"{file.etag} {file.size}")
+        self._key = xxhash.xxh3_128_hexdigest(f"{file.etag} {file.size}".encode())
         self._store = store
+        self._starts: deque[int] = deque(maxlen=STRIDES)
 
     def range(self, start: int, stop: int) -> memoryview:
         """Return some bytes, after fetching the blocks that are not here.
@@ -60,10 +64,11 @@ class RemoteRanges:
             Unreachable: the Hub cannot be reached.
         """
         numbers = blocks_within(start, stop, self.size)
+        self._starts.append(start)
         blocks = {number: block for number in numbers if (block := self._kept(number)) is not None}
         missing = [number for number in numbers if number not in blocks]
         if missing:
-            blocks.update(self._fetched(list(runs(missing))))
+            blocks.update(self._fetched([*runs(missing), *self._ahead(missing)]))
         if not numbers:
             return memoryview(b"")
         first, _ = block_span(numbers[0], self.size)
@@ -78,14 +83,23 @@ class RemoteRanges:
                 _MEMORY.put((self._key, number), block)
         return block
 
-    def _fetched(self, wanted: list[range]) -> Iterable[tuple[int, bytes]]:
+    def _ahead(self, missing: list[int]) -> list[Numbers]:
+        """Return what else to fetch, for whoever goes through the file in strides."""
+        numbers = blocks_ahead(tuple(self._starts), self.size) if len(missing) == 1 else []
+        return [
+            range(number, number + 1)
+            for number in numbers
+            if number not in missing and self._kept(number) is None
+        ]
+
+    def _fetched(self, wanted: list[Numbers]) -> Iterable[tuple[int, bytes]]:
         if len(wanted) == 1:
             return self._fetch(wanted[0])
         # Made for this call: threads that are kept would be gone in a forked child.
         with ThreadPoolExecutor(min(len(wanted), AT_ONCE)) as threads:
             return [block for blocks in threads.map(self._fetch, wanted) for block in blocks]
 
-    def _fetch(self, numbers: range) -> list[tuple[int, bytes]]:
+    def _fetch(self, numbers: Numbers) -> list[tuple[int, bytes]]:
         """Fetch consecutive blocks, and keep them."""
         first, stop = block_span(numbers[0], self.size)[0], block_span(numbers[-1], self.size)[1]
         data = fetch(self._file, first, stop)

@@ -229,6 +229,16 @@ def _of_decimals(values: list[decimal.Decimal]) -> pa.DataType:
         raise Unfit(str(error)) from None
 
 
+def _within(values: list[Any]) -> pa.DataType:
+    """Return the type of values in lists or dicts, where pyarrow can make fewer."""
+    import pyarrow as pa
+
+    kind = type_of(values)
+    if isinstance(kind, pa.BaseExtensionType):
+        raise Unfit(f"{kind} can be in a column itself, and not in lists or dicts: make a str of it")
+    return kind
+
+
 def _of_dicts(values: list[dict[Any, Any]]) -> pa.DataType:
     import pyarrow as pa
 
@@ -236,13 +246,13 @@ def _of_dicts(values: list[dict[Any, Any]]) -> pa.DataType:
     for name in names:
         if not isinstance(name, str):
             raise Unfit(f"the names in a dict must be strings, and {name!r} is {type(name).__name__}")
-    return pa.struct([(name, type_of([value[name] for value in values if name in value])) for name in names])
+    return pa.struct([(name, _within([value[name] for value in values if name in value])) for name in names])
 
 
 def _of_lists(values: list[Any]) -> pa.DataType:
     import pyarrow as pa
 
-    return pa.list_(type_of(list(chain.from_iterable(values))))
+    return pa.list_(_within(list(chain.from_iterable(values))))
 
 
 def _of_arrays(values: list[np.ndarray[Any, Any]]) -> pa.DataType:

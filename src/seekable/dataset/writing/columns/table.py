@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable.dataset.cached import cached
 from seekable.dataset.writing.columns.kinds import Unfit, merged, type_of
 from seekable.dataset.writing.columns.loss import loss
@@ -108,7 +110,8 @@ def converted(values: list[Any], kind: pa.DataType) -> pa.Array:
     import pyarrow as pa
 
     try:
-        if pa.types.is_timestamp(kind) and kind.unit in ("s", "ms"):
+        is_coarse = pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
+        if is_coarse and not any(isinstance(value, np.datetime64) for value in values):
             # Made of a datetime, such a timestamp would lose what it has no room for.
             return pa.array(values, type=pa.timestamp("us", kind.tz)).cast(kind)
         return pa.array(values, type=kind)

@@ -1,0 +1,91 @@
+"""From a spec of the Hub to files that can be indexed: shards, or placeholders of shards."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from seekable.dataset.hub.listing import list_folder, list_hub
+from seekable.errors import UnsupportedFormat
+from seekable.formats.registry import format_named
+from seekable.index.catalog import read_table
+from seekable.index.place import find_place, hub_folder
+from seekable.index.progress import Progress
+from seekable.index.surveyor import is_surveyor
+from seekable.storage.hub.placeholder import RemoteFile, write_placeholders
+from seekable.storage.hub.ranges import AT_ONCE, remote_ranges
+from seekable.storage.listing import Found
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from seekable.dataset.hub.spec import HubSpec
+    from seekable.index.progress import ProgressHook
+
+__all__ = ["hub_files"]
+
+_FORMAT = "parquet"
+
+
+def hub_files(
+    spec: HubSpec, *, index_dir: str | os.PathLike[str] | None, progress: ProgressHook | None
+) -> tuple[Found, ...]:
+    """Return the files of a split.
+
+    Those on the Hub are stood for by placeholders, and the footers of those that are not indexed yet are
+    fetched, many at a time.
+
+    Args:
+        spec: which.
+        index_dir: the folder that the user wants indexes in, if any; placeholders and blocks lie there too.
+        progress: is told how many footers are fetched.
+
+    Raises:
+        AccessDenied, DataNotFound, Unreachable: the Hub does not give it, or cannot be reached.
+        InvalidArgument: several datasets of the repository have the split.
+        MissingDependency: ``huggingface_hub`` is not installed.
+    """
+    if spec.is_local:
+        return (Found(spec.repo, tuple(list_folder(spec))),)
+    files = list_hub(spec, hub_folder(index_dir))
+    write_placeholders(files)
+    root = files[0].placeholder.removesuffix(files[0].path).rstrip("/")
+    names = tuple(file.path for file in files)
+    _fetch_footers(_not_indexed(files, root, index_dir=index_dir), progress)
+    return (Found(root, names),)
+
+
+def _not_indexed(
+    files: Sequence[RemoteFile], root: str, *, index_dir: str | os.PathLike[str] | None
+) -> list[RemoteFile]:
+    table = read_table(find_place(root, index_dir=index_dir).folder)
+    if table is None:
+        return list(files)
+    name = format_named(_FORMAT).scanner.name
+    rows = table.rows([file.path for file in files], format_name=name).tolist()
+    return [file for file, row in zip(files, rows, strict=True) if row < 0]
+
+
+def _fetch_footers(files: Sequence[RemoteFile], progress: ProgressHook | None) -> None:
+    """Fetch what indexing will read, so that it has not to wait for one file after the other."""
+    if not files:
+        return
+    form = format_named(_FORMAT).scanner
+    assert is_surveyor(form)
+
+    def look(file: RemoteFile) -> None:
+        with suppress(UnsupportedFormat):  # Indexing tells of it.
+            form.survey(remote_ranges(file))
+
+    with ThreadPoolExecutor(min(len(files), AT_ONCE)) as threads:
+        asked = [threads.submit(look, file) for file in files]
+        try:
+            for done, answer in enumerate(as_completed(asked), start=1):
+                answer.result()
+                if progress is not None:
+                    progress(Progress(0, 0, 0, 0, done, task="fetching footers", rows=len(files)))
+        except BaseException:
+            threads.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,112 @@
+"""A column of several leaves, put together of what each leaf alone makes of it.
+
+Of a list of pairs one leaf gives a list of structs with the one field, and another a list of structs with the
+other: lists of equal lengths, nulls in the same places.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.formats.parquet.thrift import BadThrift
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["leaves_of", "merged"]
+
+
+def leaves_of(kind: pa.DataType) -> int:
+    """Return how many leaves a type has in Parquet.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> leaves_of(pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])))
+        2
+    """
+    return sum(leaves_of(child) for child in children) if (children := _children(kind)) else 1
+
+
+def _children(kind: pa.DataType) -> list[pa.DataType]:
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return [kind.storage_type]
+    if pa.types.is_map(kind):
+        return [_entries(kind)]
+    if pa.types.is_struct(kind):
+        return [field.type for field in kind]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return [kind.value_type]
+    return []
+
+
+def _entries(kind: pa.MapType) -> pa.StructType:
+    import pyarrow as pa
+
+    return pa.struct([kind.key_field, kind.item_field])
+
+
+def merged(kind: pa.DataType, parts: list[Any]) -> pa.Array:
+    """Return a column of what its leaves make of it.
+
+    Args:
+        kind: the column's type.
+        parts: for each leaf the column as it is without the others.
+
+    Raises:
+        BadThrift: the parts do not fit together.
+    """
+    import pyarrow as pa
+
+    if len(parts) == 1 and parts[0].type == kind:
+        return parts[0]
+    if len({len(part) for part in parts}) != 1 or leaves_of(kind) != len(parts) or not _children(kind):
+        raise BadThrift(f"values of {len(parts)} leaves do not make {kind}")
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(
+            kind, merged(kind.storage_type, [_storage(part) for part in parts])
+        )
+    shape = parts[0]
+    nulls = shape.is_valid().buffers()[1] if shape.null_count else None
+    if pa.types.is_struct(kind):
+        return pa.Array.from_buffers(kind, len(shape), [nulls], children=_fields(kind, parts))
+    if pa.types.is_fixed_size_list(kind):
+        size = kind.list_size
+        inner = [part.values.slice(part.offset * size, len(part) * size) for part in parts]
+        return pa.Array.from_buffers(kind, len(shape), [nulls], children=[merged(kind.value_type, inner)])
+    (below,) = _children(kind)
+    values = merged(below, [part.flatten() for part in parts])
+    return pa.Array.from_buffers(kind, len(shape), [nulls, _offsets(kind, parts)], children=[values])
+
+
+def _fields(kind: pa.StructType, parts: list[Any]) -> list[Any]:
+    made, at = [], 0
+    for field in kind:
+        count = leaves_of(field.type)
+        made.append(merged(field.type, [part.field(0) for part in parts[at : at + count]]))
+        at += count
+    return made
+
+
+def _offsets(kind: pa.DataType, parts: list[Any]) -> pa.Buffer:
+    """Return where each list begins, nulls being empty."""
+    import pyarrow as pa
+
+    bounds = []
+    for part in parts:
+        lengths = np.diff(part.offsets.to_numpy())
+        lengths[part.is_null().to_numpy(zero_copy_only=False)] = 0
+        bounds.append(np.cumsum(np.append(0, lengths), dtype=np.int64))
+    if any(not np.array_equal(bound, bounds[0]) for bound in bounds[1:]):
+        raise BadThrift(f"lists of different lengths do not make {kind}")
+    width = np.int64 if pa.types.is_large_list(kind) else np.int32
+    return pa.py_buffer(bounds[0].astype(width))
+
+
+def _storage(part: pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    return part.storage if isinstance(part.type, pa.BaseExtensionType) else part

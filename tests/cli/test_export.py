@@ -1,0 +1,179 @@
+"""``seekable export`` writes data and pipelines as other files, goes on, and says what it did."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.command import SEEKABLE, Corpus, documents, environment, in_terminal, output, run
+
+import seekable as sk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_lines_become_parquet_and_parquet_becomes_lines(corpus: Corpus, tmp_path: Path) -> None:
+    records = [json.loads(line) for line in corpus.lines]
+    told = output("export", corpus.folder, "out", "--rows-per-file", "50", cwd=tmp_path).decode()
+    assert re.fullmatch(r"out: 120 rows in 3 files, [\d.,]+ k?(B|bytes)\n", told)
+    assert list(sk.open(tmp_path / "out")) == records
+    (document,) = documents("export", "out", "lines", "--as", "jsonl", "--compression", "zst", cwd=tmp_path)
+    path = str(tmp_path / "lines" / "part-00000-of-00001.jsonl.zst")
+    assert document == {
+        "schema": 1,
+        "folder": "lines",
+        "paths": [path],
+        "files": 1,
+        "files_kept": 0,
+        "rows": 120,
+        "holes": 0,
+        "bytes": os.path.getsize(path),
+    }
+    assert list(sk.open(tmp_path / "lines")) == records
+
+
+def test_the_same_command_keeps_what_is_there(corpus: Corpus, tmp_path: Path) -> None:
+    command = ("export", corpus.folder, tmp_path / "out", "--as", "jsonl", "--rows-per-file", "50")
+    output(*command)
+    (tmp_path / "out" / "part-00001-of-00003.jsonl").unlink()
+    assert b"; 2 files of them from an earlier run" in output(*command)
+    assert output(*command, "--quiet") == b""
+
+
+def test_another_command_is_refused_unless_it_may_overwrite(corpus: Corpus, tmp_path: Path) -> None:
+    command = ("export", corpus.folder, tmp_path / "out", "--as", "jsonl")
+    output(*command)
+    refused = run(*command, "--shuffle", "7", "--json")
+    assert refused.returncode == 3
+    error = json.loads(refused.stderr)["error"]
+    assert error["type"] == "StateMismatch"
+    assert "overwrite=True" in error["message"]
+    output(*command, "--shuffle", "7", "--overwrite")
+    assert list(sk.open(tmp_path / "out")) == list(sk.open(corpus.folder).shuffle(seed=7))
+
+
+def test_lines_of_text_are_a_column(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("a\nb\n")
+    output("export", tmp_path / "notes.txt", tmp_path / "out", "--compression", "none")
+    assert list(sk.open(tmp_path / "out")) == [{"text": "a"}, {"text": "b"}]
+    output("export", tmp_path / "notes.txt", tmp_path / "lines", "--as", "jsonl")
+    assert list(sk.open(tmp_path / "lines")) == ["a", "b"]
+
+
+PIPELINE = """
+import seekable as sk
+def make():
+    print("hello")
+    return sk.from_sequence(range(1000)).map(lambda n: sk.HOLE if n % 100 == 0 else {"n": n})
+def number():
+    return 3
+"""
+
+
+def test_a_pipeline_is_what_a_function_returns(tmp_path: Path) -> None:
+    (tmp_path / "pipe.py").write_text(PIPELINE)
+    done = run("export", "pipe:make", "out", "--jobs", "2", "--rows-per-file", "300", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"hello\n")
+    assert done.stdout.startswith(b"out: 990 rows in 4 files, ")
+    assert done.stdout.endswith(b"; 10 holes left out\n")
+    assert [record["n"] for record in sk.open(tmp_path / "out")] == [n for n in range(1000) if n % 100]
+    wrong = run("export", "pipe:number", "other", cwd=tmp_path)
+    assert wrong.returncode == 1
+    assert b"must return a Dataset (got int)" in wrong.stderr
+    assert run("export", "pipe:nothing", "other", cwd=tmp_path).returncode == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["nowhere.jsonl", "out"], 4, b"nowhere.jsonl"),
+        (["corpus", "corpus"], 2, b"holds data that was not written"),
+        (["corpus", "out", "--as", "csv"], 2, b"--as must be one of parquet, jsonl"),
+        (["corpus", "out", "--as", "jsonl", "--compression", "snappy"], 2, b"compression must be"),
+        (["corpus", "out", "--rows-per-file", "0"], 2, b"--rows-per-file"),
+        (["corpus"], 2, b"FOLDER"),
+    ],
+)
+def test_wrong_usage_is_told(
+    arguments: list[str], code: int, says: bytes, corpus: Corpus, tmp_path: Path
+) -> None:
+    done = run("export", *arguments, cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert done.stdout == b""
+    assert not (tmp_path / "out").exists()
+    assert corpus.folder.exists()
+
+
+def test_a_record_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\n{"n": "one"}\n')
+    done = run("export", "a.jsonl", "out", cwd=tmp_path)
+    assert done.returncode == 1
+    assert b"row 1 (record 1 of " in done.stderr
+    assert b"a.jsonl, at byte 9)" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+SLOW = """
+import os, sys
+import seekable as sk
+def told(number):
+    if number % 100 == 50:
+        os.write(2, b"at work ")
+    return {"n": number}
+def make():
+    return sk.from_sequence(range(100_000)).map(told, version=1)
+"""
+
+
+def test_after_an_interrupt_the_same_command_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "pipe.py").write_text(SLOW)
+    command = [SEEKABLE, "export", "pipe:make", str(tmp_path / "out"), "--as", "jsonl", "--jobs", "1"]
+    command += ["--rows-per-file", "1000"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE) as process:
+        assert process.stderr
+        seen = b""
+        while seen.count(b"at work") < 50:
+            some = process.stderr.read(8)
+            assert some, seen
+            seen += some
+        process.send_signal(signal.SIGINT)
+        seen += process.stderr.read()
+    assert process.returncode == 130
+    assert b"interrupted; the files that are written are kept, and the same command goes on" in seen
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=True)
+    found = re.search(rb"; (\d+) files? of them from an earlier run", done.stdout)
+    assert found
+    assert 2 <= int(found[1]) < 100
+    assert [record["n"] for record in sk.open(tmp_path / "out")] == list(range(100_000))
+
+
+# Longer than a bar waits before it appears.
+LONG = """
+import time
+import seekable as sk
+def told(number):
+    until = time.monotonic() + 1.2 if number == 100 else 0
+    while time.monotonic() < until:
+        pass
+    return {"n": number}
+def make():
+    return sk.from_sequence(range(50_000)).map(told, version=1)
+"""
+
+
+def test_a_terminal_sees_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pipe.py").write_text(LONG)
+    monkeypatch.chdir(tmp_path)
+    command = [SEEKABLE, "export", "pipe:make", "out", "--as", "jsonl", "--jobs", "1"]
+    with in_terminal(command) as process:
+        code, seen = process.finish()
+    assert code == 0
+    assert b"writing" in seen
+    assert b"out: 50,000 rows in 1 file" in seen

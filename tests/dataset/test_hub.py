@@ -1,0 +1,416 @@
+"""``hf:REPO:SPLIT:COLUMN``: read over HTTP from a Hub on this machine, by processes of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.hub import Repo, environment, run, serving, start, told
+
+import seekable as sk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from http.server import ThreadingHTTPServer
+    from pathlib import Path
+
+    from tests.hub import Hub
+
+ROWS = 6000
+LARGE_ROWS = 20_000
+OPEN = "ds = sk.open('hf:me/web:train:text');"
+
+
+def table(rows: int, seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "id": np.arange(rows) + seed * 1_000_000,
+            "text": [f"{seed} {row} {rng.bytes(40).hex()}" for row in range(rows)],
+            "other": [rng.bytes(20).hex() for _ in range(rows)],
+        }
+    )
+
+
+def parquet(rows: int, seed: int, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table(rows, seed), sink, **{"row_group_size": rows // 2, **options})
+    return sink.getvalue()
+
+
+SHARDS = {f"data/train-{shard}.parquet": parquet(ROWS, shard) for shard in (2, 10, 1)}
+TEXTS = [text for shard in (1, 2, 10) for text in table(ROWS, shard)["text"].to_pylist()]
+OTHERS = {"data/test-0.parquet": parquet(10, 77), "README.md": b"# Web"}
+LARGE = {
+    "data/train-0.parquet": parquet(
+        LARGE_ROWS, 0, use_dictionary=False, data_page_size=64 << 10, write_page_index=True
+    )
+}
+
+
+@pytest.fixture
+def served() -> Iterator[tuple[Hub, ThreadingHTTPServer]]:
+    with serving() as (hub, server):
+        hub.repos["me/web"] = Repo()
+        yield hub, server
+
+
+@pytest.fixture
+def hub(served: tuple[Hub, ThreadingHTTPServer]) -> Hub:
+    return served[0]
+
+
+@pytest.fixture
+def env(hub: Hub, tmp_path: Path) -> dict[str, str]:
+    return environment(hub.endpoint, tmp_path)
+
+
+def digest(texts: list[str]) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+DIGEST = """
+import hashlib
+def digest(texts):
+    return hashlib.sha256("\\n".join(texts).encode()).hexdigest()
+def failure(what):
+    try:
+        what()
+    except sk.SeekableError as error:
+        return [type(error).__name__, str(error)]
+    return ["none", ""]
+"""
+
+
+def test_records_are_those_of_the_files_in_natural_order(hub: Hub, env: dict[str, str]) -> None:
+    sha = hub.repos["me/web"].commit(SHARDS | OTHERS)
+    found = run(
+        f"{DIGEST}{OPEN} whole = sk.open('hf:me/web:train');"
+        "rows = [0, 5999, 6000, 17999, 12345];"
+        "tell({'n': len(ds), 'digest': digest([record['text'] for record in ds]),"
+        "'one': ds[-1], 'whole': whole[rows], 'keys': sorted({tuple(r) for r in ds}),"
+        "'where': [(at.path, at.row) for at in ds.locate(rows)],"
+        "'back': [ds.find(at.path, at.row) for at in ds.locate(rows)], 'shown': repr(ds),"
+        "'columns': sk.open('hf:me/web:train', columns=['id', 'text'])[7],"
+        "'numpy': str(sk.open('hf:me/web:train:id', decode='numpy')[7]['id'].dtype)})",
+        env,
+    )
+    assert found["n"] == len(TEXTS)
+    assert found["digest"] == digest(TEXTS)
+    assert found["one"] == {"text": TEXTS[-1]}
+    local = pa.concat_tables([table(ROWS, shard) for shard in (1, 2, 10)])
+    assert found["whole"] == local.take([0, 5999, 6000, 17999, 12345]).to_pylist()
+    assert found["keys"] == [["text"]]
+    base = f"hf://datasets/me/web@{sha}/data/train"
+    assert found["where"] == [
+        [f"{base}-1.parquet", 0],
+        [f"{base}-1.parquet", 5999],
+        [f"{base}-2.parquet", 0],
+        [f"{base}-10.parquet", 5999],
+        [f"{base}-10.parquet", 345],
+    ]
+    assert found["back"] == [[0], [5999], [6000], [17999], [12345]]
+    assert "hf:me/web:train:text" in found["shown"]
+    assert found["columns"] == {"id": 1_000_007, "text": TEXTS[7]}
+    assert found["numpy"] == "int64"
+
+
+def test_opening_reads_footers_and_a_row_reads_its_pages(hub: Hub, env: dict[str, str]) -> None:
+    hub.repos["me/web"].commit(LARGE)
+    size = len(LARGE["data/train-0.parquet"])
+    assert run(f"{OPEN} tell(len(ds))", env) == LARGE_ROWS
+    assert [asked.range for asked in hub.data] == [f"bytes={size - (64 << 10)}-{size - 1}"]
+    hub.asked.clear()
+    assert run(f"{OPEN} tell(ds[12345]['text'])", env) == table(LARGE_ROWS, 0)["text"][12345].as_py()
+    assert 1 <= len(hub.data) <= 3
+    assert hub.bytes_sent <= 3 * (256 << 10) < size // 3
+    hub.asked.clear()
+    assert run(f"{OPEN} tell(ds[12345]['text'])", env) == table(LARGE_ROWS, 0)["text"][12345].as_py()
+    assert hub.data == []
+    assert [asked.path for asked in hub.asked] == ["/api/datasets/me/web/revision/main"]
+
+
+def test_pages_are_looked_for_many_at_a_time(hub: Hub, env: dict[str, str]) -> None:
+    pages = {
+        "use_dictionary": False,
+        "data_page_size": 600 << 10,
+        "row_group_size": 1 << 20,
+        "compression": "none",
+    }
+    hub.repos["me/web"].commit({"train.parquet": parquet(100_000, 0, **pages)})
+    assert run(f"{OPEN} tell(ds[99_999]['text'])", env).startswith("0 99999 ")
+    starts = [int(str(asked.range).removeprefix("bytes=").split("-")[0]) for asked in hub.data[1:]]
+    # Whoever waits for each answer asks in ascending order.
+    assert starts != sorted(starts)
+
+
+def test_a_hub_that_is_gone_leaves_what_was_read(
+    served: tuple[Hub, ThreadingHTTPServer], env: dict[str, str]
+) -> None:
+    hub, server = served
+    hub.repos["me/web"].commit(LARGE)
+    row = table(LARGE_ROWS, 0)["text"][3].as_py()
+    assert run(f"{OPEN} tell(ds[3]['text'])", env) == row
+    server.shutdown()
+    server.server_close()
+    code = f"{DIGEST}{OPEN} tell([ds[3]['text'], *failure(lambda: ds[-1])])"
+    for offline in ({}, {"HF_HUB_OFFLINE": "1"}):
+        text, kind, message = run(code, env | offline)
+        assert text == row
+        assert kind == "Unreachable"
+        assert "bytes " in message
+        assert "hf://datasets/me/web@" in message
+        assert "/data/train-0.parquet" in message
+    never = f"{DIGEST}tell(failure(lambda: sk.open('hf:me/other:train:text')))"
+    kind, message = run(never, env | {"HF_HUB_OFFLINE": "1"})
+    assert kind == "Unreachable"
+    assert "'hf:me/other:train:text' is not on this machine, and HF_HUB_OFFLINE is set" in message
+
+
+@pytest.mark.parametrize("faults", [["500"], ["500", "500"], ["cut"], ["short"], ["short", "500", "cut"]])
+def test_what_fails_in_passing_is_tried_again(hub: Hub, env: dict[str, str], faults: list[str]) -> None:
+    hub.repos["me/web"].commit({"data/train-0.parquet": parquet(100, 0)})
+    hub.faults.extend(faults)
+    assert run(f"{OPEN} tell([record['text'] for record in ds])", env) == table(100, 0)["text"].to_pylist()
+    assert len(hub.data) >= 1 + len(faults)
+
+
+def test_answers_that_are_cut_off_are_no_records(hub: Hub, env: dict[str, str]) -> None:
+    hub.repos["me/web"].commit(LARGE)
+    run(f"{OPEN} tell(0)", env)
+    hub.faults.extend(["short"] * 3)
+    kind, message = run(f"{DIGEST}{OPEN} tell(failure(lambda: ds[5]))", env)
+    assert kind == "Unreachable"
+    assert "3 times in a row" in message
+    assert run(f"{OPEN} tell(ds[5]['text'])", env) == table(LARGE_ROWS, 0)["text"][5].as_py()
+
+
+def test_processes_that_begin_at_once_agree(hub: Hub, env: dict[str, str]) -> None:
+    hub.repos["me/web"].commit(SHARDS)
+    code = f"{DIGEST}{OPEN} tell([ds.fingerprint, digest([record['text'] for record in ds])])"
+    found = [told(process) for process in [start(code, env) for _ in range(3)]]
+    assert found[0] == found[1] == found[2]
+    assert found[0][1] == digest(TEXTS)
+
+
+def test_a_commit_is_pinned_and_content_that_stays_is_the_same_data(hub: Hub, env: dict[str, str]) -> None:
+    repo = hub.repos["me/web"]
+    first = repo.commit(SHARDS)
+    code = "tell([sk.open(spec).fingerprint for spec in sys.argv[1:]])"
+    before = run(code, env, "hf:me/web:train", f"hf:me/web@{first}:train")
+    assert before[0] == before[1]
+    repo.commit(SHARDS | {"README.md": b"# More words"})
+    assert run(code, env, "hf:me/web:train") == before[:1]
+    repo.commit(SHARDS | {"data/train-10.parquet": parquet(ROWS, 11)}, branch="next")
+    hub.asked.clear()
+    pinned, main, other = run(
+        code, env, f"hf:me/web@{first}:train", "hf:me/web@main:train", "hf:me/web@next:train"
+    )
+    assert pinned == main == before[0] != other
+    assert not any(first in asked.path for asked in hub.asked if asked.path.startswith("/api"))
+    # Of the new commit only the shard that is new was looked at.
+    assert len(hub.data) == 1
+
+
+def test_another_content_at_the_same_commit_is_refused(hub: Hub, env: dict[str, str]) -> None:
+    repo = hub.repos["me/web"]
+    sha = repo.commit(dict(LARGE))
+    run(f"{OPEN} tell(0)", env)
+    repo.commits[sha]["data/train-0.parquet"] = LARGE["data/train-0.parquet"][:-1] + b"?"
+    kind, message = run(f"{DIGEST}{OPEN} tell(failure(lambda: ds[5]))", env)
+    assert kind == "IndexStale"
+    assert "has another content than when the repository was listed" in message
+
+
+def test_what_the_hub_refuses_is_told(hub: Hub, env: dict[str, str]) -> None:
+    hub.repos["me/web"].commit(SHARDS | OTHERS)
+    hub.repos["me/gated"] = Repo(gated=True)
+    hub.repos["me/private"] = Repo(token="secret")
+    hub.repos["me/private"].commit(SHARDS)
+    hub.repos["me/words"] = Repo()
+    hub.repos["me/words"].commit({"words.csv": b"a,b\n"})
+    specs = {
+        "hf:me/none:train": (
+            "AccessDenied",
+            "'hf:me/none:train' may not be read, or is not there: the Hub answers 401",
+        ),
+        "hf:me/gated:train": ("AccessDenied", "ask for access on the page of the repository"),
+        "hf:me/private:train": ("AccessDenied", "set HF_TOKEN to a token that may read it"),
+        "hf:me/web@none:train": ("DataNotFound", "'hf:me/web@none:train' is not there: the Hub answers 404"),
+        "hf:me/web:dev:text": ("DataNotFound", "has no split 'dev'; it has default/test, default/train"),
+        "hf:me/web:train:words": (
+            "InvalidArgument",
+            "no file has a column 'words'; there are 'id', 'text', 'other'",
+        ),
+        "hf:me/words:train": ("DataNotFound", "has no Parquet files, and no branch 'refs/convert/parquet'"),
+    }
+    code = f"{DIGEST}tell([failure(lambda: sk.open(spec)) for spec in sys.argv[1:]])"
+    for (kind, message), (wanted, part) in zip(run(code, env, *specs), specs.values(), strict=True):
+        assert kind == wanted, message
+        assert part in message
+    hub.asked.clear()
+    assert run("tell(len(sk.open('hf:me/private:train')))", env | {"HF_TOKEN": "secret"}) == 3 * ROWS
+    assert all(asked.has_token == (asked not in hub.data) for asked in hub.asked)
+
+
+def test_the_readme_tells_of_splits_and_the_hub_has_parquet_of_other_files(
+    hub: Hub, env: dict[str, str]
+) -> None:
+    files = {f"en/{name}": parquet(10, seed) for seed, name in enumerate(["a.parquet", "b.parquet"])}
+    configs = [{"config_name": "english", "data_files": [{"split": "train", "path": "en/*.parquet"}]}]
+    hub.repos["me/web"].card = {"configs": configs, "license": "mit"}
+    hub.repos["me/web"].commit(files)
+    hub.repos["words"] = Repo()
+    hub.repos["words"].commit({"train.csv": b"a,b\n"})
+    converted = {"default/train/0000.parquet": parquet(30, 0), "default/test/0000.parquet": parquet(3, 0)}
+    sha = hub.repos["words"].commit(converted, branch="refs/convert/parquet")
+    found = run(
+        "tell([len(sk.open(spec)) for spec in sys.argv[1:]] + [sk.open('hf:words:test').locate(0).path])",
+        env,
+        "hf:me/web:english/train:text",
+        "hf:me/web:train",
+        "hf:words:train",
+        "hf:words:default/test",
+    )
+    assert found == [20, 20, 30, 3, f"hf://datasets/words@{sha}/default/test/0000.parquet"]
+
+
+def test_a_copy_in_the_cache_of_huggingface_hub_is_read(hub: Hub, env: dict[str, str]) -> None:
+    hub.repos["me/web"].commit(LARGE)
+    download = "huggingface_hub.hf_hub_download('me/web', 'data/train-0.parquet', repo_type='dataset')"
+    run(f"import huggingface_hub\n{download}\ntell(0)", env | {"HF_HUB_DISABLE_XET": "1"})
+    hub.asked.clear()
+    found = run(f"{DIGEST}{OPEN} tell([digest([r['text'] for r in ds]), ds.locate(0).path])", env)
+    assert found[0] == digest(table(LARGE_ROWS, 0)["text"].to_pylist())
+    assert found[1].startswith("hf://datasets/me/web@")
+    assert hub.data == []
+
+
+FORK = """
+def child(row):
+    reading, writing = os.pipe()
+    if not os.fork():
+        try:
+            os.write(writing, ds[row]["text"].encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as answer:
+        return answer.read()
+first = ds[0]["text"]
+tell([first, child(19_999), child(10_000), ds[5000]["text"]])
+"""
+
+
+def test_a_forked_child_reads_on(hub: Hub, env: dict[str, str]) -> None:
+    hub.repos["me/web"].commit(LARGE)
+    texts = table(LARGE_ROWS, 0)["text"].to_pylist()
+    assert run(f"{OPEN}\n{FORK}", env) == [texts[0], texts[19_999], texts[10_000], texts[5000]]
+
+
+LOADER = """
+import pickle
+ds = pickle.loads(pickle.dumps(sk.open("hf:me/web:train:text", index_dir=sys.argv[1]))).shuffle(seed=3)
+whole = [text for batch in sk.Loader(ds, batch_size=500) for text in batch["text"]]
+loader = sk.Loader(ds, batch_size=500, workers=2)
+batches = iter(loader)
+part = [text for _ in range(7) for text in next(batches)["text"]]
+state = json.loads(json.dumps(loader.state_dict()))
+batches.close() if hasattr(batches, "close") else None
+again = sk.Loader(ds, batch_size=500)
+again.load_state_dict(state)
+rest = [text for batch in again for text in batch["text"]]
+tell([sorted(whole) == sorted(sk_text["text"] for sk_text in ds), part + rest == whole, len(whole)])
+"""
+
+
+def test_a_loader_with_workers_resumes_and_the_index_lies_where_it_shall(
+    hub: Hub, env: dict[str, str], tmp_path: Path
+) -> None:
+    sha = hub.repos["me/web"].commit(SHARDS)
+    indexes = tmp_path / "indexes"
+    assert run(LOADER, env, str(indexes)) == [True, True, 3 * ROWS]
+    assert not (tmp_path / "cache").exists()
+    assert list(indexes.rglob(".seekable")) == [indexes / "hub" / "datasets--me--web" / sha / ".seekable"]
+
+
+def test_keys_of_the_hub_are_found(hub: Hub, env: dict[str, str]) -> None:
+    hub.repos["me/web"].commit(SHARDS)
+    code = "ds = sk.open('hf:me/web:train', key='id'); tell(ds.key(2_000_005)['text'])"
+    assert run(code, env) == TEXTS[ROWS + 5]
+
+
+def test_damage_is_told_of_by_the_name_on_the_hub(hub: Hub, env: dict[str, str]) -> None:
+    data = bytearray(parquet(2000, 0, use_dictionary=False, compression="zstd"))
+    data[1000:30_000] = bytes(29_000)
+    hub.repos["me/web"].commit({"train.parquet": bytes(data)})
+    kind, message = run(f"{DIGEST}{OPEN} tell(failure(lambda: list(ds)))", env)
+    assert kind == "CorruptRecord"
+    assert message.startswith("hf://datasets/me/web@")
+    hub.repos["me/web"].commit({"train.parquet": b"PAR1" * 100})
+    kind, message = run(f"{DIGEST}tell(failure(lambda: sk.open('hf:me/web:train')))", env)
+    assert kind == "UnsupportedFormat"
+    assert "hf://datasets/me/web@" in message
+
+
+def test_blocks_on_disk_are_bounded(hub: Hub, env: dict[str, str], tmp_path: Path) -> None:
+    hub.repos["me/web"].commit(LARGE)
+    code = f"{DIGEST}{OPEN} tell(digest([record['text'] for record in ds]))"
+    bounded = env | {"SEEKABLE_HUB_BYTES": str(1 << 20)}
+    assert run(code, bounded) == digest(table(LARGE_ROWS, 0)["text"].to_pylist())
+    blocks = tmp_path / "cache" / "seekable" / "hub" / "blocks"
+    assert sum(path.stat().st_size for path in blocks.rglob("*") if path.is_file()) <= (1 << 20) * 17 // 16
+    shutil.rmtree(blocks)
+    assert run(code, env) == digest(table(LARGE_ROWS, 0)["text"].to_pylist())
+
+
+def test_without_huggingface_hub_the_way_to_it_is_told(env: dict[str, str]) -> None:
+    code = "sys.modules['huggingface_hub'] = None"
+    kind, message = run(f"{code}\n{DIGEST}tell(failure(lambda: sk.open('hf:me/web:train')))", env)
+    assert [kind, message] == [
+        "MissingDependency",
+        "reading from the Hugging Face Hub needs huggingface_hub: pip install 'seekable[hub]'",
+    ]
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Path:
+    folder = tmp_path / "12:30 mirror" / "web"
+    for name, data in (SHARDS | OTHERS).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def test_a_folder_with_the_files_of_a_repository_is_read_without_a_hub(mirror: Path) -> None:
+    ds = sk.open(f"hf:{mirror}:train:text")
+    assert [record["text"] for record in ds] == TEXTS
+    assert ds.locate(0).path == str(mirror / "data/train-1.parquet")
+    assert len(sk.open(f"hf:{mirror}:test")) == 10
+    with pytest.raises(sk.DataNotFound, match="has no split 'dev'; it has"):
+        sk.open(f"hf:{mirror}:dev")
+
+
+def test_the_readme_of_a_folder_counts(mirror: Path) -> None:
+    configs = "configs:\n- config_name: default\n  data_files:\n  - {split: train, path: 'data/test-*'}\n"
+    (mirror / "README.md").write_text(f"---\nlicense: mit\n{configs}---\n# Web\n", encoding="utf-8")
+    assert len(sk.open(f"hf:{mirror}:train:text")) == 10
+
+
+def test_a_relative_name_is_a_repository_unless_it_begins_with_a_dot(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mirror.parent)
+    assert len(sk.open("hf:./web:test")) == 10
+    assert json.loads(json.dumps(sk.open("hf:../12:30 mirror/web:test:id")[0])) == {"id": 77_000_000}
+    with pytest.raises(sk.InvalidArgument, match=r"names no folder that is there: './none'"):
+        sk.open("hf:./none:train")
+    assert not os.path.exists("none")

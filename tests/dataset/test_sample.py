@@ -1,0 +1,77 @@
+"""A sample: distinct rows, ascending, the same for ever, and each row as likely."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.dataset.common import endless, flow, numbers
+
+import seekable as sk
+
+
+@given(size=st.integers(0, 300), share=st.floats(0, 1), seed=st.integers(0, 2**64 - 1))
+def test_rows_are_distinct_and_ascending(size: int, share: float, seed: int) -> None:
+    n = int(size * share)
+    ds = numbers(size).sample(n, seed=seed)
+    rows = list(ds)
+    assert len(ds) == n == len(set(rows))
+    assert rows == sorted(rows)
+    assert set(rows) <= set(range(size))
+    assert [ds[i] for i in range(n)] == rows
+    assert flow(ds, 2 * n) == rows * 2
+    for row in range(size):
+        assert ds.find("<builtins.range>", row, epoch=1) == ([n + rows.index(row)] if row in rows else [])
+    assert ds.steady
+    assert list(pickle.loads(pickle.dumps(ds))) == rows
+
+
+def test_golden() -> None:
+    """CHANGING ONE IS A BREAKING CHANGE: see tests/dataset/test_golden.py."""
+    ds = numbers(1000, "big").sample(8, seed=7)
+    assert list(ds) == [44, 195, 325, 337, 515, 550, 552, 850]
+    assert list(numbers(10**12, "far").sample(3, seed=2**64 - 1)) == [
+        381214571988,
+        555298061299,
+        903978584807,
+    ]
+    assert ds.fingerprint == "xxh3:c733fe482ee48d385dbe5061a7612da4"
+
+
+def test_each_row_is_as_likely() -> None:
+    counts = np.zeros(20)
+    for seed in range(2000):
+        counts[list(numbers(20).sample(5, seed=seed))] += 1
+    # 500 times each, give or take five standard deviations of 19.4.
+    assert abs(counts - 500).max() < 97
+    pairs = np.zeros((20, 20))
+    for seed in range(2000):
+        rows = list(numbers(20).sample(5, seed=seed))
+        pairs[np.ix_(rows, rows)] += 1
+    apart = pairs[~np.eye(20, dtype=bool)]
+    # 2000 * (5 * 4) / (20 * 19) = 105 times each, and a standard deviation of 10.
+    assert abs(apart - 105.3).max() < 55
+
+
+def test_blocks_are_the_childs_with_the_rows_of_each() -> None:
+    child = sk.concat([numbers(3000, "a"), numbers(700, "b")])
+    ds = child.sample(500, seed=1)
+    rows = np.array(list(ds))
+    rows[len([r for r in ds.chosen if r < 3000]) :] += 3000  # type: ignore[attr-defined]  # a Sample
+    assert ds.blocks.tolist() == np.unique(np.searchsorted(rows, child.blocks)).tolist()
+
+
+def test_bad_arguments_are_named() -> None:
+    with pytest.raises(sk.InvalidArgument, match=r"there are 9 records \(got n=10\)"):
+        numbers(9).sample(10, seed=1)
+    with pytest.raises(sk.InvalidArgument, match="n must be at least 0"):
+        numbers(9).sample(-1, seed=1)
+    with pytest.raises(sk.InvalidArgument, match="seed must be"):
+        numbers(9).sample(1, seed=2**64)
+    with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+        numbers(9).shuffle(seed=1).sample(1, seed=1)
+    with pytest.raises(sk.EndlessDataset):
+        endless().sample(3, seed=1)

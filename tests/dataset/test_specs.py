@@ -1,0 +1,219 @@
+"""What specs say, which files of a repository make a split, and ``txt:PATH:COLUMN``."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import seekable as sk
+from seekable.dataset.hub.shards import shards_of
+from seekable.dataset.hub.spec import HubSpec, spec_of
+from seekable.testing import assert_resumes_exactly
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def parts(text: str) -> tuple[object, ...]:
+    spec = spec_of(text)
+    assert isinstance(spec, HubSpec)
+    return spec.repo, spec.revision, spec.config, spec.split, spec.column
+
+
+def test_the_specs_of_the_hub() -> None:
+    assert parts("hf:me/web:train:text") == ("me/web", None, None, "train", "text")
+    assert parts("hf:squad:train") == ("squad", None, None, "train", None)
+    assert parts("hf:me/web@v1:train:a:b") == ("me/web", "v1", None, "train", "a:b")
+    assert parts("hf:me/web@refs/pr/3:de/test:text") == ("me/web", "refs/pr/3", "de", "test", "text")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hf:",
+        "hf:me/web",
+        "hf:me/web:",
+        "hf:me/web:train:",
+        "hf:me/web::text",
+        "hf:me/web@:train",
+        "hf:a/b/c:train",
+        "hf:..:train",
+        "hf:me/../web:train",
+        "hf:me--web:train",
+        "hf:/no such folder:train",
+        "txt:",
+        "txt:a.txt",
+        "txt::text",
+        "txt:a.txt:",
+        "txt:a:b/c.txt",
+    ],
+)
+def test_an_incomplete_spec_is_told(text: str) -> None:
+    with pytest.raises(sk.InvalidArgument, match=r"form is hf:REPO:SPLIT|not complete"):
+        sk.open(text)
+
+
+def test_a_file_of_that_name_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hf:a:train.txt").write_text("one\n", encoding="utf-8")
+    (tmp_path / "txt:a:b.jsonl").write_text("1\n2\n", encoding="utf-8")
+    assert sk.open("hf:a:train.txt")[0] == "one"
+    assert len(sk.open("txt:a:b.jsonl")) == 2
+
+
+def test_specs_go_together_by_other_means(tmp_path: Path) -> None:
+    with pytest.raises(sk.InvalidArgument, match=r"'txt:a:text' is opened alone; .* sk.concat"):
+        sk.open([str(tmp_path), "txt:a:text"])
+    with pytest.raises(sk.InvalidArgument, match="leave format='jsonl' out"):
+        sk.open("hf:me/web:train", format="jsonl")
+    with pytest.raises(sk.InvalidArgument, match="both say which columns to read"):
+        sk.open("hf:me/web:train:text", columns=["id"])
+
+
+NAMES = ["data/train-00000-of-00002.parquet", "data/train-00001-of-00002.parquet", "data/test-00000.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("names", "split", "config", "found"),
+    [
+        (NAMES, "train", None, NAMES[:2]),
+        (NAMES, "train", "default", NAMES[:2]),
+        (["train.parquet", "test.parquet"], "test", None, ["test.parquet"]),
+        (["train/10.parquet", "train/9.parquet"], "train", None, ["train/9.parquet", "train/10.parquet"]),
+        (["train/deep/a.parquet", "test/a.parquet"], "train", None, ["train/deep/a.parquet"]),
+        (["de/train-0.parquet", "en/train-0.parquet"], "train", "en", ["en/train-0.parquet"]),
+        (["data/de/train-0.parquet", "data/en/train-0.parquet"], "train", "de", ["data/de/train-0.parquet"]),
+        (["x/a.parquet", "y/b.parquet", "notes.csv"], "train", None, ["x/a.parquet", "y/b.parquet"]),
+        (["constraint-0.parquet", "train-0.parquet"], "train", None, ["train-0.parquet"]),
+        (
+            [".cache/train-0.parquet", "_old/train-0.parquet", "train-0.parquet"],
+            "train",
+            None,
+            ["train-0.parquet"],
+        ),
+        (["train.csv"], "train", None, []),
+        (["dump_2024/a.parquet", "dump_2025/a.parquet"], "dump_2025", None, ["dump_2025/a.parquet"]),
+    ],
+)
+def test_a_split_is_found_by_the_names_of_its_files(
+    names: list[str], split: str, config: str | None, found: list[str]
+) -> None:
+    assert shards_of(reversed(names), None, split=split, config=config, where="it") == found
+
+
+@pytest.mark.parametrize(
+    ("config", "found"),
+    [
+        ({"data_files": "a/*"}, ["a/1.parquet"]),
+        ({"data_files": ["a/1.parquet", "./a/b/*.parquet"]}, ["a/1.parquet", "a/b/2.parquet"]),
+        ({"data_files": {"train": "a/**"}}, ["a/1.parquet", "a/b/2.parquet"]),
+        ({"data_files": [{"split": "train", "path": ["**/2.parquet"]}]}, ["a/b/2.parquet"]),
+        ({"data_dir": "a", "data_files": [{"split": "train", "path": "[0-9].parquet"}]}, ["a/1.parquet"]),
+        ({"data_files": [{"path": "a/?.parquet"}]}, ["a/1.parquet"]),
+    ],
+)
+def test_the_readme_says_which_files(config: dict[str, Any], found: list[str]) -> None:
+    names = ["a/1.parquet", "a/b/2.parquet", "c/3.parquet", "a/notes.csv"]
+    assert shards_of(names, [config], split="train", config=None, where="it") == found
+
+
+def test_several_datasets_are_told_of() -> None:
+    def configs(*names: str, **more: object) -> list[dict[str, object]]:
+        return [{"config_name": name, "data_files": f"{name}/*", **more} for name in names]
+
+    names = ["de/1.parquet", "en/2.parquet"]
+    with pytest.raises(
+        sk.InvalidArgument, match=r"write which in front of it, such as de/train. It has de/train, en/train"
+    ):
+        shards_of(names, configs("de", "en"), split="train", config=None, where="it")
+    both = [*configs("de"), *configs("en", default=True)]
+    assert shards_of(names, both, split="train", config=None, where="it") == ["en/2.parquet"]
+    assert shards_of(names, both, split="train", config="de", where="it") == ["de/1.parquet"]
+    with pytest.raises(sk.DataNotFound, match="it has no fr/train; it has de/train"):
+        shards_of(names, configs("de"), split="train", config="fr", where="it")
+    with pytest.raises(sk.DataNotFound, match=r"says that fr/train is in fr/\*, and has no such file"):
+        shards_of(names, configs("fr"), split="train", config=None, where="it")
+    with pytest.raises(sk.InvalidArgument, match="several datasets"):
+        shards_of(["de/train-0.parquet", "en/train-0.parquet"], None, split="train", config=None, where="it")
+
+
+junk = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["config_name", "data_files", "split", "path", "data_dir", "default", "x"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(junk)
+def test_a_readme_that_nobody_understands_is_no_crash(configs: object) -> None:
+    with contextlib.suppress(sk.DataNotFound, sk.InvalidArgument):
+        shards_of(["train.parquet"], configs, split="train", config=None, where="it")
+
+
+LINES = ["one", "", "dré ei", "{} [", "five"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "12:30"
+    folder.mkdir()
+    (folder / "b2.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    (folder / "b10.txt").write_text("six\r\nseven", encoding="utf-8")
+    (folder / "c.jsonl").write_text('{"id": 1}\n', encoding="utf-8")
+    return folder
+
+
+def test_lines_are_records_of_one_column(folder: Path) -> None:
+    ds = sk.open(f"txt:{folder}/*.txt:text")
+    assert list(ds) == [{"text": line} for line in [*LINES, "six", "seven"]]
+    assert list(sk.open(f"txt:{folder}:text")) == list(ds)
+    assert ds[6] == {"text": "seven"}
+    assert ds.locate(5).path == str(folder / "b10.txt")
+    assert list(sk.open(f"txt:{folder / 'b10.txt'}:line", decode="bytes")) == [
+        {"line": b"six"},
+        {"line": b"seven"},
+    ]
+    assert list(sk.open(f"txt:{folder / 'c.jsonl'}:row", decode="json")) == [{"row": {"id": 1}}]
+    assert list(pickle.loads(pickle.dumps(ds))) == list(ds)
+    with pytest.raises(sk.InvalidArgument, match=r"decode must be one of 'text', 'bytes', 'json' for txt"):
+        sk.open(f"txt:{folder}:text", decode=str)
+
+
+def test_the_column_is_part_of_what_the_data_is(folder: Path) -> None:
+    plain = sk.open(f"{folder}/*.txt")
+    found = {sk.open(f"txt:{folder}/*.txt:{column}").fingerprint for column in ("text", "line")}
+    assert len({plain.fingerprint, *found}) == 3
+    # Only the column, and not how the files were named, enters.
+    assert sk.open(f"txt:{folder}:text").fingerprint in found
+
+
+def test_column_tools_and_keys_take_such_records(folder: Path) -> None:
+    ds = sk.open(f"txt:{folder}:text", key="text")
+    assert ds.key("seven") == {"text": "seven"}
+    assert list(ds.rename({"text": "line"}).take(1)) == [{"line": "one"}]
+
+
+def test_a_line_that_cannot_be_decoded_is_told_or_replaced(folder: Path) -> None:
+    (folder / "b2.txt").write_bytes(b"good\n\xff\n")
+    with pytest.raises(sk.CorruptRecord, match="record 1 at byte 5"):
+        sk.open(f"txt:{folder}/b2.txt:text")[1]
+    replaced = sk.open(f"txt:{folder}/b2.txt:text", errors=lambda error: {"text": str(error.row)})
+    assert list(replaced) == [{"text": "good"}, {"text": "1"}]
+
+
+def test_lines_of_a_column_resume(folder: Path) -> None:
+    assert_resumes_exactly(
+        lambda: sk.Loader(sk.open(f"txt:{folder}:text").shuffle(seed=1), batch_size=2, workers=1)
+    )

@@ -1,0 +1,163 @@
+"""Killed at any moment, and begun again: exactly the rows, nothing twice, nothing torn."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.dataset.common import numbers
+from tests.dataset.test_write import FORMS, row, rows, write
+from tests.processes import ends
+
+import seekable as sk
+from seekable.errors import WorkerDied
+
+ROOT = Path(__file__).parents[2]
+
+# Everything that writing does to files goes through an audit event.
+KILLED_AT_EVENT = """
+import os, signal, sys
+from tests.dataset.test_write import rows, write
+folder, form, left = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def count(event, arguments):
+    global left
+    path = arguments[0] if arguments else None
+    if event in ("open", "os.rename", "os.remove", "os.listdir", "os.mkdir") and str(path).startswith(folder):
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+ds = rows(300).shuffle(seed=5)
+write(ds.take(1), folder + "-imports", form, jobs=1)
+left = int(sys.argv[3])
+sys.addaudithook(count)
+write(ds, folder, form, rows_per_file=100, jobs=1, overwrite=True)
+"""
+
+
+def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("before", [False, True])
+def test_killed_at_any_file_operation_the_next_call_has_the_rows(
+    form: str,
+    before: bool,  # noqa: FBT001 - a case
+    tmp_path: Path,
+) -> None:
+    codes: list[int] = []
+    while not codes or codes[-1]:
+        folder = tmp_path / str(len(codes))
+        if before:
+            write(rows(120), folder, form, rows_per_file=50)
+        done = run(KILLED_AT_EVENT, folder, form, 5 * len(codes) + 1)
+        codes.append(done.returncode)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        ds = rows(300).shuffle(seed=5)
+        written = write(ds, folder, form, rows_per_file=100, jobs=1, overwrite=True)
+        assert list(sk.open(folder)) == list(ds)
+        assert written.rows == 300
+        assert {path.name for path in folder.iterdir()} - {".seekable"} == {
+            ".seekable-write.json",
+            ".seekable-write.lock",
+            *(os.path.basename(path) for path in written.paths),
+        }
+    assert codes.count(-signal.SIGKILL) >= 3
+
+
+# It says when it begins a record, so that the test can choose any moment of the work.
+TALKING = """
+import os, sys
+from tests.dataset.common import numbers
+from tests.dataset.test_write import row, write
+pipe = int(sys.argv[3])
+def told(number):
+    os.write(pipe, b".")
+    return row(number)
+ds = numbers(2000).map(told, version=1).shuffle(seed=2)
+write(ds, sys.argv[1], sys.argv[2], rows_per_file=100, jobs=1)
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_at_random_moments_again_and_again(form: str, seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    folder = tmp_path / "out"
+    kept = 0
+    for _ in range(4):
+        reader, writer = os.pipe()
+        command = [sys.executable, "-c", TALKING, str(folder), form, str(writer)]
+        with subprocess.Popen(command, cwd=ROOT, pass_fds=[writer]) as process:
+            os.close(writer)
+            left = rng.randrange(1, 1500)
+            while left > 0 and (some := os.read(reader, left)):
+                left -= len(some)
+            process.kill()
+        os.close(reader)
+        there = sum(path.name.startswith("part-") for path in folder.iterdir()) if folder.exists() else 0
+        assert there >= kept
+        kept = there
+
+    command = [sys.executable, "-c", TALKING, str(folder), form, "2"]
+    subprocess.run(command, cwd=ROOT, check=True, stderr=subprocess.DEVNULL)
+    assert list(sk.open(folder)) == list(numbers(2000).map(row).shuffle(seed=2))
+    assert not [path for path in folder.iterdir() if path.name.endswith(".tmp")]
+
+
+# A worker kills whoever started it, in the middle of a file.
+PARENT_KILLED = """
+import os, signal, sys
+from tests.dataset.common import numbers
+from tests.dataset.test_write import row, write
+main = os.getpid()
+def kills(number):
+    if number == 555 and os.getpid() != main and not os.path.exists(sys.argv[2]):
+        print(os.getpid(), file=open(sys.argv[2], "w"))
+        os.kill(main, signal.SIGKILL)
+        signal.pause()
+    return row(number)
+write(numbers(1000).map(kills, version=1), sys.argv[1], "parquet", rows_per_file=100, jobs=2)
+"""
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    folder, told = tmp_path / "out", tmp_path / "told"
+    done = run(PARENT_KILLED.replace("sys.argv[2]", repr(str(told))), folder)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    worker = int(told.read_text())
+    try:
+        descriptor = os.pidfd_open(worker)
+    except ProcessLookupError:
+        pass
+    else:
+        assert ends(descriptor)
+        os.close(descriptor)
+    again = run(PARENT_KILLED.replace("sys.argv[2]", repr(str(told))), folder)
+    assert again.returncode == 0, again.stderr
+    assert list(sk.open(folder)) == list(rows(1000))
+    assert not [path for path in folder.iterdir() if path.name.endswith(".tmp")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_worker_that_is_killed_is_told_and_what_was_finished_stays(form: str, tmp_path: Path) -> None:
+    main, marker = os.getpid(), tmp_path / "killed"
+
+    def dies(number: int) -> dict[str, object]:
+        if number == 555 and os.getpid() != main and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return row(number)
+
+    ds = numbers(1000).map(dies, version=1)
+    with pytest.raises(WorkerDied, match="SIGKILL"):
+        write(ds, tmp_path / "out", form, rows_per_file=100, jobs=2)
+    written = write(ds, tmp_path / "out", form, rows_per_file=100, jobs=2)
+    assert written.rows == 1000
+    assert list(sk.open(tmp_path / "out")) == list(rows(1000))

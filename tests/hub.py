@@ -1,0 +1,263 @@
+"""A Hub on this machine: repositories of datasets, served as huggingface_hub asks for them.
+
+Large files are redirected to another address, as those in LFS or Xet are. Every request is noted, and answers
+can be told to go wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LARGE = 1 << 10
+PAGE = 3
+"""How many entries of a tree one answer has."""
+
+
+@dataclass
+class Repo:
+    """The files of one repository by commit, and the commits of its branches."""
+
+    commits: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    branches: dict[str, str] = field(default_factory=dict)
+    card: dict[str, Any] | None = None
+    token: str | None = None
+    gated: bool = False
+
+    def commit(self, files: dict[str, bytes], branch: str = "main") -> str:
+        sha = hashlib.sha1(json.dumps([branch, sorted(files), len(self.commits)]).encode()).hexdigest()
+        self.commits[sha] = files
+        self.branches[branch] = sha
+        return sha
+
+
+@dataclass
+class Asked:
+    """One request."""
+
+    method: str
+    path: str
+    range: str | None
+    has_token: bool
+    sent: int = 0
+
+
+@dataclass
+class Hub:
+    """What is served, what was asked, and what shall go wrong next."""
+
+    repos: dict[str, Repo] = field(default_factory=dict)
+    asked: list[Asked] = field(default_factory=list)
+    faults: deque[str] = field(default_factory=deque)
+    """Of the requests for data, in turn: "500", "cut" (the connection ends), "short" (fewer bytes)."""
+    endpoint: str = ""
+    elsewhere: str = ""
+    """Where data is: another host, as far as names tell."""
+
+    @property
+    def data(self) -> list[Asked]:
+        return [asked for asked in self.asked if asked.path.startswith("/cdn/")]
+
+    @property
+    def bytes_sent(self) -> int:
+        return sum(asked.sent for asked in self.data)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    hub: Hub
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.answer()
+
+    def do_GET(self) -> None:
+        self.answer()
+
+    def answer(self) -> None:
+        asked = Asked(self.command, self.path, self.headers.get("Range"), "Authorization" in self.headers)
+        self.hub.asked.append(asked)
+        path = unquote(urlsplit(self.path).path)
+        if path.startswith("/cdn/"):
+            self.send_data(asked, path.removeprefix("/cdn/"))
+            return
+        place = re.fullmatch(
+            r"/(?:api/)?datasets/(.+?)/(revision|tree|resolve)/(refs%2F[^/]+%2F[^/]+|[^/]+)/?(.*)",
+            urlsplit(self.path).path,
+        )
+        if place is None:
+            self.send_text(404, b"", {})
+            return
+        name, kind, revision, rest = (unquote(part) for part in place.groups())
+        repo = self.hub.repos.get(name)
+        wrong = self.refusal(repo)
+        if repo is None or wrong:
+            code, error = wrong or (401, "RepoNotFound")
+            self.send_text(code, b"{}", {"X-Error-Code": error})
+            return
+        sha = repo.branches.get(revision, revision)
+        if sha not in repo.commits:
+            self.send_text(404, b"{}", {"X-Error-Code": "RevisionNotFound"})
+            return
+        files = repo.commits[sha]
+        if kind == "revision":
+            self.send_json({"id": name, "sha": sha, "cardData": repo.card, "siblings": []})
+        elif kind == "tree":
+            self.send_tree(files)
+        elif rest not in files:
+            self.send_text(404, b"{}", {"X-Error-Code": "EntryNotFound"})
+        else:
+            data = files[rest]
+            etag = digest(data)
+            headers = {"X-Repo-Commit": sha, "X-Linked-ETag": f'"{etag}"', "X-Linked-Size": str(len(data))}
+            self.send_text(302, b"", {**headers, "Location": f"{self.hub.elsewhere}/cdn/{etag}"})
+
+    def refusal(self, repo: Repo | None) -> tuple[int, str] | None:
+        if repo is None:
+            return 401, "RepoNotFound"
+        if repo.gated:
+            return 403, "GatedRepo"
+        if repo.token and self.headers.get("Authorization") != f"Bearer {repo.token}":
+            return 401, "RepoNotFound"
+        return None
+
+    def send_tree(self, files: dict[str, bytes]) -> None:
+        query = dict(part.split("=", 1) for part in urlsplit(self.path).query.split("&") if "=" in part)
+        first = int(query.get("cursor", "0"))
+        names = sorted(files)
+        entries = [
+            {
+                "type": "file",
+                "path": name,
+                "size": len(files[name]),
+                "oid": hashlib.sha1(files[name]).hexdigest(),
+                "lfs": {"oid": digest(files[name]), "size": len(files[name]), "pointerSize": 130},
+            }
+            for name in names[first : first + PAGE]
+        ]
+        headers = {}
+        if first + PAGE < len(names):
+            base = f"{self.hub.endpoint}{urlsplit(self.path).path}"
+            headers["Link"] = f'<{base}?recursive=true&cursor={first + PAGE}>; rel="next"'
+        self.send_json(entries, headers)
+
+    def send_data(self, asked: Asked, etag: str) -> None:
+        fault = self.hub.faults.popleft() if self.hub.faults else ""
+        if fault == "500":
+            self.send_text(500, b"", {})
+            return
+        repos = list(self.hub.repos.values())
+        data = next(
+            data
+            for repo in repos
+            for files in repo.commits.values()
+            for data in files.values()
+            if digest(data) == etag
+        )
+        code, headers = 200, {"ETag": '"something else"', "Accept-Ranges": "bytes"}
+        part = data
+        if asked.range is not None:
+            start, end = (int(number) for number in asked.range.removeprefix("bytes=").split("-"))
+            part = data[start : end + 1]
+            code, headers["Content-Range"] = 206, f"bytes {start}-{start + len(part) - 1}/{len(data)}"
+        asked.sent = len(part)
+        if fault == "cut":
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(part)))
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(part[: len(part) // 2])
+            self.close_connection = True
+            return
+        self.send_text(code, part[: len(part) // 2] if fault == "short" else part, headers)
+
+    def send_json(self, document: object, headers: dict[str, str] | None = None) -> None:
+        self.send_text(
+            200, json.dumps(document).encode(), {"Content-Type": "application/json", **(headers or {})}
+        )
+
+    def send_text(self, code: int, text: bytes, headers: dict[str, str]) -> None:
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(text)))
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text)
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def serving() -> Iterator[tuple[Hub, ThreadingHTTPServer]]:
+    """A Hub that answers until the end, or until its server is closed."""
+    hub = Hub()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"hub": hub}))
+    server.daemon_threads = True
+    hub.endpoint = f"http://127.0.0.1:{server.server_port}"
+    hub.elsewhere = f"http://localhost:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield hub, server
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def environment(endpoint: str, home: Path, **more: str) -> dict[str, str]:
+    """The variables of a process that knows no other Hub, and no other folder."""
+    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "SEEKABLE_INDEX_DIR", "SEEKABLE_HUB_BYTES"):
+        kept.pop(name, None)
+    folders = {"HF_HOME": str(home / "hf"), "XDG_CACHE_HOME": str(home / "cache")}
+    return {**kept, **folders, "HF_ENDPOINT": endpoint, "HF_HUB_DISABLE_TELEMETRY": "1", **more}
+
+
+PREAMBLE = """
+import json, os, sys
+import seekable as sk
+
+def tell(found):
+    print("TOLD " + json.dumps(found))
+"""
+
+
+def start(code: str, env: dict[str, str], *args: str) -> subprocess.Popen[str]:
+    """A process that runs some code after PREAMBLE."""
+    command = [sys.executable, "-c", PREAMBLE + code, *args]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def told(process: subprocess.Popen[str]) -> Any:
+    """What a process told, once it has ended well."""
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    lines = [line for line in out.splitlines() if line.startswith("TOLD ")]
+    return json.loads(lines[-1].removeprefix("TOLD "))
+
+
+def run(code: str, env: dict[str, str], *args: str) -> Any:
+    """What some code tells, in a process of its own."""
+    return told(start(code, env, *args))
