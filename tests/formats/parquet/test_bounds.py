@@ -34,7 +34,7 @@ COLUMNS: dict[str, tuple[pa.DataType, Any]] = {
     "date": (pa.date32(), st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1))),
     "time": (
         pa.timestamp("us"),
-        st.datetimes()),
+        st.datetimes(),
     ),
     "aware": (pa.timestamp("ms", "UTC"), st.just(dt.datetime(2026, 1, 2, tzinfo=dt.UTC))),
     "decimal": (pa.decimal128(9, 2), st.decimals(-1000, 1000, places=2)),
