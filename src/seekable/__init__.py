@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from seekable.loader.fill_collate import FillCollate
     from seekable.loader.loader import Loader
     from seekable.loader.ranks import distributed
+    from seekable.loader.samples import state_from_sample_index
     from seekable.stream.base import Stream
     from seekable.stream.combine import concat, mix, zip
     from seekable.stream.iterable import from_iterable
@@ -111,6 +112,7 @@ __all__ = [
     "open",
     "open_stream",
     "save_state",
+    "state_from_sample_index",
     "zip",
 ]
 
@@ -131,6 +133,7 @@ _HOMES = {
     "open": "dataset.open",
     "open_stream": "stream.lines",
     "save_state": "loader.checkpoint",
+    "state_from_sample_index": "loader.samples",
     "zip": "stream.combine",
 }
 

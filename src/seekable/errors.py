@@ -196,6 +196,10 @@ class MissingDependency(SeekableError, ImportError):
     """An optional package is needed; the message is the command that installs it."""
 
 
+_TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+"""How the names of files end in which a record is no run of bytes."""
+
+
 class CorruptRecord(SeekableError, ValueError):
     """One record cannot be decoded.
 
@@ -225,6 +229,12 @@ class CorruptRecord(SeekableError, ValueError):
         end = f"tail -c +{self.offset + 1} | head -c {self.length}"
         look = {".gz": f"gzip -dc FILE | {end}", "zst": f"zstd -dc FILE | {end}"}.get(self.path[-3:].lower())
         look = look or f"tail -c +{self.offset + 1} FILE | head -c {self.length}"
+        if self.path.lower().endswith(_TABLES):
+            return (
+                f"{self.path}: record {self.row} cannot be decoded: {type(self.cause).__name__}: {self.cause}; "
+                f"what it is read from lies at byte {self.offset} ({self.length} bytes). Put an undamaged copy "
+                f"in the file's place, or say with errors= of sk.open what to deliver instead"
+            )
         return (
             f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "
             f"decoded: {type(self.cause).__name__}: {self.cause}; it starts with {self.preview!r}. "

@@ -14,7 +14,10 @@ PathArgument = Annotated[
 FormatOption = Annotated[
     str | None,
     typer.Option(
-        "--format", metavar="NAME", help="jsonl or text; told by the suffix if left out.", show_default=False
+        "--format",
+        metavar="NAME",
+        help="jsonl, text, csv, parquet and so on; told by the suffix if left out.",
+        show_default=False,
     ),
 ]
 

@@ -122,6 +122,35 @@ def _as_json(path: str, saved: Saved, generations: list[Generation]) -> dict[str
             for generation in generations
         ],
         "sources": _sources(saved),
+        **_gone(saved),
+    }
+
+
+def _gone(saved: Saved) -> dict[str, Any]:
+    """Return how far each source has come, or why that is not known."""
+    from seekable.cli.output import json_safe
+    from seekable.errors import SeekableError
+    from seekable.loader.gone import sources_gone
+
+    if saved.state is None or saved.description is None:
+        return {}
+    try:
+        found = sources_gone(saved)
+    except SeekableError as error:
+        return {"progress": None, "progress_unknown": str(error)}
+    return {
+        "progress": [
+            {
+                "source": json_safe(source.name),
+                "epoch": source.epoch,
+                "rows": source.rows,
+                "of": source.of,
+                "percent": source.percent,
+                "shard": None if source.shard is None else json_safe(source.shard),
+                "row": source.row,
+            }
+            for source in found
+        ]
     }
 
 
@@ -198,11 +227,21 @@ def _tell(found: dict[str, Any], saved: Saved) -> None:
     roots = dict.fromkeys(root for source in found["sources"] or [] for root in source["roots"] if root)
     if roots:
         facts["data"] = ", ".join(roots)
+    for source in found.get("progress") or []:
+        facts[f"source {source['source']}"] = _progress(source)
     write_facts(facts)
     if saved.description is not None:
         write_line("")
         for line in outline(saved.description):
             write_line(line)
+
+
+def _progress(source: dict[str, Any]) -> str:
+    following = "" if source["shard"] is None else f"; next is row {source['row']:,} of {source['shard']}"
+    return (
+        f"epoch {source['epoch']:,}, {source['percent']:.1f} % "
+        f"({source['rows']:,} of {source['of']:,} rows){following}"
+    )
 
 
 def _position(found: dict[str, Any]) -> str:

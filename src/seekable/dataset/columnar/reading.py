@@ -70,7 +70,10 @@ class Tables:
             mapped = self.files.mapped(file)
             mapped.check()
             return held.records((within,))[0]
-        return self.read(np.array([row], dtype=np.int64), frozenset())[0]
+        if DECODED.worth_keeping(key, self._bytes_of(block)):
+            return self.read(np.array([row], dtype=np.int64), frozenset([block]))[0]
+        group = int(self.layout.group_of[block])
+        return self._one(file, group, row - int(self.layout.group_starts[group]), self.decode)
 
     def read(self, rows: Int64s, dense: frozenset[int]) -> list[Any]:
         """Return some records in the order asked.

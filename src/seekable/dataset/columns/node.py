@@ -233,7 +233,13 @@ def _dict(record: Any) -> dict[str, Any]:
 
 
 def _no_dict(record: object) -> str:
-    return f"a record with columns is a dict (got a {type(record).__name__}): map the records to dicts first"
+    kind = type(record).__name__
+    way = (
+        'open them with decode="python" or "numpy"'
+        if kind == "RecordBatch"
+        else "map the records to dicts first"
+    )
+    return f"a record with columns is a dict (got a {kind}): {way}"
 
 
 def checked_names(what: str, columns: object) -> tuple[str, ...]:

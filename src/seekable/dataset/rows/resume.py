@@ -73,7 +73,8 @@ def gone_by(old: Dataset, left: Left, *, epoch: int = 0, in_flight: Int64s | Non
     held = np.empty(0, dtype=np.int64) if in_flight is None else in_flight
     columns = zip(parts_of(old), lefts(old, left), routed(old, held), strict=True)
     parts = tuple((part, rest_of(part.dataset, below, some)) for part, (_, below), (_, some) in columns)
-    epochs = max(0, left.tail - epoch * old.size) // old.size if old.size else 0
+    whole = left.tail - (1 if left.combs or held.size else 0)
+    epochs = max(0, whole // old.size - epoch) if old.size else 0
     return Gone(parts, draws_before(old, left.tail), epochs)
 
 

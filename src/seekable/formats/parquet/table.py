@@ -23,6 +23,7 @@ from seekable.formats.parquet.tables import PageTables
 from seekable.formats.parquet.taking import joined, taken
 from seekable.formats.parquet.thrift import BadThrift
 from seekable.formats.table import TableFile
+from seekable.storage.source import MappedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -238,7 +239,9 @@ class ParquetTable(TableFile):
                 if rows > _MANY_ROWS * (chunk.stop - chunk.start):
                     self._pages(group, name)  # so many rows in so few bytes are counted before they are made
         file = arrow().ParquetFile(Ranges(self._source), metadata=self._footer.metadata, pre_buffer=False)
-        table = file.reader.read_row_group(group, column_indices=leaves, use_threads=True)
+        # What is not mapped runs Python to be read, which pyarrow's own threads must not do while a process ends.
+        threads = isinstance(self._source, MappedRanges)
+        table = file.reader.read_row_group(group, column_indices=leaves, use_threads=threads)
         if table.num_rows != rows:
             raise BadThrift(f"group {group} has {table.num_rows} rows; the footer says {rows}")
         return table

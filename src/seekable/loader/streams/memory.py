@@ -36,7 +36,9 @@ class OfStream:
     def __init__(self, stream: Stream, lanes: Sequence[int]) -> None:
         """Stand at the start of some lanes."""
         self._stream, self._own = stream, lanes
-        self._begin(stream, Lanes.fresh(stream, lanes), {})
+        self.pipeline = self._settled = stream
+        self.lanes = Lanes.fresh(stream, lanes)
+        self._given = Given(noted_joint(stream))
 
     @property
     def by_rows(self) -> bool:
