@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 LARGE = 1 << 10
@@ -68,6 +68,8 @@ class Hub:
     endpoint: str = ""
     elsewhere: str = ""
     """Where data is: another host, as far as names tell."""
+    on_request: Callable[[int], None] = lambda _: None
+    """Is called with the number of each request, before it is answered."""
 
     @property
     def data(self) -> list[Asked]:
@@ -94,6 +96,7 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         asked = Asked(self.command, self.path, self.headers.get("Range"), "Authorization" in self.headers)
         self.hub.asked.append(asked)
+        self.hub.on_request(len(self.hub.asked))
         path = unquote(urlsplit(self.path).path)
         if path.startswith("/cdn/"):
             self.send_data(asked, path.removeprefix("/cdn/"))

@@ -230,10 +230,11 @@ class CorruptRecord(SeekableError, ValueError):
         look = {".gz": f"gzip -dc FILE | {end}", "zst": f"zstd -dc FILE | {end}"}.get(self.path[-3:].lower())
         look = look or f"tail -c +{self.offset + 1} FILE | head -c {self.length}"
         if self.path.lower().endswith(_TABLES):
+            what = f"{type(self.cause).__name__}: {self.cause}"
             return (
-                f"{self.path}: record {self.row} cannot be decoded: {type(self.cause).__name__}: {self.cause}; "
-                f"what it is read from lies at byte {self.offset} ({self.length} bytes). Put an undamaged copy "
-                f"in the file's place, or say with errors= of sk.open what to deliver instead"
+                f"{self.path}: record {self.row} cannot be decoded: {what}; what it is read from lies at byte "
+                f"{self.offset} ({self.length} bytes). Put an undamaged copy in the file's place, or say with "
+                f"errors= of sk.open what to deliver instead"
             )
         return (
             f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "

@@ -137,3 +137,44 @@ def test_without_a_description_the_fingerprints_are_told(states: Path, corpus: C
 def test_a_state_that_is_not_there_exits_with_4(tmp_path: Path, command: list[str]) -> None:
     assert run("state", *command, tmp_path / "nowhere").returncode == 4
     assert run("state", *command, tmp_path).returncode == 4
+
+
+def test_each_source_is_told_with_its_epoch_and_its_next_row(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        for part in (1, 2):
+            lines = "".join(f"{row}\n" for row in range(20))
+            (tmp_path / name / f"{part}.txt").write_text(lines, encoding="utf-8")
+    parts = {name: sk.open(tmp_path / name) for name in "ab"}
+    save(tmp_path / "plain", sk.mix(parts, weights=[3, 1], seed=1, stop="never"), 6, steps=9)
+    (shown,) = documents("state", "show", tmp_path / "plain")
+    assert [(source["source"], source["epoch"], source["of"]) for source in shown["progress"]] == [
+        ("a", 1, 40),
+        ("b", 0, 40),
+    ]
+    a, b = shown["progress"]
+    assert a["rows"] + 40 + b["rows"] == 60
+    assert (a["shard"], a["row"], a["percent"]) == ("1.txt", a["rows"], 2.5 * a["rows"])
+    told = output("state", "show", tmp_path / "plain").decode()
+    assert (
+        f"source a     epoch 1, {a['percent']:.1f} % ({a['rows']} of 40 rows); next is row {a['row']} of 1.txt"
+        in told
+    )
+
+
+def test_rows_that_wait_in_a_stream_are_not_counted(tmp_path: Path) -> None:
+    stream = sk.from_sequence(range(90), version=1).stream(epochs=1).shuffle(buffer=7, seed=1)
+    save(tmp_path, stream, 2)
+    (shown,) = documents("state", "show", tmp_path)
+    (source,) = shown["progress"]
+    assert (source["epoch"], source["rows"], source["of"]) == (0, 20, 90)
+    assert source["shard"] == "<builtins.range 1>"
+
+
+def test_why_it_is_not_known_how_far_sources_are(tmp_path: Path) -> None:
+    mixed = sk.mix([sk.from_sequence(range(30)), sk.from_sequence(range(30))], seed=1)
+    save(tmp_path, mixed.shuffle(seed=1), 2)
+    (shown,) = documents("state", "show", tmp_path)
+    assert shown["progress"] is None
+    assert "shuffle stands above a mixture" in shown["progress_unknown"]
+    assert b"source" not in output("state", "show", tmp_path).partition(b"\n\n")[0]

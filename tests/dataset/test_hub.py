@@ -201,6 +201,27 @@ def test_processes_that_begin_at_once_agree(hub: Hub, env: dict[str, str]) -> No
     assert found[0][1] == digest(TEXTS)
 
 
+@pytest.mark.parametrize("request_number", [1, 3, 5, 8, 10, 14])
+def test_a_process_that_is_killed_leaves_nothing_in_the_way(
+    hub: Hub, env: dict[str, str], request_number: int
+) -> None:
+    hub.repos["me/web"].commit(SHARDS)
+    code = f"{DIGEST}{OPEN} tell(digest([record['text'] for record in ds]))"
+    killed = []
+
+    def kill(number: int) -> None:
+        if number == request_number:
+            killed.append(process)
+            process.kill()
+
+    hub.on_request = kill
+    process = start(code, env)
+    process.communicate(timeout=120)
+    assert killed == [process]
+    hub.on_request = lambda _: None
+    assert run(code, env) == digest(TEXTS)
+
+
 def test_a_commit_is_pinned_and_content_that_stays_is_the_same_data(hub: Hub, env: dict[str, str]) -> None:
     repo = hub.repos["me/web"]
     first = repo.commit(SHARDS)

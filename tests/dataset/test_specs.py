@@ -214,6 +214,4 @@ def test_a_line_that_cannot_be_decoded_is_told_or_replaced(folder: Path) -> None
 
 
 def test_lines_of_a_column_resume(folder: Path) -> None:
-    assert_resumes_exactly(
-        lambda: sk.Loader(sk.open(f"txt:{folder}:text").shuffle(seed=1), batch_size=2, workers=1)
-    )
+    assert_resumes_exactly(lambda: sk.Loader(sk.open(f"txt:{folder}:text").shuffle(seed=1), batch_size=3))

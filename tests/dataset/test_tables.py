@@ -19,9 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.dataset.columnar.cache import DECODED, Cache
+from seekable.dataset.columnar.cache import DECODED
 from seekable.dataset.columnar.held import HELD, numpy_values, python_values
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
+from seekable.storage.cache import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -43,7 +43,7 @@ def _lines(records: FileSource) -> FileSource:
 
 
 def _write_rows(records: TableSource, rows: list[int], *, as_json: bool) -> None:
-    """Print rows of tables, whose bytes nobody could read: as JSON, with text for what JSON has no word for."""
+    """Print rows of tables, whose bytes nobody could read: as JSON, or text for what JSON has no word for."""
     found = [msgspec.Raw(_ENCODER.encode(record)) for record in records[rows]]
     if not as_json:
         write(b"".join(bytes(record) + b"\n" for record in found))

@@ -16,6 +16,7 @@ import pytest
 from tests.formats.parquet import family
 from tests.formats.parquet.truth import Bytes, Kept, leaf_of, opened, same, written
 
+import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, SeekableError, UnsupportedFormat
 from seekable.formats.parquet import ParquetFormat, page_tables
 from seekable.formats.parquet.header import leading_header
@@ -225,3 +226,25 @@ def test_two_columns_of_one_name_are_refused() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(UnsupportedFormat, match="'a'"):
         ParquetFormat().survey(Bytes(written(table)))
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+def test_a_page_that_is_not_that_of_its_checksum_is_corrupt(compression: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    table = pa.table({"id": range(100), "text": ["x" * 50 + str(row % 3) for row in range(100)]})
+    pq.write_table(table, path, compression=compression, row_group_size=50, write_page_checksum=True)
+    good = path.read_bytes()
+    for group in range(2):
+        for column in range(2):
+            chunk = pq.read_metadata(path).row_group(group).column(column)
+            start = chunk.dictionary_page_offset or chunk.data_page_offset
+            data = bytearray(good)
+            data[start + chunk.total_compressed_size - 3] ^= 0x01
+            path.write_bytes(bytes(data))
+            dataset = sk.open(path)
+            assert dataset[99 - 50 * group]["id"] == 99 - 50 * group
+            with pytest.raises(CorruptRecord, match=r"a\.parquet: record \d+ "):
+                dataset[50 * group + 7]
+            with pytest.raises(CorruptRecord, match=r"a\.parquet: record \d+ "):
+                list(dataset)
+            path.write_bytes(good)

@@ -14,6 +14,7 @@ from seekable.dataset.columnar.cache import DECODED
 from seekable.dataset.columnar.files import table_sizes
 from seekable.dataset.columnar.held import Unconvertible, held_as
 from seekable.dataset.columnar.schema import arrow
+from seekable.dataset.columnar.threads import in_threads
 from seekable.dataset.contract import Plan, Reader
 from seekable.dataset.forest import Parts
 from seekable.dataset.origins import Origins
@@ -41,8 +42,25 @@ __all__ = ["Tables", "TablesPlan", "TablesReader"]
 _DENSE = 64
 """Where one in so many rows of a block is wanted, the block is read as a whole."""
 
+_AT_ONCE = 32
+"""Rows of a group that one thread reads; those of one page are decoded together."""
+
 _UNPACKED = 3
 """How many times as large as in its file a block is thought to be in memory."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sparse:
+    """Ascending rows of a group that are read by themselves."""
+
+    group: int
+    rows: Int64s
+
+
+def _cut(group: int, rows: Int64s) -> Iterator[_Sparse]:
+    """Cut the rows of a group so that several threads have some."""
+    for start in range(0, rows.size, _AT_ONCE):
+        yield _Sparse(group, rows[start : start + _AT_ONCE])
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +130,16 @@ class Tables:
         self, rows: Int64s, dense: frozenset[int], decode: DecodeTable
     ) -> Iterator[tuple[Any, Sequence[int] | None]]:
         """Yield decoded rows, and which of them are wanted, for ascending rows; or records, and None."""
+        planned = list(self._planned(rows, dense, decode))
+        sparse = [piece for piece in planned if isinstance(piece, _Sparse)]
+        read = iter(in_threads(lambda piece: self._rows(piece.group, piece.rows, decode), sparse))
+        for piece in planned:
+            yield next(read) if isinstance(piece, _Sparse) else piece
+
+    def _planned(
+        self, rows: Int64s, dense: frozenset[int], decode: DecodeTable
+    ) -> Iterator[_Sparse | tuple[Held, Sequence[int]]]:
+        """Yield what is decoded as a whole block, and what is to be read row by row."""
         blocks = np.searchsorted(self.layout.edges, rows, side="right") - 1
         edges = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), rows.size]
         sparse: list[Int64s] = []
@@ -120,7 +148,7 @@ class Tables:
             block = int(blocks[start])
             held = self._held(block, dense, decode)
             if sparse and (held is not None or self.layout.group_of[block] != group):
-                yield self._rows(group, np.concatenate(sparse), decode)
+                yield from _cut(group, np.concatenate(sparse))
                 sparse = []
             group = int(self.layout.group_of[block])
             if held is None:
@@ -128,7 +156,7 @@ class Tables:
             else:
                 yield held, _within(rows[start:stop] - self.layout.edges[block])
         if sparse:
-            yield self._rows(group, np.concatenate(sparse), decode)
+            yield from _cut(group, np.concatenate(sparse))
 
     def _held(self, block: int, dense: frozenset[int], decode: DecodeTable) -> Held | None:
         """Return a block as a whole, if it is here or worth it."""

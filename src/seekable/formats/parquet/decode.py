@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable.formats.parquet.dictionaries import Dictionary
 from seekable.formats.parquet.footer import arrow
 from seekable.formats.parquet.header import PageHeader, leading_header
 from seekable.formats.parquet.pages import Span
@@ -67,6 +68,8 @@ class Paged:
     table: PageTable
     mold: Mold
     quick: Quick | None
+    opened: int
+    """The number of the open file, which no other one of this process has."""
 
     def rows(self, rows: Int64s) -> Iterator[pa.Array]:
         """Yield some rows of the column, in pieces.
@@ -117,12 +120,12 @@ class Paged:
         places = rows[low:high] - piece.start
         return self.quick.rows(self.chunk.codec, page.header, page.data, places, self._dictionary)
 
-    def _dictionary(self) -> memoryview:
-        """Return the dictionary page, header and all."""
+    def _dictionary(self) -> Dictionary:
+        """Return the dictionary page."""
         start, size = self.table.dictionary
         if not size:
             raise BadThrift(f"the chunk at byte {self.chunk.start} has no dictionary, and a page needs one")
-        return self.source.range(start, start + size)
+        return Dictionary((self.opened, start), self.chunk.codec, self.source.range(start, start + size))
 
     def _pieces(self, spans: list[Span]) -> Iterator[_Piece]:
         """Yield what can be decoded by itself: pages, or several where rows go on from one to the next."""
@@ -177,7 +180,7 @@ class Paged:
         parts: list[bytes | memoryview] = []
         values = 0
         if any(page.header.needs_dictionary for piece in batch for page in piece.pages):
-            parts.append(self._dictionary())
+            parts.append(self._dictionary().page)
         for piece in batch:
             if piece.torn:
                 if self.leaf.width > self.chunk.unpacked:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import zlib
+from dataclasses import dataclass, replace
 from typing import Any
 
 from seekable.formats.parquet.thrift import BadThrift, Cut, read_struct
@@ -46,6 +47,9 @@ class PageHeader:
     compressed: bool
     """Of `DATA_V2`: whether the values are compressed."""
 
+    crc: int | None = None
+    """The CRC-32 of the bytes that follow, where the writer has left it."""
+
     levels_as: tuple[int, int] = (RLE, RLE)
     """How repetition and definition levels are encoded."""
 
@@ -77,6 +81,8 @@ def leading_header(data: memoryview) -> PageHeader:
         else:
             if header.size != len(data):
                 raise BadThrift(f"a page of {len(data)} bytes whose header says {header.size}")
+            if header.crc is not None and header.crc != zlib.crc32(data[header.length :]):
+                raise BadThrift(f"a page of {len(data)} bytes that are not those of its checksum")
             return header
 
 
@@ -92,6 +98,12 @@ def read_header(data: bytes, most: int) -> PageHeader:
         BadThrift: it is no header, or says what cannot be.
     """
     fields, length = read_struct(data)
+    header = _header(fields, length, most)
+    crc = fields.get(4)
+    return replace(header, crc=crc % (1 << 32)) if isinstance(crc, int) else header
+
+
+def _header(fields: dict[int, Any], length: int, most: int) -> PageHeader:
     kind, unpacked, packed = fields.get(1), fields.get(2), fields.get(3)
     if not (isinstance(kind, int) and isinstance(unpacked, int) and isinstance(packed, int)):
         raise BadThrift("a page header lacks its kind or its sizes")
@@ -107,7 +119,9 @@ def read_header(data: bytes, most: int) -> PageHeader:
     encoding = _number(about, 4 if kind == DATA_V2 else 2, kind)
     if kind != DATA_V2:
         ways = about.get(4, RLE), about.get(3, RLE)
-        return PageHeader(kind, length, packed, unpacked, values, None, encoding, (0, 0), True, ways)  # noqa: FBT003
+        return PageHeader(
+            kind, length, packed, unpacked, values, None, encoding, (0, 0), compressed=True, levels_as=ways
+        )
     levels = _number(about, 6, kind), _number(about, 5, kind)
     if sum(levels) > min(packed, unpacked):
         raise BadThrift(f"a page of {packed} bytes ({unpacked} unpacked) has levels of {levels} bytes")

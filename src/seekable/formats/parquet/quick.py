@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.formats.parquet.codecs import leading, unpacked
-from seekable.formats.parquet.header import DATA, DATA_V2, RLE, leading_header
+from seekable.formats.parquet.header import DATA, DATA_V2, RLE
 from seekable.formats.parquet.levels import constant, hybrid, picked
 from seekable.formats.parquet.thrift import BadThrift
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from seekable.formats.parquet.dictionaries import Dictionary
     from seekable.formats.parquet.header import PageHeader
     from seekable.formats.parquet.layout import Leaf
     from seekable.formats.table import Int64s
@@ -78,7 +79,7 @@ class Quick:
         header: PageHeader,
         data: memoryview,
         places: Int64s,
-        dictionary: Callable[[], memoryview],
+        dictionary: Callable[[], Dictionary],
     ) -> pa.Array | None:
         """Return some rows of a page, None where pyarrow has to see to it.
 
@@ -87,7 +88,7 @@ class Quick:
             header: the page's header.
             data: the page, header and all.
             places: which of its rows.
-            dictionary: returns the chunk's dictionary page, header and all.
+            dictionary: returns the chunk's dictionary page.
         """
         import pyarrow as pa
 
@@ -108,19 +109,19 @@ class Quick:
         header: PageHeader,
         data: memoryview,
         places: Int64s,
-        dictionary: Callable[[], memoryview],
+        dictionary: Callable[[], Dictionary],
     ) -> pa.Array | None:
         valid, values, places = self._values(unpacking, header, data[header.length :], places)
         if header.needs_dictionary:
             numbers = picked(values[1:], values[0], places)
             page = dictionary()
-            about = leading_header(page)
+            about = page.header()
             if numbers is None or about.encoding not in (_PLAIN, _PLAIN_DICTIONARY):
                 return None
             places, last = numbers, int(numbers.max(initial=0))
             if not self.width and last >= _MOST_STRINGS:
                 return None
-            values = unpacking.until(last, about.values, page[about.length :], about.unpacked)
+            values = page.values(last, about, unpacking.until)
         return self._array(values, valid, places)
 
     def _values(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import itertools
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,8 @@ __all__ = ["ParquetTable"]
 _LEAST_VALUE = 4
 """How many bytes a value takes at least, which may have been a few bits in the file."""
 
+_OPENED = itertools.count()
+
 _MANY_ROWS = 1 << 17
 """How many rows a byte of a column can stand for before they are counted page by page."""
 
@@ -52,6 +55,7 @@ class ParquetTable(TableFile):
 
     def __init__(self, source: RangeSource, footer: Footer, pages: PageStore | None) -> None:
         self._source = source
+        self._opened = next(_OPENED)
         self._footer = footer
         self._store = pages
         self._layout = Layout(footer.raw)
@@ -129,6 +133,7 @@ class ParquetTable(TableFile):
                 continue
             leaf = leaves[0]
             with self._told(group, 0, name):
+                self._layout.chunk(group, leaf.number, self._footer.start)  # pyarrow ends at an encrypted one
                 known = bounds_of_group(metadata.column(leaf.number), kind)
                 if known is not None:
                     of_group[name] = known
@@ -184,7 +189,7 @@ class ParquetTable(TableFile):
         if table is None:
             return None
         quick = quick_way(self.schema.field(name).type, leaf)
-        return Paged(self._source, chunk, leaf, table, self._mold(name, leaf), quick)
+        return Paged(self._source, chunk, leaf, table, self._mold(name, leaf), quick, self._opened)
 
     def _mold(self, name: str, leaf: Leaf) -> Mold:
         if leaf.number not in self._molds:
@@ -237,9 +242,14 @@ class ParquetTable(TableFile):
                 leaves.append(leaf.number)
                 chunk = self._layout.chunk(group, leaf.number, self._footer.start)
                 if rows > _MANY_ROWS * (chunk.stop - chunk.start):
-                    self._pages(group, name)  # so many rows in so few bytes are counted before they are made
-        file = arrow().ParquetFile(Ranges(self._source), metadata=self._footer.metadata, pre_buffer=False)
-        # What is not mapped runs Python to be read, which pyarrow's own threads must not do while a process ends.
+                    self._pages(group, name)  # so many rows in so few bytes are counted first
+        file = arrow().ParquetFile(
+            Ranges(self._source),
+            metadata=self._footer.metadata,
+            pre_buffer=False,
+            page_checksum_verification=True,
+        )
+        # What is not mapped is read by Python, which threads of pyarrow must not run while a process ends.
         threads = isinstance(self._source, MappedRanges)
         table = file.reader.read_row_group(group, column_indices=leaves, use_threads=threads)
         if table.num_rows != rows:

@@ -83,7 +83,7 @@ def left_of(size: int | None, first: int, taken: Sequence[int]) -> Left:
 
     Example:
         >>> left_of(10, 0, [7, 2]).lagging.tolist(), left_of(10, 0, [7, 2]).tail
-        ([5, 7, 9], 13)
+        ([5, 7, 9, 11], 13)
     """
     lanes = len(taken)
     numbers = [number_from(first, size, lanes, lane) + count for lane, count in enumerate(taken)]

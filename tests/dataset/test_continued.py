@@ -1,0 +1,82 @@
+"""The node that resume="rows" goes on with, held to a list."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+import seekable as sk
+from seekable.dataset.continued import Continued, Piece
+from seekable.order.combs import Comb, Left
+
+SOME = 120
+
+
+def source(name: str, size: int) -> sk.Dataset:
+    return sk.from_sequence([f"{name}{row}" for row in range(size)], version=name)
+
+
+def drawn(random: Random) -> Continued:
+    """Return pieces of two orders of one source, then another source, at positions that lanes have left."""
+    size, new_size = random.randint(1, 20), random.randint(1, 20)
+    old, new = source("a", size), source("b", new_size).shuffle(seed=1)
+    pieces = []
+    for _ in range(random.randint(0, 4)):
+        step = random.randint(1, 5)
+        teeth = tuple(sorted(random.sample(range(step), random.randint(1, step))))
+        comb = Comb(random.randint(0, 2 * size), random.randint(1, 6), step, teeth)
+        pieces.append(Piece(random.randint(0, 1), comb))
+    taken = [random.randint(0, 5) for _ in range(random.randint(1, 4))]
+    axis = Left.behind(random.randint(0, 9), taken)
+    return Continued((old, old.shuffle(seed=3)), new, tuple(pieces), axis, random.randint(0, 30))
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_pieces_come_first_and_then_the_new_order(seed: int) -> None:
+    random = Random(seed)
+    node = drawn(random)
+    slots, below = node.route(np.arange(SOME))
+    routes = list(zip(slots.tolist(), below.tolist(), strict=True))
+    assert routes == [node.route_one(position) for position in range(SOME)]
+    axis = [*node.axis.lagging.tolist(), *range(node.axis.tail, SOME)]
+    pieces = [(piece.slot, position) for piece in node.pieces for position in piece.rows]
+    for turn, position in enumerate(axis):
+        beyond = turn - len(pieces)
+        assert routes[position] == (pieces[turn] if beyond < 0 else (2, node.first + beyond))
+    for position in set(range(SOME)) - set(axis):
+        assert routes[position] == (2, position)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_rows_are_found_in_pieces_and_behind_them(seed: int) -> None:
+    random = Random(seed)
+    node = drawn(random)
+    records, size, epoch = node.fetch(np.arange(SOME)), node.size, random.randint(0, 3)
+    for name, below in (("a", node.olds[0].size), ("b", size)):
+        row = random.randrange(below or 1)
+        found = node.find(f"<builtins.list {name}>", row, epoch=epoch)
+        wanted = [
+            position
+            for position in range(epoch * size, min(SOME, (epoch + 1) * size))
+            if records[position] == f"{name}{row}"
+        ]
+        assert [position for position in found if position < SOME] == wanted
+
+
+def test_golden() -> None:
+    """Someone's half-finished run depends on these."""
+    pieces = Piece(0, Comb(1, 1)), Piece(1, Comb(2, rows=2, step=3, teeth=(0, 2))), Piece(0, Comb(6, 2))
+    olds = source("a", 8), source("a", 8).shuffle(seed=5)
+    node = Continued(olds, source("b", 4).shuffle(seed=2), pieces, Left.behind(3, [0, 2]), 8)
+    slots, below = node.route(np.arange(18))
+    assert slots.tolist() == [2, 2, 2, 0, 2, 1, 2, 1, 1, 1, 0, 0, 2, 2, 2, 2, 2, 2]
+    assert below.tolist() == [0, 1, 2, 1, 4, 2, 6, 4, 5, 7, 6, 7, 8, 9, 10, 11, 12, 13]
+    assert node.describe(None)["kind"] == "continued"
+    assert node.arguments(None) == {
+        "pieces": [[0, [1, 1]], [1, [2, 2, 3, [0, 2]]], [0, [6, 2]]],
+        "lagging": [[3, 1, 2, [0]], [5, 1, 2, [0]]],
+        "tail": 7,
+        "first": 8,
+    }

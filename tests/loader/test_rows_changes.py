@@ -1,0 +1,271 @@
+"""What may have changed when a loader goes on by rows, what may not, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.loader.by_rows import Batches, pipeline, source, through_json
+
+import seekable as sk
+from seekable.integrations.torch import BatchSampler
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def keep(record: dict[str, int]) -> bool:
+    return record["n"] % 3 != 0
+
+
+def keep_others(record: dict[str, int]) -> bool:
+    return record["n"] % 2 != 0
+
+
+def tagged(record: dict[str, int]) -> dict[str, int]:
+    return {**record, "tag": 1}
+
+
+def write(folder: Path, name: str, numbers: range) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text("".join(f'{{"n": {number}}}\n' for number in numbers), encoding="utf-8")
+
+
+def loader_of(dataset: sk.Dataset, **arguments: Any) -> sk.Loader:
+    return sk.Loader(dataset, **{"batch_size": 4, "collate": list, "prefetch": 0, **arguments})
+
+
+def after(batches: int, dataset: sk.Dataset, **arguments: Any) -> tuple[sk.Loader, list[Any]]:
+    loader = loader_of(dataset, **arguments)
+    return loader, [record for batch in Batches(loader).next(batches) for record in batch]
+
+
+def rest_of(loader: sk.Loader) -> list[Any]:
+    return [record for batch in loader for record in batch]
+
+
+def test_files_may_be_added_anywhere_and_records_are_what_the_code_makes_now(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    write(data, "b.jsonl", range(20))
+    write(data, "d.jsonl", range(20, 50))
+    loader, first = after(3, sk.open(data).filter(keep).shuffle(seed=1))
+    sk.save_state(tmp_path, loader)
+    write(data, "a.jsonl", range(100, 110))
+    write(data, "c.jsonl", range(200, 203))
+    now = sk.open(data).map(tagged).filter(keep).shuffle(seed=9)
+    again = loader_of(now, batch_size=5, epochs=2)
+    assert sk.load_state(tmp_path, again, resume="rows")
+    run = iter(again)
+    begun = [record for _ in range(4) for record in next(run)]
+    assert all(record["tag"] for record in begun)
+    sk.save_state(tmp_path, again)
+    once_more = loader_of(now, batch_size=5, epochs=2)
+    assert sk.load_state(tmp_path, once_more)
+    later = rest_of(once_more)
+    assert later == [record for batch in run for record in batch]
+    epoch = [record["n"] for record in [*first, *begun, *later]]
+    whole = [number for number in range(50) if number % 3]
+    assert sorted(epoch[: len(whole)]) == whole
+    assert epoch[len(whole) :] == [record["n"] for record in now.epoch(1)]
+
+
+def test_a_changed_or_missing_file_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", range(9))
+    write(tmp_path, "b.jsonl", range(9, 20))
+    state = after(2, sk.open(tmp_path))[0].state_dict(rows=True)
+    write(tmp_path, "b.jsonl", range(10, 21))
+    with pytest.raises(sk.StateMismatch, match=r"file 'b.jsonl' was changed: size was 109, is 110, head"):
+        loader_of(sk.open(tmp_path).shuffle(seed=1)).load_state_dict(state, resume="rows")
+    (tmp_path / "b.jsonl").unlink()
+    with pytest.raises(sk.StateMismatch, match=r"file 'b.jsonl' is gone"):
+        loader_of(sk.open(tmp_path).shuffle(seed=1)).load_state_dict(state, resume="rows")
+
+
+def test_rows_that_another_filter_kept_are_not_guessed(tmp_path: Path) -> None:
+    write(tmp_path, "a.jsonl", range(30))
+    state = after(2, sk.open(tmp_path).filter(keep))[0].state_dict(rows=True)
+    with pytest.raises(sk.InvalidArgument, match=r"20 rows that a filter had chosen.*let a stream filter"):
+        loader_of(sk.open(tmp_path).filter(keep_others)).load_state_dict(state, resume="rows")
+
+
+def test_each_source_has_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in "ab":
+        write(tmp_path / name, "1.jsonl", range(3))
+        write(tmp_path / name, "2.jsonl", range(3, 40))
+
+    def mixed(weights: list[int]) -> sk.Dataset:
+        parts = {name: sk.open(tmp_path / name) for name in "ab"}
+        return sk.mix(parts, weights=weights, seed=1, stop="never")
+
+    state = after(4, mixed([3, 1]))[0].state_dict(rows=True)
+    with caplog.at_level(logging.INFO, logger="seekable"):
+        loader_of(mixed([1, 1])).load_state_dict(state, resume="rows")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"resume: spec={tmp_path / 'a'} sample_row=13 shard={tmp_path / 'a' / '2.jsonl'} offset=10",
+        f"resume: spec={tmp_path / 'b'} sample_row=3 shard={tmp_path / 'b' / '2.jsonl'} offset=0",
+    ]
+
+
+def test_a_part_that_is_gone_is_left_out_with_a_warning_and_a_new_one_begins(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def mixed(*names: str) -> sk.Dataset:
+        parts = {name: source(name, 20) for name in names}
+        return sk.mix(parts, weights=dict.fromkeys(names, 1), seed=1, stop="never")
+
+    loader, first = after(3, mixed("a", "b"))
+    again = loader_of(mixed("c", "a"), steps=30)
+    with caplog.at_level(logging.WARNING, logger="seekable"):
+        again.load_state_dict(loader.state_dict(), resume="rows")
+    (warning,) = [record.getMessage() for record in caplog.records]
+    gone = 20 - sum(row[0] == "b" for row in first)
+    assert warning == (
+        f"resume: b is not in the pipeline any more: {gone} rows of its begun epoch are left out"
+    )
+    rows = rest_of(again)
+    assert [row for row in rows if row[0] == "c"][:20] == list(source("c", 20))
+    begun = [row for row in first if row[0] == "a"]
+    assert [*begun, *[row for row in rows if row[0] == "a"]][:20] == list(source("a", 20))
+
+
+def test_an_order_above_a_mixture_is_refused() -> None:
+    mixed = sk.mix([source("a", 9), source("b", 9)], weights=[1, 1], seed=1)
+    state = after(1, mixed.shuffle(seed=1))[0].state_dict(rows=True)
+    for dataset in (mixed, source("a", 9)):
+        with pytest.raises(sk.InvalidArgument, match=r"shuffle stands above a mixture.*, then mix"):
+            loader_of(dataset).load_state_dict(state, resume="rows")
+
+
+def test_a_state_says_what_it_is_of_or_this_process_knows() -> None:
+    loader, _ = after(2, source("known", 20).shuffle(seed=3))
+    bare = loader.state_dict()
+    again = loader_of(source("known", 20))
+    again.load_state_dict(bare, resume="rows")
+    assert again.step == 2
+    with pytest.raises(sk.StateMismatch, match=r"sk.load_state\(folder, loader, resume='rows'\)"):
+        again.load_state_dict({**bare, "fingerprint": "xxh3:0"}, resume="rows")
+    told = loader.state_dict(rows=True)
+    other = source("other", 20).describe(None)
+    with pytest.raises(sk.CorruptState, match="one of them is of another run"):
+        loader_of(source("other", 20)).load_state_dict({**told, "description": other}, resume="rows")
+
+
+def test_once_the_rest_has_come_a_state_is_the_plain_one() -> None:
+    loader, first = after(3, source("a", 20).shuffle(seed=3))
+    now = source("a", 25).shuffle(seed=4)
+    again = loader_of(now, batch_size=2, epochs=3)
+    again.load_state_dict(loader.state_dict(), resume="rows")
+    run = Batches(again)
+    rest = [row for batch in run.next(3) for row in batch]
+    assert "rows" in again.state_dict()
+    rest += [row for batch in run.next(1) for row in batch]
+    assert sorted([*first, *rest]) == sorted(source("a", 20))
+    state = again.state_dict()
+    assert state == {
+        "seekable": 1,
+        "fingerprint": now.fingerprint,
+        "step": 7,
+        "epoch": 0,
+        "position": 25,
+    }
+    # What is left of the run are whole epochs of the new order.
+    once_more = loader_of(now, batch_size=2, epochs=3)
+    once_more.load_state_dict(state)
+    assert rest_of(once_more) == [*now.epoch(1), *now.epoch(2)]
+
+
+def test_what_changed_nothing_goes_on_exactly() -> None:
+    dataset = sk.mix({"a": source("a", 30).shuffle(seed=1)}, weights=[1], seed=2)
+    loader, _ = after(3, dataset)
+    expected = rest_of(loader_of_state(dataset, loader.state_dict(), "exact"))
+    assert rest_of(loader_of_state(dataset, loader.state_dict(), "rows")) == expected
+
+
+def loader_of_state(dataset: sk.Dataset, state: dict[str, Any], resume: Any) -> sk.Loader:
+    loader = loader_of(dataset)
+    loader.load_state_dict(state, resume=resume)
+    return loader
+
+
+def test_a_sampler_of_positions_refuses() -> None:
+    loader, _ = after(2, source("a", 20))
+    sampler = BatchSampler(source("a", 20).shuffle(seed=1), batch_size=4)
+    with pytest.raises(sk.InvalidArgument, match=r"use sk\.Loader"):
+        sampler.load_state_dict(loader.state_dict(rows=True), resume="rows")
+
+
+def test_runs_of_several_epochs_are_as_long_as_they_were() -> None:
+    first, second = source("a", 12).shuffle(seed=1), source("a", 12).shuffle(seed=2)
+    for batches in range(13):
+        loader, before = after(batches, first, batch_size=3, epochs=3)
+        again = loader_of(second, batch_size=3, epochs=3)
+        again.load_state_dict(loader.state_dict(), resume="rows")
+        came = Counter([*before, *rest_of(again)])
+        assert set(came.values()) == {3}, batches
+
+
+CHILD = """
+import json, sys
+from random import Random
+from tests.loader.by_rows import Batches, pipeline, rows_in
+import seekable as sk
+
+given = json.load(sys.stdin)
+loader = sk.Loader(pipeline(given["sizes"], Random(given["seed"])), batch_size=3, collate=list, prefetch=0)
+loader.load_state_dict(given["state"], resume=given["resume"])
+batches = Batches(loader).next(given["count"])
+print(json.dumps([list(rows_in(batches)), loader.state_dict()]))
+"""
+
+
+def in_a_new_process(**given: Any) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD], input=json.dumps(given), capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_new_process_goes_on_by_rows_and_another_one_exactly(seed: int) -> None:
+    sizes = {"a": 40, "b": 30, "c": 20}
+    loader, _ = after(7, pipeline(sizes, Random(seed)))
+    given = {"sizes": {name: size + 5 for name, size in sizes.items()}, "seed": seed + 10}
+    state = through_json(loader.state_dict(rows=True))
+    rows, after_all = in_a_new_process(**given, state=state, resume="rows", count=15)
+    begun, between = in_a_new_process(**given, state=state, resume="rows", count=6)
+    rest, same = in_a_new_process(**given, state=between, resume="exact", count=9)
+    assert begun + rest == rows
+    assert same == after_all
+
+
+def test_a_sample_index_is_a_state() -> None:
+    dataset = source("a", 10).shuffle(seed=1)
+    for count in range(25):
+        loader = loader_of(dataset, batch_size=2)
+        loader.load_state_dict(sk.state_from_sample_index(count, loader))
+        passed = [row for epoch in range(3) for row in dataset.epoch(epoch)]
+        first = Batches(loader).next(1)[0]
+        assert first == passed[count : count + 2][: 10 - count % 10]
+    loader = loader_of(dataset, batch_size=2)
+    delivered = Batches(loader)
+    for batches in range(12):
+        assert sk.state_from_sample_index(2 * batches, loader_of(dataset, batch_size=2)) == {
+            **loader.state_dict()
+        }
+        delivered.next(1)
+
+
+def test_a_sample_index_of_a_stream_is_a_state() -> None:
+    stream = source("a", 30).stream(lanes=2).shuffle(buffer=5, seed=1)
+    loader = loader_of(stream, batch_size=3)
+    Batches(loader).next(4)
+    assert sk.state_from_sample_index(12, loader_of(stream, batch_size=3)) == loader.state_dict()
+    ends = source("a", 30).stream(epochs=1)
+    with pytest.raises(sk.OutOfRange, match="the stream has 30 items in a run, and the sample index is 31"):
+        sk.state_from_sample_index(31, loader_of(ends))

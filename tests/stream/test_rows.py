@@ -1,0 +1,109 @@
+"""What resume="rows" knows of a stream: which rows its tokens are of, and which of them wait."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from tests.stream import functions
+from tests.stream.matrix import BUILDERS
+
+import seekable as sk
+from seekable.state.canonical import canonical_json
+from seekable.stream.flow import Flow, kept_in
+from seekable.stream.iterable import FromIterable
+from seekable.stream.lines import FromLines
+from seekable.stream.repeat import RepeatItems
+from seekable.stream.rows.given import Given, noted_joint
+from seekable.stream.rows.joints import described_joint, joint_of, rows_held
+
+WITHOUT_ROWS = {FromIterable, FromLines, RepeatItems}
+
+EACH = [
+    pytest.param(kind, number, id=f"{kind.__name__}-{number}")
+    for kind, builders in BUILDERS.items()
+    for number in range(len(builders))
+]
+
+
+@pytest.mark.parametrize(("kind", "number"), EACH)
+def test_descriptions_tell_the_rows_of_tokens_as_the_stages_do(kind: type, number: int) -> None:
+    stream = BUILDERS[kind][number](29, 2)
+    described = json.loads(canonical_json(stream.describe()))
+    if kind in WITHOUT_ROWS:
+        for make in (lambda: joint_of(stream), lambda: described_joint(described)):
+            with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
+                make()
+        return
+    alive, told = joint_of(stream), described_joint(described)
+    assert [joint.kind for joint in alive.all()] == [joint.kind for joint in told.all()]
+    assert [name for name, _ in alive.sources()] == [name for name, _ in told.sources()]
+    flow = Flow(stream, 1)
+    for token, _ in itertools.islice(flow, 40):
+        rows = list(alive.rows(token))
+        assert rows
+        assert list(told.rows(token)) == rows
+        assert rows_held(told, kept_in(flow)) == rows_held(alive, kept_in(flow))
+
+
+@pytest.mark.parametrize(("kind", "number"), EACH)
+def test_what_was_drawn_waits_or_was_delivered_or_is_gone(kind: type, number: int) -> None:
+    """Nothing that waits is unknown: at each cut, what comes later is what waits, and what is drawn later."""
+    if kind in WITHOUT_ROWS:
+        return
+    stream = BUILDERS[kind][number](29, 2)
+    joint, flow = joint_of(stream), Flow(stream, 1)
+    pairs = list(Flow(stream, 1))
+    sources = [place for place, each in enumerate(joint.all()) if not each.inputs]
+    later = [set(joint.rows(token)) for token, _ in pairs]
+    for cut, _ in enumerate(flow):
+        kept = kept_in(flow)
+        drawn = {
+            (source, position)
+            for source, place in enumerate(sources)
+            for position in _drawn(flow, place, kept[place].memory.get("at", 0))
+        }
+        coming = set().union(*later[cut + 1 :])
+        assert coming & drawn <= set(rows_held(joint, kept))
+
+
+def _drawn(flow: Flow, place: int, count: int) -> list[int]:
+    """Return the positions that a source gave first."""
+    source = list(flow.all())[place].stage
+    return [token for token, _ in itertools.islice(Flow(source, flow.lane), count)]
+
+
+def test_only_streams_that_split_items_note_what_they_delivered() -> None:
+    whole = sk.from_sequence(["ab", "cd"] * 50).stream(lanes=2)
+    assert noted_joint(whole.shuffle(buffer=5, seed=1).batch(2)) is None
+    assert noted_joint(whole.flatten().repeat(2)) is None
+    assert noted_joint(whole.flatten().map(str.upper)) is not None
+
+
+def test_what_was_delivered_is_forgotten_when_nothing_of_it_waits() -> None:
+    stream = sk.from_sequence(range(10_000)).stream(epochs=1).map(functions.document).flatten()
+    stream = stream.shuffle(buffer=20, seed=1)
+    run, joint = iter(stream), joint_of(stream)
+    for _ in itertools.islice(run, 8000):
+        pass
+    (noted,) = run._given._rows.values()
+    assert len(noted) < 3000
+    state = run.state_dict()
+    (given,) = state["given"].values()
+    held = rows_held(joint, kept_in(run._flows[0]))
+    assert 0 < len(given) <= len(held) <= 21
+    assert {tuple(row) for row in given} <= set(held)
+
+
+def test_a_state_with_what_was_delivered_is_restored_with_it() -> None:
+    stream = sk.from_sequence(["abc", "de", "fgh"] * 9).stream(epochs=1).flatten().shuffle(buffer=5, seed=1)
+    run, again = iter(stream), iter(stream)
+    for _ in range(40):
+        next(run)
+        again.load_state_dict(json.loads(json.dumps(run.state_dict())))
+        assert again.state_dict() == run.state_dict()
+
+
+def test_without_a_graph_nothing_is_noted() -> None:
+    assert Given(None).document({}) is None
