@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # The fluent methods: in this class of this module, imports of these packages may stand inside methods.
 FLUENT: dict[tuple[str, str], tuple[str, ...]] = {
+    ("seekable.dataset.columnar.fluent", "Columnar"): ("seekable.dataset",),
     ("seekable.dataset.fluent", "Fluent"): ("seekable.dataset", "seekable.stream"),
     ("seekable.dataset.fluent_columns", "ColumnTools"): ("seekable.dataset",),
     ("seekable.dataset.fluent_rows", "RowTools"): ("seekable.dataset",),

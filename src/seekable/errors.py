@@ -229,16 +229,16 @@ class CorruptRecord(SeekableError, ValueError):
         end = f"tail -c +{self.offset + 1} | head -c {self.length}"
         look = {".gz": f"gzip -dc FILE | {end}", "zst": f"zstd -dc FILE | {end}"}.get(self.path[-3:].lower())
         look = look or f"tail -c +{self.offset + 1} FILE | head -c {self.length}"
+        what = f"{type(self.cause).__name__}: {self.cause}"
         if self.path.lower().endswith(_TABLES):
-            what = f"{type(self.cause).__name__}: {self.cause}"
             return (
                 f"{self.path}: record {self.row} cannot be decoded: {what}; what it is read from lies at byte "
-                f"{self.offset} ({self.length} bytes). Put an undamaged copy in the file's place, or say with "
-                f"errors= of sk.open what to deliver instead"
+                f"{self.offset} ({self.length} bytes). Put an undamaged copy of the file there, or say what "
+                f"to deliver instead with errors= of sk.open"
             )
         return (
             f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "
-            f"decoded: {type(self.cause).__name__}: {self.cause}; it starts with {self.preview!r}. "
+            f"decoded: {what}; it starts with {self.preview!r}. "
             f"Look at it with `{look}`, mend the file, "
             f"or open it with decode='bytes' to read past it"
         )

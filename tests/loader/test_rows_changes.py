@@ -94,6 +94,19 @@ def test_rows_that_another_filter_kept_are_not_guessed(tmp_path: Path) -> None:
         loader_of(sk.open(tmp_path).filter(keep_others)).load_state_dict(state, resume="rows")
 
 
+@pytest.mark.parametrize("weights", [[1, 2], [(0, [1, 2]), (9, [3, 1]), (30, [1, 1])]])
+def test_a_folder_says_what_an_endless_mixture_was(tmp_path: Path, weights: Any) -> None:
+    before = sk.mix([source("a", 20), source("b", 30)], weights=weights, seed=1, stop="never")
+    loader, first = after(5, before)
+    sk.save_state(tmp_path, loader)
+    again = loader_of(sk.mix([source("a", 20), source("b", 30)], weights=[1, 1], seed=2, stop="never"))
+    assert sk.load_state(tmp_path, again, resume="rows")
+    rows = [*first, *[row for batch in Batches(again).next(30) for row in batch]]
+    for name, size in (("a", 20), ("b", 30)):
+        own = [row for row in rows if row[0] == name]
+        assert own == [f"{name}{row % size}" for row in range(len(own))]
+
+
 def test_each_source_has_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name in "ab":
         write(tmp_path / name, "1.jsonl", range(3))

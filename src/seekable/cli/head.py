@@ -35,9 +35,10 @@ def head(  # noqa: PLR0913 - an argument for each of its options
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the first records, as they are in the file; rows of tables as JSON.
+    """Print the first records, as they are in the file.
 
-    Each is followed by a newline. With --json, each is a document that also says where the record lies.
+    Each is followed by a newline; rows of tables are printed as JSON. With --json, each is a document that
+    also says where the record lies.
     """
     from seekable.cli.opening import Opening
     from seekable.cli.records import write_records

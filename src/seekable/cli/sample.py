@@ -36,11 +36,11 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print random records, none twice, as they are in the file; rows of tables as JSON.
+    """Print random records, none twice, as they are in the file.
 
     They are the first N of open(PATH).shuffle(seed=SEED): always the same ones, and those of a smaller
-    sample come first in a larger one. Each is followed by a newline. With --json, each is a document that
-    also says where the record lies.
+    sample come first in a larger one. Each is followed by a newline; rows of tables are printed as JSON.
+    With --json, each is a document that also says where the record lies.
     """
     from seekable.cli.opening import Opening
     from seekable.cli.records import write_records

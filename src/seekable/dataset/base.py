@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.columnar.held import DecodeTable
     from seekable.dataset.contract import Plan
 
 __all__ = ["Dataset", "known_size", "must_be_steady"]
@@ -106,29 +105,15 @@ class Dataset(Node, Fluent, RowTools, ColumnTools, Columnar, Writing):
         if isinstance(rows, slice):
             return self._sliced(rows)
         if isinstance(rows, list | tuple | np.ndarray):
-            return self._batch(checked_places(rows, self.size))
+            return self.batch_at(checked_places(rows, self.size))
         return self.record(self._row(rows))
 
     def __getitems__(self, rows: Sequence[int]) -> list[Any]:
         """Return the records of some rows of epoch 0, or positions: the name that PyTorch's loaders call."""
-        records: list[Any] = self._batch(checked_places(rows, self.size))
+        records: list[Any] = self.batch_at(checked_places(rows, self.size))
         return records
 
     _getitems = __getitems__
-
-    def _batch(self, positions: NDArray[np.int64]) -> Any:
-        """Return the records at some positions: a list, but of tables what their ``decode`` says."""
-        if self._decoded_as == "python":
-            return self.fetch(positions)
-        from seekable.dataset.columnar.batches import batch_of
-
-        return batch_of(self.plan(positions), self._decoded_as)
-
-    @cached
-    def _decoded_as(self) -> DecodeTable:
-        from seekable.dataset.columnar.batches import decoded_as
-
-        return decoded_as(self)
 
     def fetch(self, positions: NDArray[np.int64]) -> list[Any]:
         """Return the records at some positions, 0 or more each, of any epochs, in the order asked."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.dataset.base import Dataset
+    from seekable.dataset.columnar.source import TableSource
     from seekable.dataset.source import FileSource
     from seekable.loader.saved import Saved
 
@@ -73,7 +74,7 @@ class _Finder:
         self._roots = tuple(roots)
         self._index_dir = index_dir
 
-    def __call__(self, description: Mapping[str, Any]) -> FileSource | None:
+    def __call__(self, description: Mapping[str, Any]) -> FileSource | TableSource | None:
         runs = self._runs(description)
         found = find_again(description, runs, index_dir=self._index_dir)
         if isinstance(found, str):
@@ -117,7 +118,8 @@ def whole_description(saved: Saved) -> Mapping[str, Any]:
             f"sk.save_state writes it; give the pipeline itself, as module:function"
         )
         raise InvalidArgument(message)
-    if whole is None and _has_schedule(description):
+    # What is noted beside it has the whole, wherever there is more than what had come.
+    if whole is None and saved.noted is None and _has_schedule(description):
         message = (
             "the description has a schedule of weights only as far as it had come, so no step can be told "
             "from it alone: sources-...json beside it has all of it. Or give the pipeline itself, as "

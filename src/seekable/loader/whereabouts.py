@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.base import Dataset
+from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.contract import Leaf
 from seekable.dataset.source import FileSource
 from seekable.stream.base import Stream
@@ -60,7 +61,7 @@ def _datasets(pipeline: Dataset | Stage) -> Iterator[Dataset]:
 
 
 def _noted(leaf: Leaf) -> dict[str, Any]:
-    if not isinstance(leaf, FileSource):
+    if not isinstance(leaf, FileSource | TableSource):
         return {"kind": leaf.kind}
     runs = [
         {"root": _as_text(root), "index": _as_text(folder), "files": files}

@@ -5,23 +5,28 @@ Each method imports what it needs inside, because sources are datasets, and thos
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from seekable.dataset.arguments import checked_count
+from seekable.dataset.cached import cached
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from seekable.dataset.base import Dataset
+    from seekable.dataset.columnar.held import DecodeTable
 
 __all__ = ["Columnar"]
 
 _KINDS = ("python", "numpy", "arrow")
+_AHEAD = 4096
+"""Positions whose order is resolved in one go."""
 
 
 class Columnar:
@@ -55,7 +60,7 @@ class Columnar:
             rows = np.arange(known_size(dataset, "to_arrow() without rows"), dtype=np.int64)
         return table_of(dataset.plan(checked_places(rows, dataset.size)))
 
-    def batches(self, kind: Literal["python", "numpy", "arrow"], *, size: int) -> Iterator[Any]:
+    def batches(self, kind: DecodeTable, *, size: int) -> Iterator[Any]:
         """Yield the records of epoch 0 in batches: the last may be short.
 
         Args:
@@ -75,21 +80,34 @@ class Columnar:
         if kind not in _KINDS:
             message = f"kind must be one of {', '.join(map(repr, _KINDS))} (got {kind!r})"
             raise InvalidArgument(message)
-        return _batches(cast("Dataset", self), kind, checked_count("size", size, least=1))
+        return self._batches(kind, checked_count("size", size, least=1))
 
+    def batch_at(self, positions: NDArray[np.int64]) -> Any:
+        """Return the records at some positions: a list, but of tables what their ``decode`` says."""
+        dataset = cast("Dataset", self)
+        if self._decoded_as == "python":
+            return dataset.fetch(positions)
+        from seekable.dataset.columnar.batches import batch_of
 
-def _batches(dataset: Dataset, kind: Literal["python", "numpy", "arrow"], size: int) -> Iterator[Any]:
-    from seekable.dataset.columnar.batches import numpy_batch, table_of
+        return batch_of(dataset.plan(positions), self._decoded_as)
 
-    ahead = max(1, 4096 // size) * size
-    start = 0
-    while dataset.size is None or start < dataset.size:
-        stop = start + ahead if dataset.size is None else min(start + ahead, dataset.size)
-        plan = dataset.plan(np.arange(start, stop, dtype=np.int64))
-        for first in range(0, stop - start, size):
-            part = plan.slice(first, min(first + size, stop - start))
-            if kind == "python":
-                yield part.read()
-            else:
-                yield table_of(part) if kind == "arrow" else numpy_batch(table_of(part))
-        start = stop
+    @cached
+    def _decoded_as(self) -> DecodeTable:
+        from seekable.dataset.columnar.batches import decoded_as
+
+        return decoded_as(cast("Dataset", self))
+
+    def _batches(self, kind: DecodeTable, size: int) -> Iterator[Any]:
+        from seekable.dataset.columnar.batches import numpy_batch, table_of
+
+        dataset, ahead, start = cast("Dataset", self), max(1, _AHEAD // size) * size, 0
+        while dataset.size is None or start < dataset.size:
+            stop = start + ahead if dataset.size is None else min(start + ahead, dataset.size)
+            plan = dataset.plan(np.arange(start, stop, dtype=np.int64))
+            for first in range(0, stop - start, size):
+                part = plan.slice(first, min(first + size, stop - start))
+                if kind == "python":
+                    yield part.read()
+                else:
+                    yield table_of(part) if kind == "arrow" else numpy_batch(table_of(part))
+            start = stop

@@ -13,9 +13,11 @@ import numpy as np
 
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
+from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.contract import Leaf, OrderNode, Plan, Reader, Router
 from seekable.dataset.shapes import Aligned, Fileless, OverOne
 from seekable.dataset.tables import PassOn
+from seekable.errors import InvalidArgument
 from seekable.order.blocks import runs_within
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class DescribedSource(Dataset, Leaf):
     described: dict[str, Any]
     names: tuple[str, ...]
     records: tuple[int, ...]
-    files: FileSource | None
+    files: FileSource | TableSource | None
 
     kind: ClassVar[str] = "described"
 
@@ -63,7 +65,20 @@ class DescribedSource(Dataset, Leaf):
 
     @property
     def blocks(self) -> Int64s:
-        """Runs of 1,024 rows, none across two files, as of the sources that are described."""
+        """Runs of 1,024 rows, none across two files; of tables their groups.
+
+        Raises:
+            InvalidArgument: they are tables, whose groups are not in the description.
+        """
+        if self.files is not None:
+            return self.files.blocks
+        if self.described["kind"] == TableSource.kind:
+            message = (
+                f"where groups of rows end in files of {self.described['format']!r} is not in the "
+                f"description, and a windowed shuffle depends on it: say where the files are with --root, or "
+                f"give the pipeline itself, as module:function"
+            )
+            raise InvalidArgument(message)
         return runs_within(np.array(self.records, dtype=np.int64))
 
     def arguments(self, upto: int | None) -> dict[str, Any]:

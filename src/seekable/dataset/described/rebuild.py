@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable.dataset.base import Dataset
+    from seekable.dataset.columnar.source import TableSource
     from seekable.dataset.source import FileSource
 
-    Finder = Callable[[Mapping[str, Any]], FileSource | None]
+    Finder = Callable[[Mapping[str, Any]], FileSource | TableSource | None]
     Parts = tuple[Dataset, ...]
 
 __all__ = ["FORMATS_OF_RUNS", "REBUILT", "UNKNOWN_ROWS", "outlined", "rebuild", "sources_of"]
@@ -141,6 +142,8 @@ def _node(
         raise InvalidArgument(message)
     if kind == "files":
         return _files(description, find, here=here)
+    if kind == "table":
+        return _of_files(description, find)
     if kind == "sequence":
         return _sequence(description)
     if kind not in REBUILT:
@@ -168,6 +171,10 @@ def _files(description: Mapping[str, Any], find: Finder | None, *, here: str) ->
     if description["format"] not in FORMATS_OF_RUNS:
         message = f"{here}: where blocks end in files of {description['format']!r} is not in the description"
         raise InvalidArgument(message)
+    return _of_files(description, find)
+
+
+def _of_files(description: Mapping[str, Any], find: Finder | None) -> Dataset:
     names = tuple(file["name"] for file in description["files"])
     records = tuple(file["records"] for file in description["files"])
     return DescribedSource(dict(description), names, records, find(description) if find else None)

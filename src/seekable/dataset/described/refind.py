@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.source import FileSource
 from seekable.errors import DataNotFound
 from seekable.formats.decoding import decoder_named
@@ -18,6 +19,7 @@ from seekable.index.digest import digest_text
 from seekable.index.fileset import FileSet
 from seekable.index.part import part_of
 from seekable.index.place import find_place
+from seekable.index.surveyor import is_surveyor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +48,7 @@ class Run:
 
 def find_again(
     description: Mapping[str, Any], runs: Sequence[Run], *, index_dir: str | None
-) -> FileSource | str:
+) -> FileSource | TableSource | str:
     """Return the files of a source's description as their index knows them, or why they are not found.
 
     They count when index and files are those that were described: names, sizes, records, digests.
@@ -68,6 +70,9 @@ def find_again(
         parts.append(found)
         first += run.files
     roots = ", ".join(dict.fromkeys(part.root for part in parts))
+    form = format_named(description["format"]).scanner
+    if is_surveyor(form):
+        return TableSource(FileSet(tuple(parts)), form, "python", asked=repr(roots))
     return FileSource(
         FileSet(tuple(parts)),
         decoder_named("bytes", description["format"]),
