@@ -232,9 +232,9 @@ class CorruptRecord(SeekableError, ValueError):
         what = f"{type(self.cause).__name__}: {self.cause}"
         if self.path.lower().endswith(_TABLES):
             return (
-                f"{self.path}: record {self.row} cannot be decoded: {what}; what it is read from lies at byte "
-                f"{self.offset} ({self.length} bytes). Put an undamaged copy of the file there, or say what "
-                f"to deliver instead with errors= of sk.open"
+                f"{self.path}: record {self.row} cannot be decoded: {what}; what it is read from lies at "
+                f"byte {self.offset} ({self.length} bytes). Put an undamaged copy of the file there, or say "
+                f"what to deliver instead with errors= of sk.open"
             )
         return (
             f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "

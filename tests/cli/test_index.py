@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import datetime as dt
+import json
 import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.cli.command import Corpus, documents, output, run, write_corpus
 
@@ -152,3 +156,29 @@ def test_a_record_without_its_key_is_an_error_that_names_it(corpus: Corpus) -> N
     done = run("index", corpus.folder, "--key", "name")
     assert done.returncode == 1
     assert b"shard-0.jsonl: record 0 at byte 0 has no field 'name'" in done.stderr
+
+
+def test_pages_are_found_ahead(tmp_path: Path) -> None:
+    table = pa.table({"id": range(1000), "text": [f"row {row}" for row in range(1000)]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=300)
+    output("index", ".", cwd=tmp_path)
+    assert not list((tmp_path / ".seekable").glob("pages-*.bin"))
+    output("index", "--pages", ".", cwd=tmp_path)
+    (pages,) = (tmp_path / ".seekable").glob("pages-*.bin")
+    before = pages.stat().st_mtime_ns
+    (found,) = documents("get", ".", "777", cwd=tmp_path)
+    assert found["record"] == {"id": 777, "text": "row 777"}
+    assert pages.stat().st_mtime_ns == before
+
+
+def test_rows_of_tables_are_printed_as_json(tmp_path: Path) -> None:
+    table = pa.table({"id": [1, 2], "made": [dt.date(2026, 1, 2), None], "raw": [b"ab", None]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    lines = output("head", "a.parquet", cwd=tmp_path).splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"id": 1, "made": "2026-01-02", "raw": "YWI="},
+        {"id": 2, "made": None, "raw": None},
+    ]
+    (found,) = documents("info", "a.parquet", cwd=tmp_path)
+    assert (found["columns"], found["groups"]) == ({"id": "int64", "made": "date32[day]", "raw": "binary"}, 1)
+    assert b"id (int64)" in output("info", "a.parquet", cwd=tmp_path)

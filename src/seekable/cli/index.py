@@ -42,6 +42,10 @@ def index(  # noqa: PLR0913 - an argument an option
             show_default=False,
         ),
     ] = None,
+    pages: Annotated[
+        bool,
+        typer.Option("--pages", help="Find the pages of Parquet files too, which the first read else does."),
+    ] = False,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -56,6 +60,7 @@ def index(  # noqa: PLR0913 - an argument an option
     from seekable.cli.opening import Opening
     from seekable.cli.output import in_words, json_safe, write_document, write_line
     from seekable.cli.place import index_folder
+    from seekable.dataset.columnar.source import TableSource
     from seekable.storage.memory import bytes_in_words
 
     documents = []
@@ -71,6 +76,9 @@ def index(  # noqa: PLR0913 - an argument an option
         )
         begun = time.perf_counter()
         dataset = opening.open()
+        if pages and isinstance(dataset, TableSource):
+            dataset.walk(progress=opening.watch)
+            opening.watch.close()
         seconds = time.perf_counter() - begun
         size, folder = int(dataset.files.sizes.sum()), index_folder(dataset)
         documents.append(

@@ -111,6 +111,14 @@ class TableFile(ABC):
         """
 
     @abstractmethod
+    def walk(self) -> None:
+        """Find out where all of the file's pages lie, and keep that, where it is not known yet.
+
+        Raises:
+            CorruptRecord: the file is damaged.
+        """
+
+    @abstractmethod
     def span(self, group: int) -> tuple[int, int]:
         """Return where in the file the group's bytes begin, and how many there are."""
 

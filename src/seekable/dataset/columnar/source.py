@@ -13,6 +13,7 @@ from seekable.dataset.columnar.files import Layout, OpenTables
 from seekable.dataset.columnar.reading import Tables, TablesReader
 from seekable.dataset.columnar.schema import Columns, arrow, read_schemas, unified
 from seekable.dataset.contract import Leaf, Reader
+from seekable.dataset.watch import watched
 from seekable.errors import InvalidArgument
 from seekable.storage.hub.placeholder import path_in, told_path
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from seekable.dataset.source import OnError
     from seekable.formats.table import TableFormat
     from seekable.index.fileset import FileSet
+    from seekable.index.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
 
@@ -172,6 +174,20 @@ class TableSource(Dataset, Leaf):
             for schema in schemas
         ]
         return self.tables.may_match(where, [same[number] for number in of_file.tolist()])
+
+    def walk(self, *, progress: ProgressHook | None = None) -> None:
+        """Find out where the pages of all files lie, and keep it beside the index.
+
+        Args:
+            progress: called as it goes on; by default a bar on a terminal.
+
+        Raises:
+            CorruptRecord: a file is damaged.
+        """
+        with watched(progress, task="finding pages", rows=len(self.files)) as watch:
+            for file in range(len(self.files)):
+                self.tables.open.get(file).walk()
+                watch(file + 1)
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the columns and their types."""

@@ -117,6 +117,9 @@ class ArrowTable(TableFile):
         """Return one run of which nothing is known: the format keeps no statistics."""
         return [(0, self._layout.groups[group].rows, {})]
 
+    def walk(self) -> None:
+        """Do nothing: where record batches lie was found when the file was opened."""
+
     def span(self, group: int) -> tuple[int, int]:
         """Return where a record batch lies, its head with it."""
         block = self._layout.groups[group].block

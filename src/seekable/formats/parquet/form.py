@@ -28,7 +28,9 @@ def page_tables(source: RangeSource, pages: PageStore | None = None) -> bytes:
         CorruptRecord: it is damaged.
         MissingDependency: pyarrow is not installed.
     """
-    return ParquetFormat().open(source, pages).walk()
+    table = ParquetFormat().open(source, pages)
+    table.walk()
+    return table.page_tables()
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,17 +153,16 @@ class ParquetTable(TableFile):
             start = min((chunk.start for chunk in chunks), default=0)
             return start, max((chunk.stop for chunk in chunks), default=0) - start
 
-    def walk(self) -> bytes:
-        """Make the page tables of all columns that can have them, keep them, and return them as bytes.
-
-        Raises:
-            CorruptRecord: the file is damaged.
-        """
+    def walk(self) -> None:
+        """Make the page tables of all columns that can have them, and keep them."""
         for group in range(self._footer.metadata.num_row_groups):
             for name in self.schema.names if self._group_rows(group) else ():
                 with self._told(group, 0, name):
                     self._pages(group, name)
         self._tables.save()
+
+    def page_tables(self) -> bytes:
+        """Return the page tables that were made, as they are kept."""
         return self._tables.as_bytes()
 
     def _pages(self, group: int, name: str) -> tuple[Paged, ...]:
