@@ -191,7 +191,7 @@ def test_what_fits_together_is_widened(values: list[Any], wanted: str) -> None:
         [object()],
         [[uuid.UUID(int=1)]],
     ],
-    ids=lambda value: type(value).__name__,
+    ids=lambda value: repr(value).partition(" at 0x")[0],
 )
 def test_what_does_not_fit_together_is_refused(values: list[Any]) -> None:
     with pytest.raises(Unfit):

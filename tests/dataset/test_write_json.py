@@ -86,7 +86,7 @@ Pair = collections.namedtuple("Pair", "left right")  # noqa: PYI024 - as older c
         (Pair(1, 2), [1, 2]),
         (2**200, 2**200),
     ],
-    ids=lambda value: type(value).__name__,
+    ids=lambda value: repr(value).partition(" at 0x")[0],
 )
 def test_what_means_the_same_is_written(value: Any, wanted: Any) -> None:
     for record, expected in ((value, wanted), ({"a": [value]}, {"a": [wanted]})):
@@ -119,7 +119,7 @@ def test_what_means_the_same_is_written(value: Any, wanted: Any) -> None:
         ({None: 2}, "has the name None of type NoneType"),
         (msgspec.Raw(b"1"), "is of type Raw"),
     ],
-    ids=lambda value: type(value).__name__,
+    ids=lambda value: repr(value).partition(" at 0x")[0],
 )
 def test_what_json_lacks_is_named_wherever_it_is(value: Any, says: str) -> None:
     with pytest.raises(Unencodable, match=rf"^the record(\[|) {says}|^the value at {says}"):

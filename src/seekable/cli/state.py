@@ -228,7 +228,7 @@ def _tell(found: dict[str, Any], saved: Saved) -> None:
     if roots:
         facts["data"] = ", ".join(roots)
     for source in found.get("progress") or []:
-        facts[f"source {source['source']}"] = _progress(source)
+        facts[f"source {source['source']}".rstrip()] = _progress(source)
     write_facts(facts)
     if saved.description is not None:
         write_line("")

@@ -33,6 +33,7 @@ class SourceGone:
     """How far one source has come, and what it gives next."""
 
     name: str
+    """What a mixture calls it; empty where there is none."""
     epoch: int
     """The epoch that was begun last, from 0."""
     rows: int
@@ -71,7 +72,7 @@ def sources_gone(saved: Saved) -> list[SourceGone]:
 
 
 def _told(name: Name, part: Part, rest: Rest) -> SourceGone:
-    called = ".".join(map(str, name)) or "0"
+    called = ".".join(map(str, name))
     epoch = max(0, rest.begun - 1)
     place = _next_place(part.dataset, rest)
     shard, row = (None, None) if place is None else (place.path, place.row)
