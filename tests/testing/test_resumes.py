@@ -40,8 +40,8 @@ class Changing:
 class Forgetful(sk.Loader):
     """A loader whose states are one batch late."""
 
-    def state_dict(self, *, partial: bool = False) -> dict[str, Any]:
-        state = super().state_dict(partial=partial)
+    def state_dict(self, *, partial: bool = False, rows: bool = False) -> dict[str, Any]:
+        state = super().state_dict(partial=partial, rows=rows)
         return {**state, "position": max(0, state["position"] - 4), "step": max(0, state["step"] - 1)}
 
 

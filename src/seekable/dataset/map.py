@@ -10,12 +10,11 @@ import numpy as np
 
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
-from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
+from seekable.dataset.contract import RecordNode, part_of
 from seekable.dataset.failures import add_place
-from seekable.dataset.forest import Forest
 from seekable.dataset.hole import HOLE
 from seekable.dataset.randomness import ItemRandomness
-from seekable.dataset.shapes import Aligned, OverOne
+from seekable.dataset.shapes import Aligned, OverOne, OverPlan, OverReader
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.origins import Origins
+    from seekable.dataset.contract import Plan, Reader
 
     Int64s = NDArray[np.int64]
 
@@ -74,7 +73,7 @@ class Map(Dataset, OverOne, Aligned, RecordNode):
     @classmethod
     def reader(cls, nodes: Sequence[Map]) -> Reader:
         """Read the children of all nodes together, then call each node's function."""
-        return _MapReader(nodes)
+        return OverReader(nodes, _MapPlan)
 
     def record(self, position: int) -> Any:
         """Read one record and call the function."""
@@ -104,17 +103,8 @@ class Map(Dataset, OverOne, Aligned, RecordNode):
         return threading.local()
 
 
-class _MapReader(Reader):
-    def __init__(self, nodes: Sequence[Map]) -> None:
-        self._nodes = nodes
-        self._children = Forest([node.child for node in nodes])
-
-    def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        return _MapPlan(self._nodes, which, positions, self._children.plan(which, positions))
-
-
 @dataclass(frozen=True, slots=True)
-class _MapPlan(Plan):
+class _MapPlan(OverPlan):
     nodes: Sequence[Map]
     which: Int64s
     positions: Int64s
@@ -156,20 +146,3 @@ class _MapPlan(Plan):
         except Exception as error:
             add_place(error, f"the function of {node!r}", node, int(self.positions[i]))
             raise
-
-    def locate(self) -> list[Any]:
-        return self.child.locate()
-
-    def origins(self) -> Origins:
-        return self.child.origins()
-
-    @property
-    def paths(self) -> set[str]:
-        return self.child.paths
-
-    def advise(self) -> None:
-        self.child.advise()
-
-    @property
-    def bytes(self) -> int:
-        return self.child.bytes

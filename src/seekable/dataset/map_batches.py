@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.dataset.base import Dataset
-from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
-from seekable.dataset.forest import Forest
+from seekable.dataset.contract import RecordNode, part_of
 from seekable.dataset.hole import HOLE
-from seekable.dataset.shapes import Aligned, OverOne
+from seekable.dataset.shapes import Aligned, OverOne, OverPlan, OverReader
 from seekable.errors import InvalidArgument, WrongType
 from seekable.state.functions import describe_function
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.origins import Origins
+    from seekable.dataset.contract import Plan, Reader
 
     Int64s = NDArray[np.int64]
 
@@ -70,7 +69,7 @@ class MapBatches(Dataset, OverOne, Aligned, RecordNode):
     @classmethod
     def reader(cls, nodes: Sequence[MapBatches]) -> Reader:
         """Read the children of all nodes together, then call each node's function."""
-        return _MapBatchesReader(nodes)
+        return OverReader(nodes, _MapBatchesPlan)
 
     def record(self, position: int) -> Any:
         """Read one record and call the function with it alone."""
@@ -95,32 +94,23 @@ class MapBatches(Dataset, OverOne, Aligned, RecordNode):
         return list(made)
 
 
-class _MapBatchesReader(Reader):
-    def __init__(self, nodes: Sequence[MapBatches]) -> None:
-        self._nodes = nodes
-        self._children = Forest([node.child for node in nodes])
-
-    def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        return _MapBatchesPlan(self._nodes, which, positions.size, self._children.plan(which, positions))
-
-
 @dataclass(frozen=True, slots=True)
-class _MapBatchesPlan(Plan):
+class _MapBatchesPlan(OverPlan):
     nodes: Sequence[MapBatches]
     which: Int64s
-    size: int
+    positions: Int64s
     child: Plan
 
     def __len__(self) -> int:
-        return self.size
+        return self.positions.size
 
     def slice(self, start: int, stop: int) -> Plan:
         which = part_of(self.which, start, stop)
-        return _MapBatchesPlan(self.nodes, which, stop - start, self.child.slice(start, stop))
+        return _MapBatchesPlan(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
 
     def read(self) -> list[Any]:
         records = self.child.read()
-        owners = np.broadcast_to(self.which, self.size)
+        owners = np.broadcast_to(self.which, len(self))
         there = np.array([record is not HOLE for record in records], dtype=np.bool_)
         for i in np.unique(owners):
             node = self.nodes[int(i)]
@@ -130,20 +120,3 @@ class _MapBatchesPlan(Plan):
                 for place, record in zip(at, node.called([records[place] for place in at]), strict=True):
                     records[place] = record
         return records
-
-    def locate(self) -> list[Any]:
-        return self.child.locate()
-
-    def origins(self) -> Origins:
-        return self.child.origins()
-
-    @property
-    def paths(self) -> set[str]:
-        return self.child.paths
-
-    def advise(self) -> None:
-        self.child.advise()
-
-    @property
-    def bytes(self) -> int:
-        return self.child.bytes

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from math import lcm
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, final
 
 from seekable.dataset.base import known_size
 from seekable.dataset.cached import cached
-from seekable.dataset.contract import Inner, Plan
+from seekable.dataset.contract import Inner, Plan, Reader
+from seekable.dataset.forest import Forest
 from seekable.order.blocks import runs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
     from seekable.dataset.base import Dataset
     from seekable.dataset.contract import Within
+    from seekable.dataset.origins import Origins
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Aligned", "Fileless", "OverOne", "Rearranged"]
+__all__ = ["Aligned", "Fileless", "OverOne", "OverPlan", "OverReader", "Rearranged"]
 
 
 class OverOne(Inner):
@@ -67,6 +71,56 @@ class Fileless(Plan):
 
     def advise(self) -> None:
         """Do nothing: there is nothing to fetch."""
+
+
+class OverPlan(Plan):
+    """A plan whose records are made of those of another, each of one."""
+
+    child: Plan
+
+    def locate(self) -> list[Any]:
+        """Say where the records lie that these are made of."""
+        return self.child.locate()
+
+    def origins(self) -> Origins:
+        """Say which rows of which files these are."""
+        return self.child.origins()
+
+    @property
+    def paths(self) -> set[str]:
+        """Their files."""
+        return self.child.paths
+
+    def advise(self) -> None:
+        """Tell the system of them."""
+        self.child.advise()
+
+    @property
+    def bytes(self) -> int:
+        """Their bytes."""
+        return self.child.bytes
+
+
+@final
+class OverReader(Reader):
+    """Plans the reading of the children of some nodes together, and then what each node makes of it."""
+
+    def __init__(
+        self, nodes: Sequence[Any], plan: Callable[[Sequence[Any], Int64s, Int64s, Plan], Plan]
+    ) -> None:
+        """Compile the children.
+
+        Args:
+            nodes: nodes with a ``child`` each.
+            plan: makes the plan of the nodes, whose each position is, the positions, and the children's plan.
+        """
+        self._nodes = nodes
+        self._plan = plan
+        self._children = Forest([node.child for node in nodes])
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        """Plan what the children read, and put the nodes over it."""
+        return self._plan(self._nodes, which, positions, self._children.plan(which, positions))
 
 
 class Aligned(Inner):

@@ -79,20 +79,9 @@ class FileSource(Dataset, Leaf):
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The format, the decoding and every file by name, size, records and digests."""
-        files = [
-            {"name": name, "size": size, "records": records, "head_tail": head_tail, "offsets": offsets}
-            for name, size, records, head_tail, offsets in zip(
-                self.files.names(),
-                self.files.sizes.tolist(),
-                self.files.records.tolist(),
-                self.files.digests("head_tail"),
-                self.files.digests("offsets"),
-                strict=True,
-            )
-        ]
         function = self.decoder.function
         decode = self.decoder.name if function is None else describe_function(function, self.version)
-        return {"format": self.format, "decode": decode, "files": files}
+        return {"format": self.format, "decode": decode, "files": self.files.described()}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call."""
@@ -133,8 +122,7 @@ class FileSource(Dataset, Leaf):
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that path."""
-        numbers = self.files.numbers(path)
-        return [int(self.files.starts[i]) + row for i in numbers if row < self.files.records[i]]
+        return self.files.rows_of(path, row)
 
     def _advise(self, file: int, row: int) -> None:
         """Tell the system that the rows of a file from this one on will be read."""

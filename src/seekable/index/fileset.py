@@ -181,6 +181,24 @@ class FileSet:
             found.extend(map(digest_text, part.table.digests(kind, row_numbers(part.part)).tolist()))
         return found
 
+    def described(self) -> list[dict[str, Any]]:
+        """Return, JSON-safe, what of each file enters fingerprints: nothing that depends on where it lies."""
+        columns = (
+            self.names(),
+            self.sizes.tolist(),
+            self.records.tolist(),
+            self.digests("head_tail"),
+            self.digests("offsets"),
+        )
+        return [
+            {"name": name, "size": size, "records": records, "head_tail": head_tail, "offsets": offsets}
+            for name, size, records, head_tail, offsets in zip(*columns, strict=True)
+        ]
+
+    def rows_of(self, path: str, row: int) -> list[int]:
+        """Return which rows of all files the row of a file is; its file may be there more than once."""
+        return [int(self.starts[i]) + row for i in self.numbers(path) if row < self.records[i]]
+
     def numbers(self, path: str) -> list[int]:
         """Return the numbers that the file of an absolute path has; it may be there more than once."""
         found: list[int] = []

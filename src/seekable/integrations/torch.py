@@ -127,7 +127,9 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
         follow(run, caller())
         return run
 
-    def state_dict(self, *, partial: bool = False, delivered: int | None = None) -> dict[str, Any]:
+    def state_dict(
+        self, *, partial: bool = False, rows: bool = False, delivered: int | None = None
+    ) -> dict[str, Any]:
         """Return the state after the batches that the DataLoader delivered: a small, new, JSON-safe dict.
 
         What it asked for ahead does not count. The state loads into an ``sk.Loader`` too, on any number of
@@ -135,6 +137,7 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
 
         Args:
             partial: as of ``sk.Loader``; states of datasets are the same on all ranks.
+            rows: as of ``sk.Loader``.
             delivered: how many batches were really taken since the present iterator began, or was moved by
                 loading or skipping; where something between the DataLoader and the training reads ahead.
 
@@ -145,7 +148,7 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
         course = self._course
         if delivered is not None:
             count = checked_count("delivered", delivered, least=0)
-            return course.document(course.after(count))
+            return course.document(course.after(count), rows=rows)
         # torchdata also saves the state of the iterator, which is exact whatever was delivered.
         if course.asked and course.doubt and not is_torchdata(caller()):
             message = (
@@ -154,7 +157,7 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
                 f"DataLoader over this sampler with nothing in between"
             )
             raise DeliveryUnknown(message)
-        return super().state_dict()
+        return super().state_dict(partial=partial, rows=rows)
 
     def __repr__(self) -> str:
         """Show the batches and the dataset."""

@@ -65,7 +65,7 @@ def sources_gone(saved: Saved) -> list[SourceGone]:
         raise InvalidArgument(message)
     if isinstance(state, StreamState):
         lanes = {lane: [Kept.parse(stage) for stage in stages] for lane, stages in state.lanes.items()}
-        olds = old_sources(described_joint(saved.description), lanes, parsed(state.given))
+        olds = old_sources(described_joint(saved.description), lanes, parsed(state.given), state.ended)
         return [_told((*old.name, *part.name), part, rest) for old in olds for part, rest in old.gone.parts]
     gone = gone_by(outlined(whole_description(saved)), Left((), state.position), epoch=state.epoch)
     return [_told(part.name, part, rest) for part, rest in gone.parts]

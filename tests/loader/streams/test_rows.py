@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from tests.loader.by_rows import Batches, Delivered, through_json
 from tests.loader.streams.by_rows import bare, dropped, last, stamps_in, stream
 
 import seekable as sk
+from seekable.state.canonical import fingerprint_of
+from seekable.state.stream import StreamState
 
-UNSHRUNK = settings(max_examples=120, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNSHRUNK = settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 def loader_of(made: sk.Stream, random: Random) -> sk.Loader:
@@ -69,3 +76,123 @@ def check_goes_on_exactly(made: sk.Stream, loader: sk.Loader, random: Random) ->
     third = twin(second.state_dict())
     assert begun + bare(Batches(third).next(steps - middle)) == whole
     assert third.state_dict() == first.state_dict()
+
+
+def texts(count: int) -> sk.Dataset:
+    return sk.from_sequence([f"{row:02d}." * (1 + row % 3) for row in range(count)], version="texts")
+
+
+def in_words(text: str) -> list[str]:
+    return [f"{text[:2]}-{number}" for number in range(len(text) // 3)]
+
+
+def words(seed: int, buffer: int) -> sk.Stream:
+    return (
+        texts(40)
+        .shuffle(seed=seed)
+        .stream(lanes=4, epochs=1)
+        .flatten(in_words)
+        .shuffle(buffer=buffer, seed=seed)
+    )
+
+
+@pytest.mark.parametrize("worker_type", ["process", "thread"])
+def test_workers_note_what_was_delivered(worker_type: Any) -> None:
+    alone = sk.Loader(words(1, 6), batch_size=4, collate=list, prefetch=0)
+    with sk.Loader(words(1, 6), batch_size=4, collate=list, workers=2, worker_type=worker_type) as together:
+        first, second = Batches(alone), Batches(together)
+        for _ in range(9):
+            assert first.next(1) == second.next(1)
+            assert alone.state_dict() == together.state_dict()
+    assert alone.state_dict()["given"]
+    state = alone.state_dict(rows=True)
+    rests = []
+    for workers in (0, 2):
+        with sk.Loader(
+            words(2, 9), batch_size=3, collate=list, workers=workers, worker_type=worker_type
+        ) as loader:
+            loader.load_state_dict(state, resume="rows")
+            rests.append(list(loader))
+    assert rests[0] == rests[1]
+
+
+def for_ever(seed: int, buffer: int) -> sk.Stream:
+    stream = texts(40).shuffle(seed=seed).stream(lanes=4).flatten(in_words)
+    return stream.shuffle(buffer=buffer, seed=seed) if buffer else stream
+
+
+def ranks_of(made: sk.Stream, world_size: int, folder: Path, **resume: Any) -> list[Batches]:
+    loaders = [
+        sk.Loader(made, global_batch_size=8, rank=rank, world_size=world_size, collate=list, prefetch=0)
+        for rank in range(world_size)
+    ]
+    for loader in loaders:
+        sk.load_state(folder, loader, **resume)
+    return [Batches(loader) for loader in loaders]
+
+
+def test_ranks_go_on_by_rows_and_other_ranks_exactly(tmp_path: Path) -> None:
+    ranks = ranks_of(for_ever(1, 6), 2, tmp_path)
+    before = flat([rank.next(3) for rank in ranks])
+    with pytest.raises(sk.CorruptState, match="needs all lanes of the state, and it lacks lane 1 of 4"):
+        ranks[0].loader.load_state_dict(changed(ranks[0].loader), resume="rows")
+    for rank in ranks:
+        sk.save_state(tmp_path, rank.loader)
+    delivered = {word[:2] for word in before}
+    came = []
+    for resumed_on, then_on in ((1, 4), (4, 2)):
+        folder = tmp_path / f"{resumed_on}-{then_on}"
+        others = ranks_of(for_ever(2, 0), resumed_on, tmp_path, resume="rows")
+        begun = flat([rank.next(3) for rank in others])
+        assert not delivered & {word[:2] for word in begun}
+        for rank in others:
+            sk.save_state(folder, rank.loader)
+        rest = flat([rank.next(9) for rank in ranks_of(for_ever(2, 0), then_on, folder)])
+        assert {word[:2] for word in [*before, *begun, *rest]} == {f"{row:02d}" for row in range(40)}
+        came.append((sorted(begun), sorted(rest)))
+    assert came[0] == came[1]
+
+
+def changed(loader: sk.Loader) -> dict[str, Any]:
+    """Return what makes a rank's share that of another stream, with a description of it."""
+    state = StreamState.parse(loader.state_dict(partial=True))
+    described = for_ever(7, 6).describe()
+    return replace(state, fingerprint=fingerprint_of(described), description=described).document()
+
+
+def flat(items: Any) -> list[str]:
+    return [items] if isinstance(items, str) else [word for each in items for word in flat(each)]
+
+
+def test_what_the_last_run_was_is_over_with_the_run() -> None:
+    loader = sk.Loader(words(1, 6), batch_size=4, collate=list, prefetch=0)
+    Batches(loader).next(3)
+    again = sk.Loader(words(2, 6), batch_size=4, collate=list, prefetch=0)
+    again.load_state_dict(loader.state_dict(), resume="rows")
+    assert len(flat(list(again))) < len(flat(list(sk.Loader(words(2, 6), batch_size=4, collate=list))))
+    state = again.state_dict()
+    assert "rows" not in state
+    assert list(again) == list(sk.Loader(words(2, 6), batch_size=4, collate=list))
+
+
+def test_an_iterator_refuses_what_went_on_by_rows() -> None:
+    loader = sk.Loader(words(1, 6), batch_size=4, collate=list, prefetch=0)
+    Batches(loader).next(3)
+    again = sk.Loader(words(2, 6), batch_size=4, collate=list, prefetch=0)
+    again.load_state_dict(loader.state_dict(), resume="rows")
+    with pytest.raises(sk.InvalidArgument, match=r"went on by rows: load it into a sk\.Loader"):
+        iter(words(2, 6)).load_state_dict(again.state_dict())
+
+
+def test_what_only_filled_a_batch_was_delivered_before() -> None:
+    """Lanes of unequal length, of which the short ones begin anew to fill slots."""
+    made = sk.from_sequence([f"{row:02d}" for row in range(22)], version="pad").stream(lanes=4, epochs=1)
+    for steps in range(1, 7):
+        loader = sk.Loader(made.shuffle(buffer=3, seed=1), batch_size=4, end="pad", collate=list, prefetch=0)
+        before = flat(Batches(loader).next(steps))
+        again = sk.Loader(made.shuffle(buffer=2, seed=2), batch_size=4, collate=list, prefetch=0)
+        again.load_state_dict(loader.state_dict(), resume="rows")
+        rest = flat(list(again))
+        assert {*before, *rest} == {f"{row:02d}" for row in range(22)}
+        assert not {*before} & {*rest}
+        assert len(rest) == len({*rest})

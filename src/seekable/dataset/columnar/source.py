@@ -105,19 +105,8 @@ class TableSource(Dataset, Leaf):
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The format, the decoding, the columns and every file by name, size, records and digests."""
-        files = [
-            {"name": name, "size": size, "records": records, "head_tail": head_tail, "offsets": offsets}
-            for name, size, records, head_tail, offsets in zip(
-                self.files.names(),
-                self.files.sizes.tolist(),
-                self.files.records.tolist(),
-                self.files.digests("head_tail"),
-                self.files.digests("offsets"),
-                strict=True,
-            )
-        ]
         columns = {} if self.columns is None else {"columns": list(self.columns)}
-        return {"format": self.form.name, "decode": self.decode, **columns, "files": files}
+        return {"format": self.form.name, "decode": self.decode, **columns, "files": self.files.described()}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call."""
@@ -150,8 +139,7 @@ class TableSource(Dataset, Leaf):
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that path."""
-        numbers = self.files.numbers(path_in([root for root, _, _ in self.files.runs], path))
-        return [int(self.files.starts[i]) + row for i in numbers if row < self.files.records[i]]
+        return self.files.rows_of(path_in([root for root, _, _ in self.files.runs], path), row)
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source with fewer columns to read."""

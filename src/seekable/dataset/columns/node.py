@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from seekable.dataset.contract import Plan, Reader, RecordNode, part_of
+from seekable.dataset.contract import RecordNode, part_of
 from seekable.dataset.failures import add_place
-from seekable.dataset.forest import Forest
 from seekable.dataset.hole import HOLE
-from seekable.dataset.shapes import Aligned, OverOne
+from seekable.dataset.shapes import Aligned, OverOne, OverPlan, OverReader
 from seekable.errors import InvalidArgument, SeekableError, WrongType
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.conditions import Where
+    from seekable.dataset.contract import Plan, Reader
     from seekable.dataset.origins import Origins
 
     Int64s = NDArray[np.int64]
@@ -110,7 +110,7 @@ class OverColumns(OverOne, Aligned, RecordNode):
     @classmethod
     def reader(cls, nodes: Sequence[Any]) -> Reader:
         """Read the children of all nodes together, then make each node's records."""
-        return _ColumnsReader(nodes)
+        return OverReader(nodes, _ColumnsPlan)
 
     def record(self, position: int) -> Any:
         """Read one record and make it anew."""
@@ -142,17 +142,8 @@ def place_of(node: Any, position: int) -> str:
     return f"{place.path} row {place.row}" if hasattr(place, "path") else f"the record at {place}"
 
 
-class _ColumnsReader(Reader):
-    def __init__(self, nodes: Sequence[Any]) -> None:
-        self._nodes = nodes
-        self._children = Forest([node.child for node in nodes])
-
-    def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        return _ColumnsPlan(self._nodes, which, positions, self._children.plan(which, positions))
-
-
 @dataclass(frozen=True, slots=True)
-class _ColumnsPlan(Plan):
+class _ColumnsPlan(OverPlan):
     nodes: Sequence[Any]
     which: Int64s
     positions: Int64s
@@ -207,23 +198,6 @@ class _ColumnsPlan(Plan):
         except Exception as error:
             node.tell(records[i], error, int(self.positions[i]))
             raise
-
-    def locate(self) -> list[Any]:
-        return self.child.locate()
-
-    def origins(self) -> Origins:
-        return self.child.origins()
-
-    @property
-    def paths(self) -> set[str]:
-        return self.child.paths
-
-    def advise(self) -> None:
-        self.child.advise()
-
-    @property
-    def bytes(self) -> int:
-        return self.child.bytes
 
 
 def _dict(record: Any) -> dict[str, Any]:

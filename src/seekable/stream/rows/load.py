@@ -79,7 +79,7 @@ def _by_rows(plain: Stream, state: StreamState, own: Sequence[int]) -> Loaded:
     alive = known(state.fingerprint)
     joint = described_joint(description) if alive is None else joint_of(alive)  # type: ignore[arg-type]
     lanes = {lane: [Kept.parse(stage) for stage in stages] for lane, stages in state.lanes.items()}
-    stream, went = resumed_stream(plain, old_sources(joint, lanes, parsed(state.given)))
+    stream, went = resumed_stream(plain, old_sources(joint, lanes, parsed(state.given), state.ended))
     for source in went:
         tell(source)
     begun = replace(state, fingerprint=stream.fingerprint, ended=(), given=None, rows=None, description=None)

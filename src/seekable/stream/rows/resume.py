@@ -19,7 +19,7 @@ from seekable.stream.rows.joints import joint_of, rows_held
 from seekable.stream.source import FromDataset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from seekable.dataset.base import Dataset
     from seekable.dataset.rows.parts import Name
@@ -41,7 +41,10 @@ class OldSource:
 
 
 def old_sources(
-    joint: Joint, lanes: Mapping[int, Sequence[Kept]], given: Mapping[int, Sequence[tuple[int, int]]]
+    joint: Joint,
+    lanes: Mapping[int, Sequence[Kept]],
+    given: Mapping[int, Sequence[tuple[int, int]]],
+    ended: Collection[int],
 ) -> list[OldSource]:
     """Return how far each source of an older stream had come.
 
@@ -49,6 +52,7 @@ def old_sources(
         joint: its graph.
         lanes: what the stages of every lane remember.
         given: for each lane, the rows of which something waits and something was delivered.
+        ended: the lanes that came to their end, and began anew to fill batches.
 
     Raises:
         InvalidArgument: something above a mixture hides which source gave how much.
@@ -57,6 +61,8 @@ def old_sources(
     sources = list(joint.sources())
     held: list[list[int]] = [[] for _ in sources]
     for lane, stages in lanes.items():
+        if lane in ended:
+            continue
         delivered = set(given.get(lane, ()))
         for number, position in rows_held(joint, stages):
             if (number, position) not in delivered:
@@ -65,7 +71,13 @@ def old_sources(
     found = []
     for (name, source), place, waiting in zip(sources, places, held, strict=True):
         dataset, epochs, start, first = _source_of(source.source)
-        left = left_of(dataset.size, first, [_at(lanes[lane][place]) for lane in sorted(lanes)])
+        taken = [_at(lanes[lane][place]) for lane in sorted(lanes)]
+        if epochs is not None and dataset.size is not None:
+            whole = [
+                _count(dataset.size, first, start + epochs * dataset.size, len(lanes), lane) for lane in lanes
+            ]
+            taken = [whole[lane] if lane in ended else count for lane, count in enumerate(taken)]
+        left = left_of(dataset.size, first, taken)
         in_flight = np.array(waiting, dtype=np.int64)
         gone = gone_by(dataset, left, epoch=start // dataset.size if dataset.size else 0, in_flight=in_flight)
         # Without an end there is no run of which epochs would be left.
@@ -185,6 +197,11 @@ def _source_of(source: FromDataset | Mapping[str, Any]) -> tuple[Dataset, int | 
         return outlined(source.dataset.describe(None)), source.epochs, source.start, source.first
     start: int = source["start"]
     return outlined(source["of"][0]), source["epochs"], start, source.get("begin", start)
+
+
+def _count(size: int, first: int, stop: int, lanes: int, lane: int) -> int:
+    """Return how many rows a lane has between two positions."""
+    return number_from(stop, size, lanes, lane) - number_from(first, size, lanes, lane)
 
 
 def _at(kept: Kept) -> int:
