@@ -322,3 +322,16 @@ def test_the_cache_keeps_what_is_asked_for_again() -> None:
     # Others come between, more than there is room for: it would not have been kept till now.
     assert [cache.worth_keeping(key, 40) for key in ("b", "c", "d", "b", "c", "d", "b")] == [False] * 7
     assert not cache.worth_keeping("large", 81)
+
+
+def test_windows_that_do_not_fit_decoded_are_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    table = pa.table({"raw": [rng.bytes(1000) for _ in range(2000)]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=100)
+    dataset = sk.open(tmp_path)
+    monkeypatch.setattr(DECODED, "_most_bytes", 3 * 500_000)
+    dataset.shuffle(seed=1, window=4)
+    with pytest.warns(sk.CacheTooSmall, match=r"1 lanes x 8 blocks keep 8\d\d.* room for 500.0 kB"):
+        dataset.map(dict).shuffle(seed=1, window=8)

@@ -152,7 +152,7 @@ def test_more_open_bytes_than_the_cache_has_are_warned_of(
     ds = write(tmp_path / "a.jsonl", 20_000)
     monkeypatch.setenv("SEEKABLE_CACHE_BYTES", "600000")
     with pytest.warns(
-        sk.CacheTooSmall, match=r"2 lanes x 3 blocks keep 692.6 kB.*cache has 600.0 kB"
+        sk.CacheTooSmall, match=r"2 lanes x 3 blocks keep 692.6 kB.*cache has room for 600.0 kB"
     ) as seen:
         local = ds.shuffle(1, window=3, lanes=2)
     assert seen[0].filename == __file__

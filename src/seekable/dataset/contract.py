@@ -190,6 +190,11 @@ class Node(ABC):
 
     @property
     @abstractmethod
+    def room(self) -> int:
+        """How many bytes of files can be read again without meeting a disk, or being decoded again."""
+
+    @property
+    @abstractmethod
     def lanes(self) -> int:
         """How many lanes the order is made for, row ``r`` belonging to ``r % lanes``; mostly 1."""
 
@@ -264,6 +269,11 @@ class Inner(Node):
 
         None, one or several for each.
         """
+
+    @cached
+    def room(self) -> int:
+        """As many as any child has room for."""
+        return min(child.room for child in self.children)
 
     def find_within(self, rows_of: RowsOf, within: Within) -> Int64s:
         """Search the children and carry what they find up."""

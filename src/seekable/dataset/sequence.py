@@ -16,6 +16,7 @@ from seekable.errors import WrongType
 from seekable.index.location import Location
 from seekable.order.blocks import runs
 from seekable.state.functions import module_name
+from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,6 +77,11 @@ class SequenceSource(Dataset, Leaf):
     version: str | int | None
 
     kind: ClassVar[str] = "sequence"
+
+    @property
+    def room(self) -> int:
+        """What the operating system keeps."""
+        return cache_bytes()
 
     @cached
     def size(self) -> int:

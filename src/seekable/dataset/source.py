@@ -19,6 +19,7 @@ from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.order.blocks import BLOCK_ROWS, runs_within
 from seekable.state.functions import describe_function
+from seekable.storage.memory import cache_bytes
 from seekable.storage.ranges import merge_near
 from seekable.storage.temperature import Temperature, disk_reads
 
@@ -66,6 +67,11 @@ class FileSource(Dataset, Leaf):
     errors: OnError | None = None
 
     kind: ClassVar[str] = "files"
+
+    @property
+    def room(self) -> int:
+        """What the operating system keeps."""
+        return cache_bytes()
 
     @cached
     def size(self) -> int:

@@ -20,7 +20,7 @@ from seekable.order.distinct import distinct
 from seekable.order.division import divided, united
 from seekable.order.keys import derive, kind_key
 from seekable.order.windows import WindowedOrder, Windows, windows_of
-from seekable.storage.memory import bytes_in_words, cache_bytes
+from seekable.storage.memory import bytes_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,12 +61,12 @@ class WindowedShuffle(Dataset, Rearranged, OrderNode):
     def __post_init__(self) -> None:
         """Refuse what has no length, and warn of more open data than there is memory for."""
         known_size(self.child, "shuffle(window=)")
-        if self.open_bytes > cache_bytes():
+        if self.open_bytes > self.child.room:
+            kept, room = bytes_in_words(self.open_bytes), bytes_in_words(self.child.room)
             message = (
-                f"{self.dealt_to} lanes x {self.window} blocks keep {bytes_in_words(self.open_bytes)} open "
-                f"at a time, and the cache has {bytes_in_words(cache_bytes())}: blocks will be read more "
-                f"than once. Take a smaller window or fewer lanes; each of several ranks opens its share "
-                f"only. SEEKABLE_CACHE_BYTES says how large the cache is"
+                f"{self.dealt_to} lanes x {self.window} blocks keep {kept} open at a time, and the cache has "
+                f"room for {room}: blocks will be read more than once. Take a smaller window or fewer lanes; "
+                f"each of several ranks opens its share only. SEEKABLE_CACHE_BYTES says how large the cache is"
             )
             warnings.warn(message, CacheTooSmall, stacklevel=4)
 

@@ -7,18 +7,19 @@ by one, of as few bytes as that takes, and rows that come from few blocks at a t
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from seekable.storage.memory import memory_bytes
+from seekable.storage.memory import CACHE_VARIABLE, cache_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
 __all__ = ["Cache", "Sized"]
 
-_SHARE_OF_MEMORY = 16
+_SHARE = 8
 _MOST_BYTES = 512 << 20
 _ASKED_AGAIN = 3
 """The how manyth request makes a block worth keeping: the second may be chance."""
@@ -46,7 +47,10 @@ class Cache(Generic[T]):
     """
 
     def __init__(self, most_bytes: int | None = None) -> None:
-        """Keep nothing yet; without a number of bytes, a part of the memory that the process may use."""
+        """Keep nothing yet; without a number of bytes, an eighth of what is to stay in memory.
+
+        That is 512 MiB at most, unless ``SEEKABLE_CACHE_BYTES`` says how much is to stay.
+        """
         self._most_bytes = most_bytes
         self.forget()
 
@@ -62,7 +66,10 @@ class Cache(Generic[T]):
     def most_bytes(self) -> int:
         """How many bytes are kept at most."""
         if self._most_bytes is None:
-            self._most_bytes = min(_MOST_BYTES, memory_bytes() // _SHARE_OF_MEMORY)
+            chosen = os.environ.get(CACHE_VARIABLE)
+            self._most_bytes = (
+                cache_bytes() // _SHARE if chosen else min(_MOST_BYTES, cache_bytes() // _SHARE)
+            )
         return self._most_bytes
 
     def get(self, key: Hashable) -> T | None:

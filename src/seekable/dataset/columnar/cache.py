@@ -10,7 +10,7 @@ from seekable.storage.cache import Cache
 __all__ = ["DECODED"]
 
 DECODED: Cache[Any] = Cache()
-"""Of this process; a sixteenth of the memory that it may use, 512 MiB at most."""
+"""Of this process."""
 
 # In a child process the lock may be held, by a thread that the child does not have.
 os.register_at_fork(after_in_child=DECODED.forget)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Tables", "TablesPlan", "TablesReader"]
+__all__ = ["UNPACKED", "Tables", "TablesPlan", "TablesReader"]
 
 _DENSE = 64
 """Where one in so many rows of a block is wanted, the block is read as a whole."""
@@ -45,7 +45,7 @@ _DENSE = 64
 _AT_ONCE = 32
 """Rows of a group that one thread reads; those of one page are decoded together."""
 
-_UNPACKED = 3
+UNPACKED = 3
 """How many times as large as in its file a block is thought to be in memory."""
 
 
@@ -292,7 +292,7 @@ class Tables:
 
     def _bytes_of(self, block: int) -> int:
         rows = self._edges[block + 1] - self._edges[block]
-        return int(_UNPACKED * rows * self._row_bytes[self._file_of_block[block]])
+        return int(UNPACKED * rows * self._row_bytes[self._file_of_block[block]])
 
     @cached
     def _schema_text(self) -> str:

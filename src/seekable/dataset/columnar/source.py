@@ -9,8 +9,9 @@ import numpy as np
 
 from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
+from seekable.dataset.columnar.cache import DECODED
 from seekable.dataset.columnar.files import Layout, OpenTables
-from seekable.dataset.columnar.reading import Tables, TablesReader
+from seekable.dataset.columnar.reading import UNPACKED, Tables, TablesReader
 from seekable.dataset.columnar.schema import Columns, arrow, read_schemas, unified
 from seekable.dataset.contract import Leaf, Reader
 from seekable.dataset.watch import watched
@@ -118,6 +119,11 @@ class TableSource(Dataset, Leaf):
     def reader(cls, nodes: Sequence[TableSource]) -> Reader:
         """Read each source by itself, as each has columns of its own."""
         return TablesReader([node.tables for node in nodes])
+
+    @property
+    def room(self) -> int:
+        """As much as its decoded blocks have, by what they take in the files."""
+        return DECODED.most_bytes // UNPACKED
 
     @cached
     def tables(self) -> Tables:

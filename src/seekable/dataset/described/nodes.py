@@ -19,6 +19,7 @@ from seekable.dataset.shapes import Aligned, Fileless, OverOne
 from seekable.dataset.tables import PassOn
 from seekable.errors import InvalidArgument
 from seekable.order.blocks import runs_within
+from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,6 +58,11 @@ class DescribedSource(Dataset, Leaf):
     files: FileSource | TableSource | None
 
     kind: ClassVar[str] = "described"
+
+    @property
+    def room(self) -> int:
+        """What the operating system keeps."""
+        return cache_bytes()
 
     @cached
     def size(self) -> int:
