@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def save(folder: Path, dataset: sk.Dataset, *steps: int, **arguments: Any) -> None:
+def save(folder: Path, dataset: sk.Dataset | sk.Stream, *steps: int, **arguments: Any) -> None:
     loader = sk.Loader(dataset, collate=list, prefetch=0, **{"batch_size": 10, **arguments})
     for _ in loader:
         if loader.step in steps:

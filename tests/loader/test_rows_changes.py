@@ -10,6 +10,8 @@ from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.loader.by_rows import Batches, pipeline, source, through_json
 
@@ -37,7 +39,7 @@ def write(folder: Path, name: str, numbers: range) -> None:
     (folder / name).write_text("".join(f'{{"n": {number}}}\n' for number in numbers), encoding="utf-8")
 
 
-def loader_of(dataset: sk.Dataset, **arguments: Any) -> sk.Loader:
+def loader_of(dataset: sk.Dataset | sk.Stream, **arguments: Any) -> sk.Loader:
     return sk.Loader(dataset, **{"batch_size": 4, "collate": list, "prefetch": 0, **arguments})
 
 
@@ -107,6 +109,63 @@ def test_a_folder_says_what_an_endless_mixture_was(tmp_path: Path, weights: Any)
         assert own == [f"{name}{row % size}" for row in range(len(own))]
 
 
+def test_a_filter_may_change_if_the_rows_that_it_kept_have_a_file(tmp_path: Path) -> None:
+    data, old, new = tmp_path / "data", tmp_path / "old.u64", tmp_path / "new.u64"
+    write(data, "a.jsonl", range(30))
+    loader, first = after(2, sk.open(data).filter(keep, save=old).shuffle(seed=1))
+    sk.save_state(tmp_path, loader)
+    write(data, "b.jsonl", range(30, 40))
+    now = sk.open(data).map(tagged).filter(keep_others, save=new).shuffle(seed=2)
+    again = loader_of(now, epochs=2)
+    again.load_state_dict(loader.state_dict(rows=True), resume="rows")
+    folder = loader_of(now, epochs=2)
+    assert sk.load_state(tmp_path, folder, resume="rows")
+    once_more = loader_of(now, epochs=2)
+    once_more.load_state_dict(through_json(folder.state_dict()))
+    rest = rest_of(again)
+    assert rest == rest_of(folder) == rest_of(once_more)
+    assert sorted(record["n"] for record in [*first, *rest[:12]]) == [n for n in range(30) if n % 3]
+    assert rest[12:] == list(now.epoch(1))
+    old.write_bytes(old.read_bytes()[:-8] + bytes(8))
+    with pytest.raises(sk.CorruptState, match=r"old\.u64.*something else changed it"):
+        sk.load_state(tmp_path, loader_of(now, epochs=2), resume="rows")
+    old.unlink()
+    with pytest.raises(sk.InvalidArgument, match=r"20 rows that a filter had chosen"):
+        sk.load_state(tmp_path, loader_of(now, epochs=2), resume="rows")
+
+
+def test_tables_may_grow_and_have_other_columns_now(tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    pq.write_table(
+        pa.table({"id": list(range(20)), "text": ["x"] * 20}), folder / "b.parquet", row_group_size=7
+    )
+    loader, first = after(2, sk.open(folder).shuffle(seed=1, window=1, lanes=2))
+    sk.save_state(tmp_path, loader)
+    pq.write_table(pa.table({"id": [100, 101], "more": [1, 2]}), folder / "a.parquet")
+    again = loader_of(sk.open(folder).rename({"id": "number"}).shuffle(seed=2))
+    assert sk.load_state(tmp_path, again, resume="rows")
+    rest = rest_of(again)
+    assert sorted([*[row["id"] for row in first], *[row["number"] for row in rest]]) == list(range(20))
+    assert {tuple(sorted(row)) for row in rest} == {("more", "number", "text")}
+
+
+def test_what_was_joined_goes_on_if_it_is_joined_as_it_was() -> None:
+    def joined(size: int) -> sk.Dataset:
+        left = sk.from_sequence([{"id": row} for row in range(size)], version="left")
+        right = sk.from_sequence([{"id": row, "twice": 2 * row} for row in range(40)], version="right")
+        return sk.join(left, right, on="id")
+
+    loader, first = after(2, joined(20).shuffle(seed=1))
+    again = loader_of(joined(20).map(tagged).shuffle(seed=2))
+    again.load_state_dict(loader.state_dict(rows=True), resume="rows")
+    rest = rest_of(again)
+    assert sorted(row["id"] for row in [*first, *rest]) == list(range(20))
+    assert all(row["tag"] for row in rest)
+    with pytest.raises(sk.StateMismatch, match=r"what was join, .* is join now, .* cannot be told"):
+        loader_of(joined(25)).load_state_dict(loader.state_dict(rows=True), resume="rows")
+
+
 def test_each_source_has_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name in "ab":
         write(tmp_path / name, "1.jsonl", range(3))
@@ -145,6 +204,19 @@ def test_a_part_that_is_gone_is_left_out_with_a_warning_and_a_new_one_begins(
     assert [row for row in rows if row[0] == "c"][:20] == list(source("c", 20))
     begun = [row for row in first if row[0] == "a"]
     assert [*begun, *[row for row in rows if row[0] == "a"]][:20] == list(source("a", 20))
+
+
+def test_a_changed_source_without_a_name_is_not_taken_for_one_that_is_gone() -> None:
+    def mixed(*parts: sk.Dataset) -> sk.Dataset:
+        return sk.mix(parts, weights=[1] * len(parts), seed=1, stop="never")
+
+    a, b, c = (source(name, 20) for name in "abc")
+    state = after(3, mixed(a, b))[0].state_dict(rows=True)
+    for dataset in (mixed(a, source("b", 19)), mixed(a, c), mixed(c, a, c)):
+        with pytest.raises(sk.StateMismatch, match="needs the sources as they were, for 1"):
+            loader_of(dataset).load_state_dict(state, resume="rows")
+    for dataset in (mixed(b, a), mixed(c, b, a), mixed(a)):
+        loader_of(dataset).load_state_dict(state, resume="rows")
 
 
 def test_an_order_above_a_mixture_is_refused() -> None:

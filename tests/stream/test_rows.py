@@ -32,9 +32,10 @@ def test_descriptions_tell_the_rows_of_tokens_as_the_stages_do(kind: type, numbe
     stream = BUILDERS[kind][number](29, 2)
     described = json.loads(canonical_json(stream.describe()))
     if kind in WITHOUT_ROWS:
-        for make in (lambda: joint_of(stream), lambda: described_joint(described)):
-            with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
-                make()
+        with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
+            joint_of(stream)
+        with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
+            described_joint(described)
         return
     alive, told = joint_of(stream), described_joint(described)
     assert [joint.kind for joint in alive.all()] == [joint.kind for joint in told.all()]

@@ -66,7 +66,7 @@ class WindowedShuffle(Dataset, Rearranged, OrderNode):
             message = (
                 f"{self.dealt_to} lanes x {self.window} blocks keep {kept} open at a time, and the cache has "
                 f"room for {room}: blocks will be read more than once. Take a smaller window or fewer lanes; "
-                f"each of several ranks opens its share only. SEEKABLE_CACHE_BYTES says how large the cache is"
+                f"each of several ranks opens its share only. SEEKABLE_CACHE_BYTES says how large it is"
             )
             warnings.warn(message, CacheTooSmall, stacklevel=4)
 

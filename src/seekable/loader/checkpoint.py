@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.arguments import checked_count
+from seekable.dataset.described.kept import with_paths
 from seekable.loader.arguments import checked_resume
 from seekable.loader.matching import described
 from seekable.loader.rebuilt import whole_description
@@ -98,6 +99,8 @@ def load_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, resume
         # Up to where a schedule had come, order depends on what comes next.
         description = whole_description(saved)
     described_too = None if description is None else dict(description)
+    if resume == "rows" and described_too is not None:
+        described_too = with_paths(described_too, (saved.noted or {}).get("kept", {}))
     loader.load_state_dict(replace(state, description=described_too).document(), resume=resume)
     return True
 

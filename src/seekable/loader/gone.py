@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.continued import Continued
 from seekable.dataset.described.rebuild import UNKNOWN_ROWS, outlined
 from seekable.dataset.rows.resume import gone_by
+from seekable.dataset.windowed import WindowedShuffle
 from seekable.errors import InvalidArgument
 from seekable.loader.rebuilt import whole_description
 from seekable.order.combs import Left
@@ -20,6 +22,8 @@ from seekable.stream.rows.joints import described_joint
 from seekable.stream.rows.resume import old_sources
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from seekable.dataset.base import Dataset
     from seekable.dataset.rows.parts import Name, Part
     from seekable.dataset.rows.rest import Rest
@@ -87,7 +91,9 @@ def _next_place(part: Dataset, rest: Rest) -> Any:
     if rest.pieces:
         order, rows = rest.pieces[0]
         position = rows.start + rows.teeth[0]
-    if _has_unknown_rows(order.describe(None)):
+    kinds = set(_kinds_in(order.describe(None)))
+    # Where a table's groups end decides a windowed order, and is not in a description.
+    if kinds & UNKNOWN_ROWS.keys() or {TableSource.kind, WindowedShuffle.kind} <= kinds:
         return None
     place = order.plan(np.array([position], dtype=np.int64)).locate()[0]
     while isinstance(place, list | tuple):
@@ -95,5 +101,7 @@ def _next_place(part: Dataset, rest: Rest) -> Any:
     return place
 
 
-def _has_unknown_rows(description: dict[str, Any]) -> bool:
-    return description["kind"] in UNKNOWN_ROWS or any(map(_has_unknown_rows, description.get("of", ())))
+def _kinds_in(description: Mapping[str, Any]) -> Iterator[str]:
+    yield description["kind"]
+    for below in description.get("of", ()):
+        yield from _kinds_in(below)

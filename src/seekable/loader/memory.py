@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
+from seekable.dataset.described.kept import without_paths
 from seekable.dataset.rows.recipe import made_of, recipe_of
 from seekable.dataset.rows.settle import settled
 from seekable.errors import CorruptState, StateMismatch
@@ -13,9 +14,8 @@ from seekable.loader.byrows import dataset_by_rows
 from seekable.loader.matching import check_pipeline
 from seekable.loader.steps import Cursor
 from seekable.order.combs import Left
-from seekable.state.canonical import plain_json
 from seekable.state.document import RunState
-from seekable.stream.rows.known import remember
+from seekable.stream.rows.known import described_for_rows, remember
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -126,7 +126,7 @@ class OfDataset:
             position=position,
             began=None if steps.limit is None else cursor.began,
             rows=recipe_of(dataset) or None if self.by_rows else None,
-            description=plain_json(dataset.describe(None)) if rows else None,
+            description=described_for_rows(dataset) if rows else None,
         )
         remember(state.fingerprint, dataset)
         return state.document()
@@ -146,7 +146,8 @@ class OfDataset:
         try:
             if state.rows:
                 dataset = made_of(state.rows, self._plain)
-            check_pipeline(dataset, state, saved=state.description)
+            saved = None if state.description is None else without_paths(state.description)
+            check_pipeline(dataset, state, saved=saved)
         except StateMismatch:
             if resume != "rows":
                 raise

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.base import Dataset
 from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.contract import Leaf
+from seekable.dataset.described.kept import kept_paths
 from seekable.dataset.source import FileSource
-from seekable.stream.base import Stream
+from seekable.stream.rows.known import datasets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable.dataset.contract import Node
-    from seekable.stream.contract import Stage
+    from seekable.stream.base import Stream
 
 __all__ = ["SCHEMA", "whereabouts", "whereabouts_name"]
 
@@ -36,28 +37,23 @@ def whereabouts_name(fingerprint: str) -> str:
 
 
 def whereabouts(pipeline: Dataset | Stream) -> dict[str, Any]:
-    """Return, JSON-safe, where each source's files are; of scheduled pipelines also the whole description.
+    """Return, JSON-safe, where each source's files are, and named files of kept rows.
+
+    Of scheduled pipelines also the whole description.
 
     Example:
         >>> import seekable as sk
         >>> whereabouts(sk.from_sequence("abc").shuffle(seed=1))
         {'seekable_sources': 1, 'sources': [{'kind': 'sequence'}]}
     """
-    leaves = [leaf for dataset in _datasets(pipeline) for leaf in _leaves(dataset)]
-    noted = {"seekable_sources": SCHEMA, "sources": [_noted(leaf) for leaf in leaves]}
+    leaves = [leaf for dataset in datasets_of(pipeline) for leaf in _leaves(dataset)]
+    noted: dict[str, Any] = {"seekable_sources": SCHEMA, "sources": [_noted(leaf) for leaf in leaves]}
+    paths = {digest: path for one in datasets_of(pipeline) for digest, path in kept_paths(one).items()}
+    if paths:
+        noted["kept"] = {digest: path for digest, path in paths.items() if _as_text(path)}
     if isinstance(pipeline, Dataset) and pipeline.scheduled:
         return {**noted, "description": pipeline.describe(None)}
     return noted
-
-
-def _datasets(pipeline: Dataset | Stage) -> Iterator[Dataset]:
-    """Yield the datasets in the order in which they stand in the description."""
-    if isinstance(pipeline, Dataset):
-        yield pipeline
-    elif isinstance(pipeline, Stream):
-        for source in pipeline.inputs:
-            yield from _datasets(source)
-        yield from pipeline.datasets
 
 
 def _noted(leaf: Leaf) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.dataset.columnar.held import numpy_values
-from seekable.dataset.columnar.reading import TablesPlan
+from seekable.dataset.columnar.plan import TablesPlan
 from seekable.dataset.columnar.schema import arrow
 from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.contract import OrderNode

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xxhash
 
 from seekable.dataset.cached import cached
 from seekable.dataset.columnar.cache import DECODED
@@ -15,8 +16,6 @@ from seekable.dataset.columnar.files import table_sizes
 from seekable.dataset.columnar.held import Unconvertible, held_as
 from seekable.dataset.columnar.schema import arrow
 from seekable.dataset.columnar.threads import in_threads
-from seekable.dataset.contract import Plan, Reader
-from seekable.dataset.forest import Parts
 from seekable.dataset.origins import Origins
 from seekable.errors import CorruptRecord
 from seekable.index.location import Location
@@ -37,13 +36,15 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["UNPACKED", "Tables", "TablesPlan", "TablesReader"]
+__all__ = ["UNPACKED", "Tables"]
 
 _DENSE = 64
 """Where one in so many rows of a block is wanted, the block is read as a whole."""
 
 _AT_ONCE = 32
 """Rows of a group that one thread reads; those of one page are decoded together."""
+
+_FEWEST_IN_RANGE = 16
 
 UNPACKED = 3
 """How many times as large as in its file a block is thought to be in memory."""
@@ -81,12 +82,10 @@ class Tables:
         """Return one record."""
         block = bisect_right(self._edges, row) - 1
         within = row - self._edges[block]
-        file = self._file_of_block[block]
-        key = self._key(block, self.decode)
+        file, key = self._file_of_block[block], (self._token, block, self.decode)
         held = DECODED.get(key)
         if held is not None:
-            mapped = self.files.mapped(file)
-            mapped.check()
+            self.files.mapped(file).check()
             return held.records((within,))[0]
         if DECODED.worth_keeping(key, self._bytes_of(block)):
             return self.read(np.array([row], dtype=np.int64), frozenset([block]))[0]
@@ -141,31 +140,44 @@ class Tables:
     ) -> Iterator[_Sparse | tuple[Held, Sequence[int]]]:
         """Yield what is decoded as a whole block, and what is to be read row by row."""
         blocks = np.searchsorted(self.layout.edges, rows, side="right") - 1
-        edges = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), rows.size]
+        within = rows - self.layout.edges[blocks]
+        bounds = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), rows.size]
+        present = blocks[bounds[:-1]]
+        self._check_files(present)
+        numbers = within.tolist()
         sparse: list[Int64s] = []
         group = -1
-        for start, stop in pairwise(edges):
-            block = int(blocks[start])
+        for block, its_group, (start, stop) in zip(
+            present.tolist(), self.layout.group_of[present].tolist(), pairwise(bounds), strict=True
+        ):
             held = self._held(block, dense, decode)
-            if sparse and (held is not None or self.layout.group_of[block] != group):
+            if sparse and (held is not None or its_group != group):
                 yield from _cut(group, np.concatenate(sparse))
                 sparse = []
-            group = int(self.layout.group_of[block])
+            group = its_group
             if held is None:
                 sparse.append(rows[start:stop])
             else:
-                yield held, _within(rows[start:stop] - self.layout.edges[block])
+                yield held, _as_range(numbers[start:stop])
         if sparse:
             yield from _cut(group, np.concatenate(sparse))
 
+    def _check_files(self, blocks: Int64s) -> None:
+        """Look once whether the files are those that were indexed.
+
+        Raises:
+            IndexStale: one is not.
+        """
+        for file in dict.fromkeys(map(self._file_of_block.__getitem__, blocks.tolist())):
+            self.files.mapped(file).check()
+
     def _held(self, block: int, dense: frozenset[int], decode: DecodeTable) -> Held | None:
         """Return a block as a whole, if it is here or worth it."""
-        key = self._key(block, decode)
+        key = self._token, block, decode
         held: Held | None = DECODED.get(key)
-        file = self._file_of_block[block]
         if held is not None:
-            self.files.mapped(file).check()
             return held
+        file = self._file_of_block[block]
         if block not in dense and not DECODED.worth_keeping(key, self._bytes_of(block)):
             return None
         layout, group = self.layout, int(self.layout.group_of[block])
@@ -276,27 +288,19 @@ class Tables:
         found: Int64s = np.searchsorted(self.layout.group_starts, rows, side="right") - 1
         return found
 
-    def _key(self, block: int, decode: DecodeTable) -> tuple[Any, ...]:
-        """Return what a block is kept under: all that decides its bytes and their decoding."""
-        file = self._file_of_block[block]
-        first = self._edges[block] - int(self.files.starts[file])
-        columns = self.columns[self.schema_of[file]]
-        return (
-            self.files.path(file),
-            int(self.files.mtimes_ns[file]),
-            first,
-            decode,
-            self._schema_text,
-            columns.there,
-        )
-
     def _bytes_of(self, block: int) -> int:
         rows = self._edges[block + 1] - self._edges[block]
         return int(UNPACKED * rows * self._row_bytes[self._file_of_block[block]])
 
     @cached
-    def _schema_text(self) -> str:
-        return str(self.columns[0].wanted) if self.columns else ""
+    def _token(self) -> int:
+        """What blocks are kept under, with their numbers: all that decides their bytes and their decoding."""
+        columns = [(str(some.wanted), some.there) for some in self.columns]
+        files = [self.files.path(file) for file in range(len(self.files))]
+        hasher = xxhash.xxh3_128(repr((columns, files)).encode())
+        for numbers in (self.files.sizes, self.files.mtimes_ns, self.schema_of):
+            hasher.update(numbers.tobytes())
+        return hasher.intdigest()
 
     @cached
     def _row_bytes(self) -> NDArray[np.float64]:
@@ -313,80 +317,9 @@ class Tables:
         return files
 
 
-class TablesReader(Reader):
-    """Plans the reading of several sources."""
-
-    def __init__(self, sources: Sequence[Tables]) -> None:
-        """Know the sources."""
-        self._sources = sources
-        self._sizes = np.array([int(source.files.starts[-1]) for source in sources], dtype=np.int64)
-
-    def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Plan each source's share."""
-        rows = positions % self._sizes[which]
-        if which.size == 1:
-            return TablesPlan.of(self._sources[int(which[0])], rows)
-        parts = []
-        for number in np.unique(which).tolist():
-            at = np.flatnonzero(which == number)
-            parts.append((at, TablesPlan.of(self._sources[number], rows[at])))
-        return parts[0][1] if len(parts) == 1 else Parts(positions.size, tuple(parts))
-
-
-@dataclass(frozen=True, slots=True)
-class TablesPlan(Plan):
-    """Some rows of one source."""
-
-    tables: Tables
-    rows: Int64s
-    dense: frozenset[int]
-
-    @classmethod
-    def of(cls, tables: Tables, rows: Int64s) -> TablesPlan:
-        """Plan the reading of some rows, which will be read in one go or one behind the other."""
-        return cls(tables, rows, tables.dense_among(rows) if rows.size > 1 else frozenset())
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-        return self.rows.size
-
-    def slice(self, start: int, stop: int) -> Plan:
-        """Return the plan of some of them; blocks stay worth what they are worth to all."""
-        return TablesPlan(self.tables, self.rows[start:stop], self.dense)
-
-    def read(self) -> list[Any]:
-        """Read the records."""
-        return self.tables.read(self.rows, self.dense)
-
-    def table(self) -> pa.RecordBatch:
-        """Read the records as one record batch."""
-        return self.tables.table(self.rows, self.dense)
-
-    def origins(self) -> Origins:
-        """Say which rows of which files they are."""
-        return self.tables.origins(self.rows)
-
-    @property
-    def paths(self) -> set[str]:
-        """The files that the records lie in."""
-        return self.tables.paths(self.rows)
-
-    def advise(self) -> None:
-        """Do nothing: what is read is large, so that the system reads ahead by itself."""
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of the files, shared out to their rows."""
-        return self.tables.sizes(self.rows)
-
-    def locate(self) -> list[Any]:
-        """Say where the records lie; a row shares its bytes with those of its group."""
-        return self.tables.locate(self.rows)
-
-
-def _within(rows: Int64s) -> Sequence[int]:
-    """Return rows as numbers; consecutive ones as a range, which is cheaper."""
-    if rows.size > 1 and int(rows[-1] - rows[0]) == rows.size - 1 and (np.diff(rows) == 1).all():
-        return range(int(rows[0]), int(rows[-1]) + 1)
-    numbers: list[int] = rows.tolist()
-    return numbers
+def _as_range(rows: list[int]) -> Sequence[int]:
+    """Return many consecutive rows, ascending ones, as a range, which is cheaper to read."""
+    if len(rows) < _FEWEST_IN_RANGE or rows[-1] - rows[0] != len(rows) - 1:
+        return rows
+    ordered = range(rows[0], rows[-1] + 1)
+    return ordered if rows == list(ordered) else rows

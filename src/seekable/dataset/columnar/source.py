@@ -11,7 +11,8 @@ from seekable.dataset.base import Dataset
 from seekable.dataset.cached import cached
 from seekable.dataset.columnar.cache import DECODED
 from seekable.dataset.columnar.files import Layout, OpenTables
-from seekable.dataset.columnar.reading import UNPACKED, Tables, TablesReader
+from seekable.dataset.columnar.plan import TablesReader
+from seekable.dataset.columnar.reading import UNPACKED, Tables
 from seekable.dataset.columnar.schema import Columns, arrow, read_schemas, unified
 from seekable.dataset.contract import Leaf, Reader
 from seekable.dataset.watch import watched

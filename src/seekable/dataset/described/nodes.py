@@ -56,6 +56,8 @@ class DescribedSource(Dataset, Leaf):
     names: tuple[str, ...]
     records: tuple[int, ...]
     files: FileSource | TableSource | None
+    any_order: bool = False
+    """Whether nobody asks for the order, so that any blocks will do."""
 
     kind: ClassVar[str] = "described"
 
@@ -78,7 +80,7 @@ class DescribedSource(Dataset, Leaf):
         """
         if self.files is not None:
             return self.files.blocks
-        if self.described["kind"] == TableSource.kind:
+        if self.described["kind"] == TableSource.kind and not self.any_order:
             message = (
                 f"where groups of rows end in files of {self.described['format']!r} is not in the "
                 f"description, and a windowed shuffle depends on it: say where the files are with --root, or "

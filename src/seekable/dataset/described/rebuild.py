@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.batch import Batch
 from seekable.dataset.concat import Concat
 from seekable.dataset.continued import Continued
+from seekable.dataset.described.kept import without_paths
 from seekable.dataset.described.nodes import DescribedMap, DescribedSource
 from seekable.dataset.epoch import Epoch
 from seekable.dataset.interleave import Interleave
@@ -90,7 +91,8 @@ def outlined(description: Mapping[str, Any]) -> Dataset:
         >>> outlined(ds.describe(None)).fingerprint == ds.fingerprint
         True
     """
-    return _checked(description, lambda: _node(description, None, path="", outline=True))
+    bare = without_paths(description)
+    return _checked(bare, lambda: _node(description, None, path="", outline=True))
 
 
 def _checked(description: Mapping[str, Any], make: Callable[[], Dataset]) -> Dataset:
@@ -159,12 +161,11 @@ def _node(
 
 def _outline(description: Mapping[str, Any]) -> Dataset:
     if "files" not in description:
-        return DescribedSource(
-            dict(description), (f"<{description['kind']}>",), (description["count"],), None
-        )
+        where = description.get("path", f"<{description['kind']}>")
+        return DescribedSource(without_paths(description), (where,), (description["count"],), None)
     files = description["files"]
     names, records = tuple(file["name"] for file in files), tuple(file["records"] for file in files)
-    return DescribedSource(dict(description), names, records, None)
+    return DescribedSource(dict(description), names, records, None, any_order=True)
 
 
 def _files(description: Mapping[str, Any], find: Finder | None, *, here: str) -> Dataset:

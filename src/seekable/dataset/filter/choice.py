@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.dataset.arguments import checked_count
-from seekable.dataset.columnar.reading import TablesPlan
+from seekable.dataset.columnar.plan import TablesPlan
 from seekable.dataset.columns.missing import no_such_column
 from seekable.dataset.columns.node import OverColumns
 from seekable.dataset.conditions import Where, checked_where

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from seekable.dataset.concat import Concat
 from seekable.dataset.contract import Leaf, RecordNode
-from seekable.dataset.filter.kept import keep_unnamed
+from seekable.dataset.filter.kept import KeptRows, keep_unnamed
 from seekable.dataset.filter.node import Filter
 from seekable.dataset.select import Select
 from seekable.dataset.shapes import Aligned, OverOne
@@ -28,16 +29,19 @@ if TYPE_CHECKING:
 __all__ = ["with_chosen_rows"]
 
 
-def with_chosen_rows(described: Mapping[str, Any], child: Dataset, nodes: Sequence[Dataset]) -> Dataset:
-    """Return the chosen rows of a dataset, where the present pipeline chooses the same ones.
+def with_chosen_rows(
+    described: Mapping[str, Any], child: Dataset, nodes: Sequence[Dataset], *, path: str | None
+) -> Dataset:
+    """Return the chosen rows of a dataset, if the present pipeline chooses the same, or a file has them.
 
     Args:
         described: the node that chose, as it was described.
         child: what it chose from, in the old order.
         nodes: those of the present pipeline, among which is the one that chooses now.
+        path: the file that the rows were kept in, if the user named one.
 
     Raises:
-        InvalidArgument: no present node has these rows.
+        InvalidArgument: no present node has these rows, and there is no file with them.
     """
     for node in nodes:
         if not isinstance(node, Filter | Select) or node.kind != described["kind"]:
@@ -49,11 +53,15 @@ def with_chosen_rows(described: Mapping[str, Any], child: Dataset, nodes: Sequen
             kept = keep_unnamed(_kept_of(node, child))
             if (kept.count, kept.digest) == (described["count"], described["rows"]):
                 return replace(node, child=child, rows=kept)
+    if path is not None and os.path.isabs(path) and os.path.exists(path):
+        kept = KeptRows(path, described["count"], described["rows"], named=True)
+        kept.check()
+        return Filter(child, kept, os.path.basename(path))
     message = (
         f"the begun epoch was over {described['count']:,} rows that a {described['kind']} had chosen, and "
         f"the present pipeline does not choose these: a state knows them by their digest alone. Finish the "
-        f"epoch with the {described['kind']} that it began with, or let a stream filter: "
-        f"ds.stream().filter(fn)"
+        f"epoch with the {described['kind']} that it began with; or keep rows in files of their own, which "
+        f"stay, with ds.filter(fn, save=); or let a stream filter: ds.stream().filter(fn)"
     )
     raise InvalidArgument(message)
 

@@ -57,7 +57,7 @@ def grafted(old: Dataset, new: Dataset) -> Dataset:
     made = _core(old_core, new_core)
     for order in reversed(orders):
         if isinstance(order, DescribedSource):
-            made = with_chosen_rows(order.described, made, nodes)
+            made = with_chosen_rows(order.described, made, nodes, path=order.names[0])
         else:
             made = over(order, made)
     for node in reversed(nodes):
@@ -73,7 +73,7 @@ def _orders(old: Dataset) -> tuple[list[Dataset], Dataset]:
     """Return what orders the rows, outermost first, and what lies below it."""
     orders: list[Dataset] = []
     while True:
-        if isinstance(old, DescribedSource) and old.described["kind"] in UNKNOWN_ROWS:
+        if isinstance(old, DescribedSource) and _chose_rows(old):
             orders.append(old)
             old = outlined(old.described["of"][0])
         elif _is_over_one(old):
@@ -82,6 +82,11 @@ def _orders(old: Dataset) -> tuple[list[Dataset], Dataset]:
             old = old.child  # type: ignore[attr-defined]
         else:
             return orders, old
+
+
+def _chose_rows(old: DescribedSource) -> bool:
+    """Tell whether it chose rows of one child; a join has several, and is what it was or nothing."""
+    return old.described["kind"] in UNKNOWN_ROWS and len(old.described["of"]) == 1
 
 
 def _chain(new: Dataset) -> tuple[list[Dataset], Dataset]:
@@ -101,6 +106,8 @@ def _core(old: Dataset, new: Dataset) -> Dataset:
     made: Dataset | None = None
     if _same(old, new):
         made = new
+    elif isinstance(old, DescribedSource) and "of" in old.described:
+        pass
     elif isinstance(old, DescribedSource) and isinstance(new, Leaf):
         made = rows_in(old.described, new)
     elif isinstance(old, DescribedSource) and isinstance(new, Concat):
@@ -114,7 +121,8 @@ def _core(old: Dataset, new: Dataset) -> Dataset:
     elif isinstance(old, Batch) and isinstance(new, Batch):
         made = Batch(grafted(old.child, new.child), old.length)
     if made is None:
-        message = f"what was {old.kind}, {old!r}, is {new.kind} now, {new!r}: its rows cannot be told there"
+        was = old.described["kind"] if isinstance(old, DescribedSource) else old.kind
+        message = f"what was {was}, {old!r}, is {new.kind} now, {new!r}: its rows cannot be told there"
         raise StateMismatch(message)
     return made
 

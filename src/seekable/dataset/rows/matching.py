@@ -36,7 +36,8 @@ def matched(olds: Sequence[tuple[Part, Rest]], news: Sequence[Part]) -> dict[int
     """Return, for the numbers of present parts, what they go on with; those that are new are missing.
 
     Parts go by their names, or by their places where they have none and are as many; else by their sources.
-    What is left of a part that is gone is left out, with a warning in the log.
+    What is left of a part that is gone is left out, with a warning in the log; of parts without names only if
+    each of the present ones goes on with something.
 
     Raises:
         StateMismatch: a part does not have its old rows, or no part is there any more.
@@ -53,18 +54,17 @@ def matched(olds: Sequence[tuple[Part, Rest]], news: Sequence[Part]) -> dict[int
         try:
             found[number] = Match(rest, _orders(rest, part, news[number]))
         except StateMismatch:
-            if part.name and isinstance(part.name[-1], str):
+            if _has_name(part):
                 raise
             unplaced.append((part, rest))
-    failures: list[StateMismatch] = []
     for part, rest in unplaced:
-        free = [number for number in range(len(news)) if number not in found]
-        failures += _place(part, rest, news, free, found)
-    if failures and not found:
-        raise failures[0]
-    placed = [id(match.rest) for match in found.values()]
-    for part, rest in unplaced:
-        if rest.left and id(rest) not in placed:
+        failure = _place(part, rest, news, found)
+        if failure is None:
+            continue
+        if not found or (len(found) < len(news) and not _has_name(part)):
+            # A source that has changed, more likely than one that was taken out.
+            raise failure
+        if rest.left:
             _LOG.warning(
                 "resume: %s is not in the pipeline any more: %d rows of its begun epoch are left out",
                 part.called,
@@ -73,19 +73,22 @@ def matched(olds: Sequence[tuple[Part, Rest]], news: Sequence[Part]) -> dict[int
     return found
 
 
-def _place(
-    part: Part, rest: Rest, news: Sequence[Part], free: Sequence[int], found: dict[int, Match]
-) -> list[StateMismatch]:
+def _has_name(part: Part) -> bool:
+    return bool(part.name) and isinstance(part.name[-1], str)
+
+
+def _place(part: Part, rest: Rest, news: Sequence[Part], found: dict[int, Match]) -> StateMismatch | None:
     """Find a part with the sources of an older one; return why there is none."""
     failures: list[StateMismatch] = []
-    for number in free:
-        try:
-            found[number] = Match(rest, _orders(rest, part, news[number]))
-        except StateMismatch as error:
-            failures.append(error)
-        else:
-            return []
-    return failures[:1] or [StateMismatch(f"{part.called} is not in the pipeline any more")]
+    for number, new in enumerate(news):
+        if number not in found:
+            try:
+                found[number] = Match(rest, _orders(rest, part, new))
+            except StateMismatch as error:
+                failures.append(error)
+            else:
+                return None
+    return failures[0] if failures else StateMismatch(f"{part.called} is not in the pipeline any more")
 
 
 def _orders(rest: Rest, part: Part, new: Part) -> dict[int, Dataset]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.continued import Continued
 from seekable.dataset.described.rebuild import REBUILT, UNKNOWN_ROWS
+from seekable.dataset.filter.node import Filter
 from seekable.dataset.rows.chosen import with_chosen_rows
 from seekable.dataset.rows.parts import over, parts_of, with_parts
 from seekable.dataset.shapes import OverOne
@@ -84,7 +85,8 @@ def _brief(node: Dataset, nodes: list[Dataset]) -> dict[str, Any]:
     for number, own in enumerate(nodes):
         if isinstance(node, OverOne) and _is_over_another(node, own):
             return {"like": number, "of": below}
-    return {"kind": node.kind, **node.arguments(None), "of": below}
+    path = {"path": node.rows.path} if isinstance(node, Filter) and node.rows.named else {}
+    return {"kind": node.kind, **node.arguments(None), **path, "of": below}
 
 
 def _made(brief: Mapping[str, Any], nodes: list[Dataset]) -> Dataset:
@@ -96,7 +98,7 @@ def _made(brief: Mapping[str, Any], nodes: list[Dataset]) -> Dataset:
     if "like" in brief:
         return over(nodes[brief["like"]], below[0])
     if brief["kind"] in UNKNOWN_ROWS:
-        return with_chosen_rows(brief, below[0], nodes)
+        return with_chosen_rows(brief, below[0], nodes, path=brief.get("path"))
     return REBUILT[brief["kind"]](brief, below)
 
 

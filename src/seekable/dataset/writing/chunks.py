@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.dataset.columnar.batches import table_of
-from seekable.dataset.columnar.reading import TablesPlan
+from seekable.dataset.columnar.plan import TablesPlan
 from seekable.dataset.evaluate import read_rows
 from seekable.dataset.forest import Parts
 from seekable.dataset.hole import HOLE

@@ -10,11 +10,10 @@ from seekable.errors import NotResumable
 from seekable.loader.steps import Cursor
 from seekable.loader.streams.lanes import Lanes
 from seekable.loader.streams.produce import produce_items
-from seekable.state.canonical import plain_json
 from seekable.state.stream import StreamState
 from seekable.stream.iterator import check_resumable
 from seekable.stream.rows.given import Given, noted_joint
-from seekable.stream.rows.known import remember
+from seekable.stream.rows.known import described_for_rows, remember
 from seekable.stream.rows.load import loaded_stream
 from seekable.stream.rows.recipe import settled_stream, stream_recipe_of
 
@@ -100,7 +99,7 @@ class OfStream:
             ended=tuple(sorted(self.lanes.ended)),
             given=self._given.document(self.lanes.stages),
             rows=stream_recipe_of(stream) if self.by_rows else None,
-            description=plain_json(stream.describe()) if rows else None,
+            description=described_for_rows(stream) if rows else None,
         ).document()
 
     def load(

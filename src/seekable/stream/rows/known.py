@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from seekable.dataset.base import Dataset
+from seekable.dataset.described.kept import kept_paths, with_paths
 from seekable.errors import CorruptState, StateMismatch
 from seekable.state.canonical import plain_json
+from seekable.stream.base import Stream
 
 if TYPE_CHECKING:
-    from seekable.state.stream import State
-    from seekable.stream.base import Stream
+    from collections.abc import Iterator
 
-__all__ = ["check_described", "description_of", "known", "remember"]
+    from seekable.state.stream import State
+    from seekable.stream.contract import Stage
+
+__all__ = ["check_described", "datasets_of", "described_for_rows", "description_of", "known", "remember"]
 
 _HELD = 8
 """The last pipelines, which are kept although nobody else has them any more: descriptions, no data."""
@@ -58,10 +62,26 @@ def description_of(state: State) -> dict[str, Any]:
             f"sk.save_state wrote into, or take states with loader.state_dict(rows=True)"
         )
         raise StateMismatch(message)
-    found: dict[str, Any] = plain_json(
-        pipeline.describe(None) if isinstance(pipeline, Dataset) else pipeline.describe()
-    )
-    return found
+    return described_for_rows(pipeline)
+
+
+def described_for_rows(pipeline: Dataset | Stream) -> dict[str, Any]:
+    """Return all that others need to go on by rows from a pipeline, as JSON has it."""
+    whole = pipeline.describe(None) if isinstance(pipeline, Dataset) else pipeline.describe()
+    paths: dict[str, str] = {}
+    for dataset in datasets_of(pipeline):
+        paths |= kept_paths(dataset)
+    return with_paths(plain_json(whole), paths)
+
+
+def datasets_of(pipeline: Dataset | Stage) -> Iterator[Dataset]:
+    """Yield the datasets in the order in which they stand in the description."""
+    if isinstance(pipeline, Dataset):
+        yield pipeline
+    elif isinstance(pipeline, Stream):
+        for source in pipeline.inputs:
+            yield from datasets_of(source)
+        yield from pipeline.datasets
 
 
 def check_described(fingerprint: str, state: State) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from seekable.dataset.described.kept import without_paths
 from seekable.errors import CorruptState, StateMismatch
 from seekable.state.canonical import fingerprint_of
 from seekable.state.stream import StreamState
@@ -75,7 +76,7 @@ def _by_rows(plain: Stream, state: StreamState, own: Sequence[int]) -> Loaded:
         )
         raise CorruptState(message)
     description = description_of(state)
-    check_described(fingerprint_of(description), state)
+    check_described(fingerprint_of(without_paths(description)), state)
     alive = known(state.fingerprint)
     joint = described_joint(description) if alive is None else joint_of(alive)  # type: ignore[arg-type]
     lanes = {lane: [Kept.parse(stage) for stage in stages] for lane, stages in state.lanes.items()}
