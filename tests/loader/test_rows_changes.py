@@ -278,6 +278,26 @@ def loader_of_state(dataset: sk.Dataset, state: dict[str, Any], resume: Any) -> 
     return loader
 
 
+@pytest.mark.parametrize(("workers", "worker_type"), [(0, "thread"), (2, "thread"), (2, "process")])
+def test_a_live_iterator_moves_and_workers_are_told(workers: int, worker_type: Any) -> None:
+    old, now = source("a", 40).shuffle(seed=1), source("a", 44).shuffle(seed=2)
+    loader, first = after(3, old)
+    with loader_of(now, workers=workers, worker_type=worker_type, epochs=2) as again:
+        run = iter(again)
+        assert next(run) == list(now[:4])
+        again.load_state_dict(loader.state_dict(), resume="rows")
+        begun = [record for _ in range(2) for record in next(run)]
+        state = again.state_dict()
+        rest = [record for batch in run for record in batch]
+        again.load_state_dict(state)
+        assert rest_of(again) == rest
+        again.load_state_dict(loader_of(now).state_dict())
+        assert next(iter(again)) == list(now[:4])
+    rows = [*first, *begun, *rest]
+    assert sorted(rows[:40]) == sorted(source("a", 40))
+    assert rows[40:] == list(now.epoch(1))
+
+
 def test_a_sampler_of_positions_refuses() -> None:
     loader, _ = after(2, source("a", 20))
     sampler = BatchSampler(source("a", 20).shuffle(seed=1), batch_size=4)
