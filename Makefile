@@ -25,6 +25,9 @@ streaming := torch==2.13.0 mosaicml-streaming==0.13.0
 litdata := torch==2.13.0 litdata==0.2.76
 APART := streaming litdata
 
+# Tests share out as many processors as there are, but no more than 8: each process imports the frameworks.
+SHARED := -n $(shell nproc 2>/dev/null || echo 2) --maxprocesses=8 --dist=worksteal
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz lint types docs bench clean
 
@@ -35,7 +38,7 @@ demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DAT
 	@$(VENV)/bin/python examples/main_job/demo.py $(if $(DATA),"$(DATA)")
 
 test: $(VENV)/.frameworks ## run the tests and the examples of the docs (ARGS="-n 2 tests/order" for pytest)
-	@$(VENV)/bin/python -m pytest $(ARGS)
+	@$(VENV)/bin/python -m pytest $(SHARED) $(ARGS)
 
 fuzz: $(VENV)/.made ## look for bytes that break the index or a reader, and for streams that break a law, for a minute (ARGS="--seconds 600")
 	@$(VENV)/bin/python tests/fuzz/run.py $(ARGS)

@@ -166,6 +166,19 @@ def parquet_copies(data: Data) -> dict[str, str]:
     return found
 
 
+def linked(path: str, copies: int) -> str:
+    """Return the first of so many links to a file, in a folder of their own; the file itself if it is one."""
+    if copies == 1:
+        return path
+    folder = f"{os.path.dirname(path)}-x{copies}"
+    os.makedirs(folder, exist_ok=True)
+    names = [os.path.join(folder, f"{number:04d}{os.path.splitext(path)[1]}") for number in range(copies)]
+    for name in names:
+        if not os.path.exists(name):
+            os.link(path, name)
+    return names[0]
+
+
 def parquet_many(data: Data, *, files: int) -> str:
     """Return a folder of so many Parquet files with a row each."""
     import pyarrow as pa

@@ -53,6 +53,10 @@ class Counting(sk.Dataset, Leaf):
     def keys(self) -> None:
         return None
 
+    @property
+    def room(self) -> int:
+        return 0
+
     def arguments(self, upto: int | None) -> dict[str, Any]:
         return {}
 
