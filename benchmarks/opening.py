@@ -36,12 +36,12 @@ def rows(data: Data) -> Iterator[Row]:
     for (files, records), (within, below) in zip(data.sizes.opened, _TARGETS, strict=False):
         folder = numbered(data, files=files, rows=records)
         assert len(sk.open(folder)) == records
-        opened = [opened(folder) for _ in range(data.sizes.rounds)]
+        trials = [opened(folder) for _ in range(data.sizes.rounds)]
         name = f"open {records:,} records in {files:,} files"
         for key, unit, target in (("ms", "ms", within), ("mb", "MB", below)):
             if target is None:
                 continue
-            figures = [each[key] for each in opened]
+            figures = [each[key] for each in trials]
             against = f"{shown(min(figures))} to {shown(max(figures))}"
             what = name if unit == "ms" else f"{name}, private memory"
             yield absolute(what, statistics.median(figures), unit, target, against=against)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
 
 from seekable.dataset.columnar.schema import arrow
@@ -31,7 +31,16 @@ def in_threads(job: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
     """
     if len(items) <= 1 or arrow().cpu_count() == 1:
         return map(job, items)
-    return _pool(arrow().cpu_count()).map(job, items)
+    pool = _pool(arrow().cpu_count())
+    futures = [pool.submit(job, item) for item in items]
+    try:
+        # All of them, also where one fails: nothing reads a file on behalf of a call that is over.
+        wait(futures)
+    finally:
+        for future in futures:
+            future.cancel()
+        wait(futures)
+    return [future.result() for future in futures]
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:

@@ -71,6 +71,8 @@ def _holding(condition: Condition, column: pa.Array) -> Bools | None:
     values = condition.value if condition.operator in ("in", "not in") else (condition.value,)
     if not all(_is_exact(value, column.type) for value in values):
         return None
+    if not values:
+        return np.zeros_like(there) if condition.operator == "in" else there
     if condition.operator in ("in", "not in"):
         if pa.types.is_floating(column.type) and 0 in values:
             return None  # Zeros have two signs, and Arrow's look-ups may tell them apart.
