@@ -224,6 +224,9 @@ def test_a_corrupt_record_is_named_or_replaced(tmp_path: Path) -> None:
     texts = [record["text"] for record in replaced]
     assert texts == [f"bad {i}" if 10 <= i < 20 else f"row {i}" for i in range(30)]
     assert [replaced[row]["text"] for row in (9, 10)] == ["row 9", "bad 10"]
+    assert replaced.to_arrow([9, 12, 30 - 1])["text"].to_pylist() == ["row 9", "bad 12", "row 29"]
+    with pytest.raises(InvalidArgument, match="errors= must return a dict"):
+        sk.open(path, errors=lambda _: sk.HOLE).to_arrow([9, 12])
     found = sk.open(path, errors=lambda _: sk.HOLE)
     assert [record is sk.HOLE for record in found] == [10 <= i < 20 for i in range(30)]
 

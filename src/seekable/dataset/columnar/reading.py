@@ -17,7 +17,7 @@ from seekable.dataset.columnar.held import Unconvertible, held_as
 from seekable.dataset.columnar.schema import arrow
 from seekable.dataset.columnar.threads import in_threads
 from seekable.dataset.origins import Origins
-from seekable.errors import CorruptRecord
+from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.index.location import Location
 from seekable.storage.hub.placeholder import told_path
 
@@ -41,8 +41,8 @@ __all__ = ["UNPACKED", "Tables"]
 _DENSE = 64
 """Where one in so many rows of a block is wanted, the block is read as a whole."""
 
-_AT_ONCE = 32
-"""Rows of a group that one thread reads; those of one page are decoded together."""
+_FEWEST = 32
+"""Rows of a group that are worth a thread of their own."""
 
 _FEWEST_IN_RANGE = 16
 
@@ -59,9 +59,10 @@ class _Sparse:
 
 
 def _cut(group: int, rows: Int64s) -> Iterator[_Sparse]:
-    """Cut the rows of a group so that several threads have some."""
-    for start in range(0, rows.size, _AT_ONCE):
-        yield _Sparse(group, rows[start : start + _AT_ONCE])
+    """Cut the rows of a group so that each thread has some; a page where they are cut is decoded twice."""
+    threads = min(arrow().cpu_count(), -(-rows.size // _FEWEST))
+    for some in np.array_split(rows, threads):
+        yield _Sparse(group, some)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +115,11 @@ class Tables:
         """Return some rows as one record batch, in the order asked."""
         pa = arrow()
         order = np.argsort(rows, kind="stable")
-        batches = []
+        batches: list[pa.RecordBatch] = []
         for held, at in self._pieces(rows[order], dense, "arrow"):
+            if at is None:
+                batches += map(self._as_batch, held)
+                continue
             whole = isinstance(at, range) and at == range(held.batch.num_rows)
             batches.append(held.batch if whole else held.batch.take(pa.array(at)))
         joined = pa.concat_batches(batches)
@@ -124,6 +128,19 @@ class Tables:
         places = np.empty_like(order)
         places[order] = np.arange(order.size)
         return joined.take(pa.array(places))
+
+    def _as_batch(self, record: Any) -> pa.RecordBatch:
+        """Return a record batch of one row, or of what the user wants instead of one."""
+        pa = arrow()
+        if isinstance(record, dict):
+            return pa.RecordBatch.from_pylist([record], schema=self.columns[0].wanted)
+        if isinstance(record, pa.RecordBatch):
+            return record
+        message = (
+            f"a record batch has rows, so errors= must return a dict for it (got {record!r:.100}): read the "
+            f"records as dicts, or return dicts"
+        )
+        raise InvalidArgument(message)
 
     def _pieces(
         self, rows: Int64s, dense: frozenset[int], decode: DecodeTable
