@@ -115,7 +115,7 @@ class Tables:
         """Return some rows as one record batch, in the order asked."""
         pa = arrow()
         order = np.argsort(rows, kind="stable")
-        batches: list[pa.RecordBatch] = []
+        batches: list[Any] = []
         for held, at in self._pieces(rows[order], dense, "arrow"):
             if at is None:
                 batches += map(self._as_batch, held)
