@@ -22,6 +22,7 @@ import seekable as sk
 from seekable.dataset.columnar.cache import DECODED
 from seekable.dataset.columnar.held import HELD, numpy_values, python_values
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
+from seekable.formats.parquet.table import ParquetTable
 from seekable.storage.cache import Cache
 
 if TYPE_CHECKING:
@@ -338,3 +339,26 @@ def test_windows_that_do_not_fit_decoded_are_warned_of(
     dataset.shuffle(seed=1, window=4)
     with pytest.warns(sk.CacheTooSmall, match=r"1 lanes x 8 blocks keep 8\d\d.* room for 500.0 kB"):
         dataset.map(dict).shuffle(seed=1, window=8)
+
+
+def test_a_block_that_cannot_be_kept_is_not_read_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    table = pa.table({"raw": [rng.bytes(10_000) for _ in range(500)]})
+    pq.write_table(table, tmp_path / "a.parquet", data_page_size=1, write_batch_size=8, write_page_index=True)
+    runs: list[int] = []
+    run = ParquetTable.run
+
+    def counted(*given: Any) -> Any:
+        runs.append(1)
+        return run(*given)
+
+    monkeypatch.setattr(ParquetTable, "run", counted)
+    dataset = sk.open(tmp_path)
+    monkeypatch.setattr(DECODED, "_most_bytes", 3 * 5_000_000 // 2)
+    assert [record["raw"] for record in dataset] == table["raw"].to_pylist()
+    assert len(runs) == 0
+    monkeypatch.setattr(DECODED, "_most_bytes", 2 * 3 * 5_000_000)
+    assert [record["raw"] for record in dataset] == table["raw"].to_pylist()
+    assert len(runs) == 1

@@ -247,12 +247,15 @@ class Tables:
         return self.errors(corrupt)
 
     def dense_among(self, rows: Int64s) -> frozenset[int]:
-        """Return the blocks of which so many rows are wanted that they are read as a whole, if all fit."""
+        """Return the blocks of which so many rows are wanted that they are read as a whole, if all fit.
+
+        A block that is too large to be kept would be read anew by each slice of a plan.
+        """
         blocks = np.searchsorted(self.layout.edges, rows, side="right") - 1
         present, wanted = np.unique(blocks, return_counts=True)
         dense = present[wanted * _DENSE >= np.diff(self.layout.edges)[present]].tolist()
         size = sum(map(self._bytes_of, dense))
-        return frozenset(dense) if size <= DECODED.most_bytes or len(dense) == 1 else frozenset()
+        return frozenset(dense) if size <= DECODED.most_bytes else frozenset()
 
     def may_match(self, where: Where, columns: Sequence[Sequence[str]]) -> Int64s:
         """Return runs of rows among which are all that pass some conditions: starts and stops, ascending.
