@@ -28,6 +28,9 @@ _KINDS = ("python", "numpy", "arrow")
 _AHEAD = 4096
 """Positions whose order is resolved in one go."""
 
+_BYTES = 8 << 20
+"""Bytes of files, about, whose rows are put in order in one go."""
+
 
 class Columnar:
     """Batches of records, column by column."""
@@ -104,10 +107,16 @@ class Columnar:
         while dataset.size is None or start < dataset.size:
             stop = start + ahead if dataset.size is None else min(start + ahead, dataset.size)
             plan = dataset.plan(np.arange(start, stop, dtype=np.int64))
-            for first in range(0, stop - start, size):
-                part = plan.slice(first, min(first + size, stop - start))
+            # Several batches are put in order in one go, as far as they are small.
+            each = max(1, plan.bytes // max(1, len(plan)))
+            step = size if kind == "python" else max(1, _BYTES // each // size) * size
+            for first in range(0, stop - start, step):
+                part = plan.slice(first, min(first + step, stop - start))
                 if kind == "python":
                     yield part.read()
-                else:
-                    yield table_of(part) if kind == "arrow" else numpy_batch(table_of(part))
+                    continue
+                table = table_of(part)
+                for at in range(0, len(part), size):
+                    batch = table.slice(at, size)
+                    yield batch if kind == "arrow" else numpy_batch(batch)
             start = stop

@@ -41,6 +41,9 @@ __all__ = ["UNPACKED", "Tables"]
 _DENSE = 64
 """Where one in so many rows of a block is wanted, the block is read as a whole."""
 
+_MANY = 16
+"""So many rows of a block lie in about as many pages as it has."""
+
 _FEWEST = 32
 """Rows of a group that are worth a thread of their own."""
 
@@ -161,6 +164,7 @@ class Tables:
         bounds = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), rows.size]
         present = blocks[bounds[:-1]]
         self._check_files(present)
+        self._load(present.tolist(), dense, decode)
         numbers = within.tolist()
         sparse: list[Int64s] = []
         group = -1
@@ -178,6 +182,14 @@ class Tables:
                 yield held, _as_range(numbers[start:stop])
         if sparse:
             yield from _cut(group, np.concatenate(sparse))
+
+    def _load(self, blocks: list[int], dense: frozenset[int], decode: DecodeTable) -> None:
+        """Decode at once, in several threads, the blocks that are wanted as a whole and not here."""
+        wanted = [
+            block for block in blocks if block in dense and DECODED.get((self._token, block, decode)) is None
+        ]
+        if len(wanted) > 1:
+            in_threads(lambda block: self._held(block, dense, decode), wanted)
 
     def _check_files(self, blocks: Int64s) -> None:
         """Look once whether the files are those that were indexed.
@@ -253,7 +265,8 @@ class Tables:
         """
         blocks = np.searchsorted(self.layout.edges, rows, side="right") - 1
         present, wanted = np.unique(blocks, return_counts=True)
-        dense = present[wanted * _DENSE >= np.diff(self.layout.edges)[present]].tolist()
+        many = (wanted >= _MANY) | (wanted * _DENSE >= np.diff(self.layout.edges)[present])
+        dense = present[many].tolist()
         size = sum(map(self._bytes_of, dense))
         return frozenset(dense) if size <= DECODED.most_bytes else frozenset()
 
