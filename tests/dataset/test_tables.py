@@ -362,3 +362,15 @@ def test_a_block_that_cannot_be_kept_is_not_read_as_a_whole(
     monkeypatch.setattr(DECODED, "_most_bytes", 2 * 3 * 5_000_000)
     assert [record["raw"] for record in dataset] == table["raw"].to_pylist()
     assert len(runs) == 1
+
+
+def test_no_rows_have_the_columns_all_the_same(tmp_path: Path) -> None:
+    write(tmp_path, [(3, 2, "all")])
+    schema = sk.open(tmp_path, decode="arrow")[[1]].schema
+    assert sk.open(tmp_path, decode="arrow")[[]].schema == schema
+    assert sk.open(tmp_path).shuffle(seed=1).take(0).to_arrow().schema == schema
+    assert sk.open(tmp_path).to_arrow([]).num_rows == 0
+    assert {name: len(column) for name, column in sk.open(tmp_path, decode="numpy")[[]].items()} == {
+        "id": 0,
+        "text": 0,
+    }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seekable.dataset.columnar.held import DecodeTable
     from seekable.dataset.contract import Node, Plan
 
-__all__ = ["batch_of", "decoded_as", "numpy_batch", "table_of"]
+__all__ = ["batch_of", "decoded_as", "empty_table", "numpy_batch", "table_of"]
 
 
 def decoded_as(node: Node) -> DecodeTable:
@@ -35,7 +35,7 @@ def decoded_as(node: Node) -> DecodeTable:
 
 def batch_of(plan: Plan, decode: DecodeTable) -> Any:
     """Return what a plan reads: a list of records, a dict of arrays, or a record batch."""
-    if decode == "python" or not len(plan):
+    if decode == "python":
         return plan.read()
     return table_of(plan) if decode == "arrow" else numpy_batch(table_of(plan))
 
@@ -68,6 +68,14 @@ def table_of(plan: Plan) -> pa.RecordBatch:
         message = f"values of a column have no common Arrow type: {error}; cast them first, with ds.cast(...)"
         raise InvalidArgument(message) from error
     return pa.RecordBatch.from_pydict(arrays)
+
+
+def empty_table(node: Node) -> pa.RecordBatch:
+    """Return no rows of a dataset, with the columns that its files declare."""
+    pa = arrow()
+    columns = node.declared() or {}
+    schema = pa.schema([(name, pa.null() if kind is None else kind) for name, kind in columns.items()])
+    return pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def numpy_batch(batch: pa.RecordBatch) -> dict[str, Any]:

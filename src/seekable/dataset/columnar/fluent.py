@@ -55,13 +55,14 @@ class Columnar:
             {'id': [1, 0], 'text': ['b', 'a']}
         """
         from seekable.dataset.base import known_size
-        from seekable.dataset.columnar.batches import table_of
+        from seekable.dataset.columnar.batches import empty_table, table_of
         from seekable.dataset.position import checked_places
 
         dataset = cast("Dataset", self)
         if rows is None:
             rows = np.arange(known_size(dataset, "to_arrow() without rows"), dtype=np.int64)
-        return table_of(dataset.plan(checked_places(rows, dataset.size)))
+        positions = checked_places(rows, dataset.size)
+        return table_of(dataset.plan(positions)) if positions.size else empty_table(dataset)
 
     def batches(self, kind: DecodeTable, *, size: int) -> Iterator[Any]:
         """Yield the records of epoch 0 in batches: the last may be short.
@@ -90,9 +91,11 @@ class Columnar:
         dataset = cast("Dataset", self)
         if self._decoded_as == "python":
             return dataset.fetch(positions)
-        from seekable.dataset.columnar.batches import batch_of
+        from seekable.dataset.columnar.batches import batch_of, empty_table, numpy_batch
 
-        return batch_of(dataset.plan(positions), self._decoded_as)
+        if positions.size:
+            return batch_of(dataset.plan(positions), self._decoded_as)
+        return empty_table(dataset) if self._decoded_as == "arrow" else numpy_batch(empty_table(dataset))
 
     @cached
     def _decoded_as(self) -> DecodeTable:
