@@ -28,6 +28,9 @@ APART := streaming litdata
 # Tests share out as many processors as there are, but no more than 8: each process imports the frameworks.
 SHARED := -n $(shell nproc 2>/dev/null || echo 2) --maxprocesses=8 --dist=worksteal
 
+# Each test that starts a process would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz lint types docs bench clean
 

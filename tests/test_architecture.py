@@ -48,11 +48,11 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
 
 # The fluent methods: in this class of this module, imports of these packages may stand inside methods.
 FLUENT: dict[tuple[str, str], tuple[str, ...]] = {
-    ("seekable.dataset.columnar.fluent", "Columnar"): ("seekable.dataset",),
+    ("seekable.dataset.fluent_batches", "Columnar"): ("seekable.dataset",),
     ("seekable.dataset.fluent", "Fluent"): ("seekable.dataset", "seekable.stream"),
     ("seekable.dataset.fluent_columns", "ColumnTools"): ("seekable.dataset",),
     ("seekable.dataset.fluent_rows", "RowTools"): ("seekable.dataset",),
-    ("seekable.dataset.writing.fluent", "Writing"): ("seekable.dataset",),
+    ("seekable.dataset.fluent_writing", "Writing"): ("seekable.dataset",),
     ("seekable.stream.fluent", "StreamFluent"): ("seekable.dataset", "seekable.stream"),
 }
 

@@ -18,36 +18,36 @@ from tests.storage.compressing import compressed
 
 import seekable as sk
 import seekable.dataset
-from seekable.dataset.batch import Batch
-from seekable.dataset.columnar.source import TableSource
-from seekable.dataset.columns.alias import Alias, Computed
-from seekable.dataset.columns.cast import Cast
-from seekable.dataset.columns.choose import DropColumns, SelectColumns
-from seekable.dataset.columns.fill import Fill
-from seekable.dataset.columns.origin import SourceColumn
-from seekable.dataset.columns.rename import MapColumns, Rename
-from seekable.dataset.concat import Concat
-from seekable.dataset.continued import Continued, Piece
-from seekable.dataset.described.nodes import DescribedMap, DescribedSource
-from seekable.dataset.described.rebuild import rebuild
-from seekable.dataset.epoch import Epoch
-from seekable.dataset.filter.node import Filter
-from seekable.dataset.interleave import Interleave
-from seekable.dataset.join.node import Join
-from seekable.dataset.map import Map
-from seekable.dataset.map_batches import MapBatches
-from seekable.dataset.mix import Mix
-from seekable.dataset.repeat import Repeat
-from seekable.dataset.sample import Sample
-from seekable.dataset.select import Select
-from seekable.dataset.sequence import SequenceSource
-from seekable.dataset.shuffle import Shuffle
-from seekable.dataset.slice import Slice
-from seekable.dataset.source import FileSource
-from seekable.dataset.split import Split
-from seekable.dataset.windowed import WindowedShuffle
-from seekable.dataset.zip import Zip
+from seekable.nodes.batch import Batch
+from seekable.nodes.columns.alias import Alias, Computed
+from seekable.nodes.columns.cast import Cast
+from seekable.nodes.columns.choose import DropColumns, SelectColumns
+from seekable.nodes.columns.fill import Fill
+from seekable.nodes.columns.origin import SourceColumn
+from seekable.nodes.columns.rename import MapColumns, Rename
+from seekable.nodes.concat import Concat
+from seekable.nodes.epoch import Epoch
+from seekable.nodes.filter.node import Filter
+from seekable.nodes.interleave import Interleave
+from seekable.nodes.join.node import Join
+from seekable.nodes.map import Map
+from seekable.nodes.map_batches import MapBatches
+from seekable.nodes.mix import Mix
+from seekable.nodes.repeat import Repeat
+from seekable.nodes.sample import Sample
+from seekable.nodes.select import Select
+from seekable.nodes.shuffle import Shuffle
+from seekable.nodes.slice import Slice
+from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.sequence import SequenceSource
+from seekable.nodes.split import Split
+from seekable.nodes.windowed import WindowedShuffle
+from seekable.nodes.zip import Zip
 from seekable.order.combs import Comb, Left
+from seekable.resume.continued import Continued, Piece
+from seekable.resume.described.nodes import DescribedMap, DescribedSource
+from seekable.resume.described.rebuild import rebuild
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:

@@ -17,10 +17,8 @@ from seekable._version import __version__
 
 if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
-    from seekable.dataset.hole import HOLE
-    from seekable.dataset.join.node import join
+    from seekable.dataset.combine import concat, mix, zip
     from seekable.dataset.open import open
-    from seekable.dataset.sequence import from_sequence
     from seekable.errors import (
         AmbiguousKey,
         AmbiguousRank,
@@ -59,8 +57,10 @@ if TYPE_CHECKING:
     from seekable.loader.loader import Loader
     from seekable.loader.ranks import distributed
     from seekable.loader.samples import state_from_sample_index
+    from seekable.nodes.hole import HOLE
+    from seekable.nodes.join.node import join
+    from seekable.nodes.sources.sequence import from_sequence
     from seekable.stream.base import Stream
-    from seekable.stream.combine import concat, mix, zip
     from seekable.stream.iterable import from_iterable
     from seekable.stream.lines import open_stream
 
@@ -119,22 +119,22 @@ __all__ = [
 _HOMES = {
     "Dataset": "dataset.base",
     "FillCollate": "loader.fill_collate",
-    "HOLE": "dataset.hole",
+    "HOLE": "nodes.hole",
     "Loader": "loader.loader",
     "Location": "index.location",
     "Stream": "stream.base",
-    "concat": "stream.combine",
+    "concat": "dataset.combine",
     "distributed": "loader.ranks",
     "from_iterable": "stream.iterable",
-    "from_sequence": "dataset.sequence",
-    "join": "dataset.join.node",
+    "from_sequence": "nodes.sources.sequence",
+    "join": "nodes.join.node",
     "load_state": "loader.checkpoint",
-    "mix": "stream.combine",
+    "mix": "dataset.combine",
     "open": "dataset.open",
     "open_stream": "stream.lines",
     "save_state": "loader.checkpoint",
     "state_from_sample_index": "loader.samples",
-    "zip": "stream.combine",
+    "zip": "dataset.combine",
 }
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.order import models
 
 import seekable as sk
-from seekable.dataset.randomness import ItemRandomness
+from seekable.nodes.randomness import ItemRandomness
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import epoch_length
 from seekable.order.permutation import permute_one

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.dataset.common import flow
 
 import seekable as sk
-from seekable.dataset.columnar.source import TableSource
-from seekable.dataset.contract import Leaf, Node
+from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.sources.columnar.source import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.dataset.conditions import Bounds, Condition, Where, checked_where
-from seekable.dataset.filter.vectors import passing
+from seekable.nodes.conditions import Bounds, Condition, Where, checked_where
+from seekable.nodes.filter.vectors import passing
 
 COMPARED = ("==", "!=", "<", "<=", ">", ">=")
 VALUES: dict[str, st.SearchStrategy[Any]] = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.dataset.continued import Continued, Piece
 from seekable.order.combs import Comb, Left
+from seekable.resume.continued import Continued, Piece
 
 SOME = 120
 

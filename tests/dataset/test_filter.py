@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
-from seekable.dataset.filter.kept import keep_unnamed
-from seekable.dataset.filter.node import Filter
+from seekable.nodes.filter.kept import keep_unnamed
+from seekable.nodes.filter.node import Filter
 
 if TYPE_CHECKING:
     from seekable.index.progress import Progress

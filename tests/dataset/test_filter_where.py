@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.dataset.conditions import Bounds, Where
-from seekable.dataset.contract import Leaf, Plan, Reader
-from seekable.dataset.filter.choice import _common
-from seekable.dataset.shapes import Fileless
 from seekable.index.location import Location
+from seekable.nodes.bases import Fileless
+from seekable.nodes.conditions import Bounds, Where
+from seekable.nodes.contract import Leaf, Plan, Reader
+from seekable.nodes.filter.choice import _common
 from seekable.order.blocks import runs
 
 if TYPE_CHECKING:

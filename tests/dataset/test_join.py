@@ -15,7 +15,7 @@ from tests.dataset.common import endless, flow
 
 import seekable as sk
 from seekable.dataset.evaluate import means
-from seekable.dataset.join.matching import Matching, RightKeys, right_keys
+from seekable.nodes.join.matching import Matching, RightKeys, right_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from tests.dataset.common import numbers
 
 import seekable as sk
-from seekable.dataset.keys import build as keybuild
-from seekable.dataset.keys import key as keys
-from seekable.dataset.keys.key import key_hash
+from seekable.nodes.keys import build as keybuild
+from seekable.nodes.keys import key as keys
+from seekable.nodes.keys.key import key_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

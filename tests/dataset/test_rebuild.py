@@ -16,14 +16,14 @@ from tests.test_closed_world import BUILDERS, endless
 
 import seekable as sk
 import seekable.dataset
-from seekable.dataset.columnar.source import TableSource
-from seekable.dataset.described.nodes import DescribedMap, DescribedSource
-from seekable.dataset.described.rebuild import FORMATS_OF_RUNS, REBUILT, UNKNOWN_ROWS, rebuild, sources_of
-from seekable.dataset.described.refind import Run, find_again
-from seekable.dataset.sequence import SequenceSource
-from seekable.dataset.source import FileSource
 from seekable.formats.registry import FORMATS
 from seekable.index.surveyor import is_surveyor
+from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.sequence import SequenceSource
+from seekable.resume.described.nodes import DescribedMap, DescribedSource
+from seekable.resume.described.rebuild import FORMATS_OF_RUNS, REBUILT, UNKNOWN_ROWS, rebuild, sources_of
+from seekable.resume.described.refind import Run, find_again
 from seekable.state.canonical import canonical_json
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.dataset.columnar.cache import DECODED
-from seekable.dataset.columnar.held import HELD, numpy_values, python_values
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.parquet.table import ParquetTable
+from seekable.nodes.sources.columnar.cache import DECODED
+from seekable.nodes.sources.columnar.held import HELD, numpy_values, python_values
 from seekable.storage.cache import Cache
 
 if TYPE_CHECKING:

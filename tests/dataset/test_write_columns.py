@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.dataset.writing.columns.infer import looked_at
-from seekable.dataset.writing.columns.kinds import Unfit, merged, type_of
-from seekable.dataset.writing.columns.table import Columns
-from seekable.dataset.writing.misfit import Misfit
+from seekable.writing.columns.infer import looked_at
+from seekable.writing.columns.kinds import Unfit, merged, type_of
+from seekable.writing.columns.table import Columns
+from seekable.writing.misfit import Misfit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.index.corpus import write
 
 import seekable as sk
-from seekable.dataset.keys.key import key_hash
 from seekable.index.keys.hashes import KeyIndex
+from seekable.nodes.keys.key import key_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

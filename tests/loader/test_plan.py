@@ -12,11 +12,11 @@ from tests.index.corpus import fill
 from tests.loader.flat import shuffled
 
 import seekable as sk
-from seekable.dataset.described.nodes import Place
 from seekable.loader.plan import PlannedRecord, places_of, reads_of
 from seekable.loader.rebuilt import rebuild_saved
 from seekable.loader.saved import read_saved
 from seekable.loader.whereabouts import whereabouts
+from seekable.resume.described.nodes import Place
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,8 +18,8 @@ import numpy as np
 from tests.order import models
 from tests.stream.documents import Unit, sequence, units
 
-from seekable.dataset.hole import HOLE
-from seekable.dataset.randomness import ItemRandomness
+from seekable.nodes.hole import HOLE
+from seekable.nodes.randomness import ItemRandomness
 from seekable.order.keys import derive, kind_key
 from seekable.stream.batch import BatchItems
 from seekable.stream.bucket import Bucket, Limit

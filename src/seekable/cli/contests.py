@@ -17,7 +17,7 @@ from seekable.cli.floor import Span, decode_in_batches, decode_singly, find_newl
 from seekable.cli.race import Result, race
 from seekable.dataset.base import Dataset
 from seekable.dataset.open import open as open_dataset
-from seekable.dataset.source import FileSource
+from seekable.nodes.sources.files import FileSource
 
 BATCH = 256
 

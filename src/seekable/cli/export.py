@@ -18,7 +18,7 @@ from seekable.cli.options import (
 if TYPE_CHECKING:
     from seekable.cli.progress import BuildWatch
     from seekable.dataset.base import Dataset
-    from seekable.dataset.writing.result import Written
+    from seekable.writing.result import Written
 
 EPILOG = examples(
     "export 'corpus/*.jsonl' corpus-parquet",

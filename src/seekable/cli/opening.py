@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from seekable.cli.progress import BuildWatch
-from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.open import open as open_dataset
-from seekable.dataset.source import FileSource
+from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.files import FileSource
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from seekable.cli.output import json_safe, write, write_document
-from seekable.dataset.columnar.source import TableSource
-from seekable.dataset.source import FileSource
 from seekable.formats.decoding import decoder_named
 from seekable.index.location import Location
+from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.files import FileSource
 
 _AT_ONCE = 64
 """Records that are read together."""

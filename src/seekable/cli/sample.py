@@ -44,7 +44,7 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     """
     from seekable.cli.opening import Opening
     from seekable.cli.records import write_records
-    from seekable.dataset.sequence import from_sequence
+    from seekable.nodes.sources.sequence import from_sequence
 
     opening = Opening(
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from seekable.dataset.ahead import Ahead
-from seekable.dataset.arguments import checked_count, checked_epoch, out_of_range
-from seekable.dataset.cached import cached
-from seekable.dataset.columnar.fluent import Columnar
-from seekable.dataset.contract import Node, Within
+from seekable._arguments import checked_count, checked_epoch, out_of_range
+from seekable._cached import cached
 from seekable.dataset.fluent import Fluent
+from seekable.dataset.fluent_batches import Columnar
 from seekable.dataset.fluent_columns import ColumnTools
 from seekable.dataset.fluent_rows import RowTools
-from seekable.dataset.forest import Forest
-from seekable.dataset.keys.key import asked_key
-from seekable.dataset.keys.lookup import Lookup
+from seekable.dataset.fluent_writing import Writing
 from seekable.dataset.position import Position, checked_places, checked_position
 from seekable.dataset.show import explained, expression
-from seekable.dataset.writing.fluent import Writing
 from seekable.errors import EndlessDataset, InvalidArgument, OutOfRange, WrongType
+from seekable.nodes.compile import Forest
+from seekable.nodes.contract import Node, Within
+from seekable.nodes.keys.key import asked_key
+from seekable.nodes.keys.lookup import Lookup
+from seekable.nodes.readahead import Ahead
 from seekable.state.canonical import fingerprint_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.contract import Plan
+    from seekable.nodes.contract import Plan
 
 __all__ = ["Dataset", "known_size", "must_be_steady"]
 

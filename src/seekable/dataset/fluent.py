@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from seekable.dataset.arguments import POSITIONS, checked_count, checked_epoch, checked_flag, checked_seed
+from seekable._arguments import POSITIONS, checked_count, checked_epoch, checked_flag, checked_seed
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class Fluent:
             >>> len({row // 1024 for row in local[:4096:2]}) <= 4
             True
         """
-        from seekable.dataset.shuffle import Shuffle
-        from seekable.dataset.windowed import WindowedShuffle
+        from seekable.nodes.shuffle import Shuffle
+        from seekable.nodes.windowed import WindowedShuffle
 
         seed, fixed = checked_seed(seed), checked_flag("fixed", fixed)
         if window is None:
@@ -89,7 +89,7 @@ class Fluent:
             >>> list(sk.from_sequence("aaabbb").interleave(lanes=2))
             ['a', 'b', 'a', 'b', 'a', 'b']
         """
-        from seekable.dataset.interleave import Interleave
+        from seekable.nodes.interleave import Interleave
 
         return Interleave(self._self, checked_count("lanes", lanes, least=1))
 
@@ -115,7 +115,7 @@ class Fluent:
             >>> list(sk.from_sequence(["a", "b"]).map(str.upper))
             ['A', 'B']
         """
-        from seekable.dataset.map import Map
+        from seekable.nodes.map import Map
 
         if rng != (seed is not None):
             message = f"map(rng=True) needs seed=, and only then takes it (got rng={rng!r}, seed={seed!r})"
@@ -138,7 +138,7 @@ class Fluent:
             >>> list(sk.from_sequence([1, 2, 3]).map_batches(lambda xs: [x * 10 for x in xs]))
             [10, 20, 30]
         """
-        from seekable.dataset.map_batches import MapBatches
+        from seekable.nodes.map_batches import MapBatches
 
         return MapBatches(self._self, fn, checked_count("size", size, least=1), version)
 
@@ -150,7 +150,7 @@ class Fluent:
             >>> list(sk.from_sequence("abc").select([2, 0, 2]))
             ['c', 'a', 'c']
         """
-        from seekable.dataset.select import Select
+        from seekable.nodes.select import Select
 
         return Select(self._self, cast("NDArray[np.int64]", rows))
 
@@ -196,13 +196,13 @@ class Fluent:
 
     def sliced(self, rows: range) -> Dataset:
         """Return the rows of a range, which lie inside an epoch."""
-        from seekable.dataset.slice import Slice
+        from seekable.nodes.slice import Slice
 
         return Slice(self._self, rows.start if rows else 0, rows.step, len(rows))
 
     def sliced_endless(self, start: int, step: int) -> Dataset:
         """Return every ``step``-th record from ``start`` on, without end."""
-        from seekable.dataset.slice import Slice
+        from seekable.nodes.slice import Slice
 
         return Slice(self._self, start, step, None)
 
@@ -214,7 +214,7 @@ class Fluent:
             >>> list(sk.from_sequence("ab").repeat(2))
             ['a', 'b', 'a', 'b']
         """
-        from seekable.dataset.repeat import Repeat
+        from seekable.nodes.repeat import Repeat
 
         return Repeat(self._self, checked_count("n", n, least=1))
 
@@ -226,7 +226,7 @@ class Fluent:
             >>> list(sk.from_sequence("abc").batch(2))
             [['a', 'b'], ['c']]
         """
-        from seekable.dataset.batch import Batch
+        from seekable.nodes.batch import Batch
 
         return Batch(self._self, checked_count("k", k, least=1))
 
@@ -239,7 +239,7 @@ class Fluent:
             >>> list(ds.epoch(0)) == list(ds), list(ds.epoch(1)) == list(ds)
             (True, False)
         """
-        from seekable.dataset.epoch import Epoch
+        from seekable.nodes.epoch import Epoch
 
         return Epoch(self._self, checked_epoch(e, self._self.size))
 
@@ -266,8 +266,8 @@ class Fluent:
             >>> {name: len(part) for name, part in parts.items()}
             {'train': 9000, 'test': 1000}
         """
-        from seekable.dataset.split import split
-        from seekable.dataset.stratified import stratified
+        from seekable.nodes.split import split
+        from seekable.nodes.stratified import stratified
 
         if by is not None:
             return stratified(self._self, shares, checked_seed(seed), by)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from seekable.dataset.arguments import checked_count, checked_flag
+from seekable._arguments import checked_count, checked_flag
 from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seekable.dataset.base import Dataset
-    from seekable.dataset.columns.choose import Missing
     from seekable.dataset.info import Info
+    from seekable.nodes.columns.choose import Missing
 
 __all__ = ["ColumnTools"]
 
@@ -42,9 +42,9 @@ class ColumnTools:
             >>> ds.select_columns(["lang", "id"])[0]
             {'lang': 'de', 'id': 1}
         """
-        from seekable.dataset.columns.choose import SelectColumns
-        from seekable.dataset.columns.missing import must_have
-        from seekable.dataset.columns.node import checked_names
+        from seekable.nodes.columns.choose import SelectColumns
+        from seekable.nodes.columns.missing import must_have
+        from seekable.nodes.columns.node import checked_names
 
         names, dataset = checked_names("select_columns()", columns), _dataset(self)
         if _checked_missing(missing) == "error":
@@ -59,9 +59,9 @@ class ColumnTools:
             >>> sk.from_sequence([{"id": 1, "text": "a"}]).drop_columns(["text"])[0]
             {'id': 1}
         """
-        from seekable.dataset.columns.choose import DropColumns
-        from seekable.dataset.columns.missing import must_have
-        from seekable.dataset.columns.node import checked_names
+        from seekable.nodes.columns.choose import DropColumns
+        from seekable.nodes.columns.missing import must_have
+        from seekable.nodes.columns.node import checked_names
 
         names, dataset = checked_names("drop_columns()", columns), _dataset(self)
         must_have(dataset, "drop_columns()", names)
@@ -82,8 +82,8 @@ class ColumnTools:
             >>> sk.from_sequence([{"content": "a", "id": 1}]).rename({"content": "text"})[0]
             {'text': 'a', 'id': 1}
         """
-        from seekable.dataset.columns.missing import must_have
-        from seekable.dataset.columns.rename import Rename, checked_renames
+        from seekable.nodes.columns.missing import must_have
+        from seekable.nodes.columns.rename import Rename, checked_renames
 
         pairs, dataset = checked_renames("rename()", names), _dataset(self)
         if _checked_missing(missing) == "error":
@@ -107,7 +107,7 @@ class ColumnTools:
             ...     list(sk.open(folder).map_columns({"old*": {"content": "text"}}))
             [{'text': 'b'}, {'text': 'a'}]
         """
-        from seekable.dataset.columns.rename import MapColumns, checked_renames
+        from seekable.nodes.columns.rename import MapColumns, checked_renames
 
         if not isinstance(files, Mapping) or not all(isinstance(pattern, str) for pattern in files):
             message = f'map_columns() takes {{"pattern of files": {{"old": "new"}}}} (got {files!r})'
@@ -140,8 +140,8 @@ class ColumnTools:
             >>> sk.from_sequence([{"n": "12", "ok": "false"}]).cast({"n": int, "ok": bool})[0]
             {'n': 12, 'ok': False}
         """
-        from seekable.dataset.columns.cast import Cast, checked_targets
-        from seekable.dataset.columns.missing import must_have
+        from seekable.nodes.columns.cast import Cast, checked_targets
+        from seekable.nodes.columns.missing import must_have
 
         targets, dataset = checked_targets(types, version), _dataset(self)
         if _checked_missing(missing) == "error":
@@ -173,9 +173,9 @@ class ColumnTools:
             >>> ds.alias("body", "text").alias("length", lambda record: len(record["text"]))[0]
             {'text': 'abc', 'body': 'abc', 'length': 3}
         """
-        from seekable.dataset.columns.alias import Alias, Computed
-        from seekable.dataset.columns.missing import must_have
-        from seekable.dataset.columns.node import checked_name
+        from seekable.nodes.columns.alias import Alias, Computed
+        from seekable.nodes.columns.missing import must_have
+        from seekable.nodes.columns.node import checked_name
 
         name, dataset = checked_name("alias()", name), _dataset(self)
         if not isinstance(source, str):
@@ -215,9 +215,9 @@ class ColumnTools:
             >>> list(ds.fill({"text": "?"}, auto=True))
             [{'n': 1, 'text': '?'}, {'n': 0, 'text': 'b'}]
         """
-        from seekable.dataset.columns.fill import Fill
-        from seekable.dataset.columns.node import checked_name
-        from seekable.dataset.schema.zeros import fills
+        from seekable.nodes.columns.fill import Fill
+        from seekable.nodes.columns.node import checked_name
+        from seekable.nodes.columns.zeros import fills
 
         if not isinstance(values, Mapping | None) or not isinstance(types, Mapping | None):
             message = f"fill() takes dicts of values by column and by type (got {values!r}, types={types!r})"
@@ -243,8 +243,8 @@ class ColumnTools:
             >>> sk.from_sequence([{"text": "a"}]).source_column("file", row="line")[0]
             {'text': 'a', 'file': '<builtins.list>', 'line': 0}
         """
-        from seekable.dataset.columns.node import checked_name
-        from seekable.dataset.columns.origin import SourceColumn
+        from seekable.nodes.columns.node import checked_name
+        from seekable.nodes.columns.origin import SourceColumn
 
         name = checked_name("source_column()", name)
         if row is not None and checked_name("source_column(row=)", row) == name:
@@ -270,7 +270,7 @@ class ColumnTools:
             >>> ds.schema.names, str(ds.schema.field("text").type), ds.schema.metadata
             (['id', 'text'], 'string', {b'seekable.inferred_from': b'the first 2 records'})
         """
-        from seekable.dataset.schema.infer import schema_of
+        from seekable.nodes.columns.infer import schema_of
 
         return schema_of(_dataset(self))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from seekable.dataset.arguments import checked_count, checked_seed
+from seekable._arguments import checked_count, checked_seed
 
 if TYPE_CHECKING:
     import os
@@ -77,8 +77,8 @@ class RowTools:
             >>> list(words.filter(where=[("lang", "in", ["de", "en"]), ("n", ">", 0)]))
             [{'lang': 'de', 'n': 1}]
         """
-        from seekable.dataset.filter.choice import choice
-        from seekable.dataset.filter.node import filter_rows
+        from seekable.nodes.filter.choice import choice
+        from seekable.nodes.filter.node import filter_rows
 
         chosen = choice(fn, where=where, files=files, limit=limit, version=version)
         return filter_rows(_dataset(self), chosen, save=save, jobs=jobs, executor=executor, progress=progress)
@@ -109,8 +109,8 @@ class RowTools:
             >>> list(sk.from_sequence(range(6)).filter_batches(lambda numbers: [n > 3 for n in numbers]))
             [4, 5]
         """
-        from seekable.dataset.filter.choice import choice
-        from seekable.dataset.filter.node import filter_rows
+        from seekable.nodes.filter.choice import choice
+        from seekable.nodes.filter.node import filter_rows
 
         chosen = choice(fn, together=checked_count("size", size, least=1), version=version)
         return filter_rows(_dataset(self), chosen, save=save, jobs=jobs, executor=None, progress=progress)
@@ -142,7 +142,7 @@ class RowTools:
             >>> list(sk.from_sequence(range(1000)).sample(4, seed=7))
             [44, 195, 325, 515]
         """
-        from seekable.dataset.sample import Sample
+        from seekable.nodes.sample import Sample
 
         return Sample(_dataset(self), checked_count("n", n, least=0), checked_seed(seed))
 
@@ -161,7 +161,7 @@ class RowTools:
             >>> list(ds[:3].merge(ds[1:5]))
             ['a', 'b', 'c', 'd', 'e']
         """
-        from seekable.dataset.merge import merged
+        from seekable.nodes.merge import merged
 
         return merged(_dataset(self), other)
 

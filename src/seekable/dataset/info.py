@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.dataset.base import known_size
-from seekable.dataset.contract import Leaf, Node
-from seekable.dataset.hole import HOLE
-from seekable.dataset.schema.infer import LOOKED_AT
 from seekable.dataset.show import expression
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
+from seekable.nodes.columns.infer import LOOKED_AT
+from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

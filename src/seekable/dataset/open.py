@@ -7,8 +7,6 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.columnar.asked import checked_columns, checked_for_tables, refuse_for_lines
-from seekable.dataset.columnar.source import MOST_OPEN_FILES, TableSource
 from seekable.dataset.evaluate import means
 from seekable.dataset.hub.asked import (
     column_decoder,
@@ -19,16 +17,18 @@ from seekable.dataset.hub.asked import (
 )
 from seekable.dataset.hub.opening import hub_files
 from seekable.dataset.hub.spec import HubSpec, TextSpec, spec_of
-from seekable.dataset.keys.build import open_keys
-from seekable.dataset.keys.duplicates import duplicates_told
 from seekable.dataset.show import listed
-from seekable.dataset.source import FileSource
 from seekable.dataset.watch import progress_or_bar
 from seekable.errors import DuplicateKeys, UnsupportedFormat, WrongType
 from seekable.formats.decoding import Decode, decoder_named
 from seekable.formats.registry import Format, find_data, format_named, format_of
 from seekable.index.opening import open_files
 from seekable.index.surveyor import is_surveyor
+from seekable.nodes.keys.build import open_keys
+from seekable.nodes.keys.duplicates import duplicates_told
+from seekable.nodes.sources.columnar.asked import checked_columns, checked_for_tables, refuse_for_lines
+from seekable.nodes.sources.columnar.source import MOST_OPEN_FILES, TableSource
+from seekable.nodes.sources.files import FileSource
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.dataset.base import Dataset
-    from seekable.dataset.keys.key import KeyOf
-    from seekable.dataset.source import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.progress import ProgressHook
+    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.sources.files import OnError
     from seekable.storage.listing import Asked, Found
 
 __all__ = ["format_of_all", "open"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.dataset.arguments import POSITIONS, checked_rows
+from seekable._arguments import POSITIONS, checked_rows
 from seekable.errors import OutOfRange, WrongType
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.dataset.contract import Node
+    from seekable.nodes.contract import Node
 
 __all__ = ["explained", "expression", "listed", "remark"]
 

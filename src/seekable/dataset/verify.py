@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.dataset.columnar.source import TableSource
 from seekable.dataset.evaluate import evaluate, means, read_rows
 from seekable.dataset.open import format_of_all
-from seekable.dataset.source import FileSource
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import find_data, format_named
@@ -21,6 +19,8 @@ from seekable.index.progress import Progress
 from seekable.index.surveyor import is_surveyor
 from seekable.index.verifying.problem import Problem
 from seekable.index.verifying.verify import verify_files
+from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.files import FileSource
 
 if TYPE_CHECKING:
     from seekable.formats.registry import Format

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.arguments import checked_count
+from seekable._arguments import checked_count
 from seekable.dataset.base import Dataset
 from seekable.errors import DeliveryUnknown, InvalidArgument, MissingDependency, WrongType
 from seekable.integrations.asked import Asked, AskedCourse, Asks, caller, follow, is_torchdata

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from seekable.dataset.arguments import checked_count
+from seekable._arguments import checked_count
 from seekable.dataset.base import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.ranks import checked_rank

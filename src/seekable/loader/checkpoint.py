@@ -7,13 +7,13 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.arguments import checked_count
-from seekable.dataset.described.kept import with_paths
+from seekable._arguments import checked_count
 from seekable.loader.arguments import checked_resume
 from seekable.loader.matching import described
 from seekable.loader.rebuilt import whole_description
 from seekable.loader.saved import description_name, generations_in, read_saved
 from seekable.loader.whereabouts import whereabouts, whereabouts_name
+from seekable.resume.described.kept import with_paths
 from seekable.state.canonical import canonical_json
 from seekable.state.document import RunState
 from seekable.state.generations import is_of_rank, state_name

@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.dataset.columnar.source import TableSource
-from seekable.dataset.continued import Continued
-from seekable.dataset.described.rebuild import UNKNOWN_ROWS, outlined
-from seekable.dataset.rows.resume import gone_by
-from seekable.dataset.windowed import WindowedShuffle
 from seekable.errors import InvalidArgument
 from seekable.loader.rebuilt import whole_description
+from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.windowed import WindowedShuffle
 from seekable.order.combs import Left
+from seekable.resume.continued import Continued
+from seekable.resume.described.rebuild import UNKNOWN_ROWS, outlined
+from seekable.resume.graph.resume import gone_by
+from seekable.resume.streams.given import parsed
+from seekable.resume.streams.joints import described_joint
+from seekable.resume.streams.resume import old_sources
 from seekable.state.stream import StreamState
 from seekable.stream.kept import Kept
-from seekable.stream.rows.given import parsed
-from seekable.stream.rows.joints import described_joint
-from seekable.stream.rows.resume import old_sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seekable.dataset.base import Dataset
-    from seekable.dataset.rows.parts import Name, Part
-    from seekable.dataset.rows.rest import Rest
     from seekable.loader.saved import Saved
+    from seekable.resume.graph.parts import Name, Part
+    from seekable.resume.graph.rest import Rest
 
 __all__ = ["SourceGone", "sources_gone"]
 

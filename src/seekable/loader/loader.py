@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from seekable.dataset.arguments import checked_count, checked_flag
+from seekable._arguments import checked_count, checked_flag
 from seekable.dataset.base import Dataset
 from seekable.errors import InvalidArgument
 from seekable.loader.arguments import checked_seconds, checked_steps

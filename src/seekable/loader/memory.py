@@ -6,16 +6,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-from seekable.dataset.described.kept import without_paths
-from seekable.dataset.rows.recipe import made_of, recipe_of
-from seekable.dataset.rows.settle import settled
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.byrows import dataset_by_rows
 from seekable.loader.matching import check_pipeline
 from seekable.loader.steps import Cursor
 from seekable.order.combs import Left
+from seekable.resume.described.kept import without_paths
+from seekable.resume.graph.recipe import made_of, recipe_of
+from seekable.resume.graph.settle import settled
+from seekable.resume.streams.known import described_for_rows, remember
 from seekable.state.document import RunState
-from seekable.stream.rows.known import described_for_rows, remember
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

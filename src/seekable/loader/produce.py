@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.dataset.ahead import Ahead
-from seekable.dataset.columnar.batches import batch_of, decoded_as
-from seekable.dataset.hole import HOLE
 from seekable.errors import NothingPassed
 from seekable.loader.collate import collate as default_collate
+from seekable.nodes.hole import HOLE
+from seekable.nodes.readahead import Ahead
+from seekable.nodes.sources.columnar.batches import batch_of, decoded_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from seekable.dataset.arguments import checked_count
+from seekable._arguments import checked_count
 from seekable.errors import AmbiguousRank, InvalidArgument
 
 __all__ = ["checked_rank", "distributed"]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.described.rebuild import rebuild
-from seekable.dataset.described.refind import Run, find_again
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 from seekable.loader.matching import fingerprint_at
+from seekable.resume.described.rebuild import rebuild
+from seekable.resume.described.refind import Run, find_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.dataset.base import Dataset
-    from seekable.dataset.columnar.source import TableSource
-    from seekable.dataset.source import FileSource
     from seekable.loader.saved import Saved
+    from seekable.nodes.sources.columnar.source import TableSource
+    from seekable.nodes.sources.files import FileSource
 
 __all__ = ["Rebuilt", "rebuild_saved", "whole_description"]
 

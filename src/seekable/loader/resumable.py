@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from seekable.dataset.arguments import checked_count
+from seekable._arguments import checked_count
 from seekable.errors import EndlessDataset
 from seekable.loader.arguments import checked_resume
 from seekable.loader.course import Course

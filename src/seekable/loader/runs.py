@@ -6,7 +6,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.arguments import checked_count, checked_epoch
+from seekable._arguments import checked_count, checked_epoch
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.loader.run import Run
 from seekable.loader.steps import Cursor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.arguments import checked_count
+from seekable._arguments import checked_count
 from seekable.errors import OutOfRange
 from seekable.loader.steps import Cursor
 from seekable.state.stream import StreamState

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.base import Dataset
-from seekable.dataset.columnar.source import TableSource
-from seekable.dataset.contract import Leaf
-from seekable.dataset.described.kept import kept_paths
-from seekable.dataset.source import FileSource
-from seekable.stream.rows.known import datasets_of
+from seekable.nodes.contract import Leaf
+from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.files import FileSource
+from seekable.resume.described.kept import kept_paths
+from seekable.resume.streams.known import datasets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.dataset.contract import Node
+    from seekable.nodes.contract import Node
     from seekable.stream.base import Stream
 
 __all__ = ["SCHEMA", "whereabouts", "whereabouts_name"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from seekable._cached import cached
 from seekable.dataset.base import Dataset
-from seekable.dataset.cached import cached
 from seekable.dataset.show import listed
 from seekable.state.canonical import fingerprint_of
 from seekable.stream.contract import Stage

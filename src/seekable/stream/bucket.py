@@ -9,7 +9,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.dataset.cached import cached
+from seekable._cached import cached
 from seekable.errors import BadToken, InvalidArgument, NothingPassed
 from seekable.order.keys import derive, kind_key
 from seekable.state.functions import describe_function

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from seekable.dataset.arguments import checked_count, checked_flag, checked_seed
+from seekable._arguments import checked_count, checked_flag, checked_seed
 from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, final
 
 import xxhash
 
-from seekable.dataset.arguments import checked_count, checked_flag
-from seekable.dataset.cached import cached
+from seekable._arguments import checked_count, checked_flag
+from seekable._cached import cached
 from seekable.dataset.show import listed
 from seekable.errors import BadToken, CorruptRecord, InvalidArgument, StateMismatch, WrongType
 from seekable.formats.decoding import decoder_named, line_span

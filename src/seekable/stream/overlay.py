@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.dataset.base import Dataset, known_size
-from seekable.dataset.hole import HOLE
-from seekable.dataset.randomness import ItemRandomness
 from seekable.dataset.show import expression
 from seekable.errors import InvalidArgument
+from seekable.nodes.hole import HOLE
+from seekable.nodes.randomness import ItemRandomness
 from seekable.state.functions import describe_function
 from seekable.stream.failures import add_token
 from seekable.stream.shapes import SameTokens

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.dataset.ahead import Ahead
-from seekable.dataset.hole import HOLE
 from seekable.dataset.show import expression
 from seekable.errors import BadToken, NothingPassed
+from seekable.nodes.hole import HOLE
+from seekable.nodes.readahead import Ahead
 from seekable.order.striding import number_from, positions_of, rows_in_lane
 from seekable.stream.base import Stream
 from seekable.stream.contract import Leaf

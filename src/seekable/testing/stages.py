@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import cloudpickle
 
+from seekable.dataset.combine import concat
+from seekable.dataset.combine import zip as zip_streams
 from seekable.errors import NotResumable, SeekableError, StateMismatch, WrongType
-from seekable.stream.combine import concat
-from seekable.stream.combine import zip as zip_streams
 from seekable.stream.flow import Flow, changes_in, kept_in
 from seekable.stream.kept import applied
 from seekable.testing.resume import assert_resumes_exactly

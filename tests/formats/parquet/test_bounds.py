@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.dataset.conditions import checked_where
 from seekable.errors import CorruptRecord
+from seekable.nodes.conditions import checked_where
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@
 (`seekable.index.keys.keyed`), and is named by that. It is written last, and so decides. Rows count over
 the files in their order.
 
-Here nobody knows what a key is: `seekable.dataset.keys.key` makes the hashes, and compares the real keys.
+Here nobody knows what a key is: `seekable.nodes.keys.key` makes the hashes, and compares the real keys.
 """
 
 from __future__ import annotations

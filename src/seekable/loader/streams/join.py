@@ -8,9 +8,9 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.hole import HOLE
 from seekable.errors import NothingPassed
 from seekable.loader.produce import Made
+from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,1 +1,0 @@
-"""What columns records have, and of what types."""

@@ -1,0 +1,180 @@
+"""Lists of consecutive records as records."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset
+from seekable.errors import NothingPassed
+from seekable.nodes.bases import OverOne
+from seekable.nodes.compile import Forest
+from seekable.nodes.contract import Plan, Reader, RecordNode
+from seekable.nodes.hole import HOLE
+from seekable.nodes.routers import column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Batch"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch(Dataset, OverOne, RecordNode):
+    """Row ``r`` is the list of the child's rows from ``k*r`` to ``k*r + k - 1``; the last may be short.
+
+    Holes are left out of the lists; a list of holes alone is an error.
+    """
+
+    child: Dataset
+    length: int
+
+    kind: ClassVar[str] = "batch"
+
+    @property
+    def size(self) -> int | None:
+        """The number of batches."""
+        return None if self.child.size is None else -(-self.child.size // self.length)
+
+    @property
+    def steady(self) -> bool:
+        """As the child."""
+        return self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's, to whole batches."""
+        return np.unique(-(-self.child.blocks // self.length))
+
+    @property
+    def lanes(self) -> int:
+        """One: a batch is of several."""
+        return 1
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The length of a batch."""
+        return {"length": self.length}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.batch({self.length})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[Batch]) -> Reader:
+        """Read the children of all nodes together."""
+        return _BatchReader(nodes)
+
+    def record(self, position: int) -> Any:
+        """Read one batch."""
+        return self.plan(np.array([position], dtype=np.int64)).read()[0]
+
+    def first_of(self, position: int) -> int:
+        """Return the child's position that a batch begins with."""
+        if self.size is None:
+            return position * self.length
+        epoch, row = divmod(position, max(1, self.size))
+        return epoch * (self.child.size or 0) + row * self.length
+
+    def batch_of(self, position: int) -> int:
+        """Return the batch that holds a position of the child."""
+        if not self.child.size or self.size is None:
+            return position // self.length
+        epoch, row = divmod(position, self.child.size)
+        return epoch * self.size + row // self.length
+
+    def rows_of_one(self, position: int) -> tuple[int, int]:
+        """Return the child's positions that are in a batch: the first, and the one behind the last."""
+        return self.first_of(position), self.first_of(position + 1)
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the records of the batches, in whole epochs where there are any."""
+        if self.size is None:
+            return start * self.length, None if stop is None else stop * self.length
+        size, below = max(1, self.size), self.child.size or 0
+        return start // size * below, None if stop is None else -(-stop // size) * below
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return the batches that hold the positions."""
+        if self.size is None:
+            return positions // self.length
+        epochs, rows = np.divmod(positions, self.child.size or 1)
+        batches: Int64s = epochs * self.size + rows // self.length
+        return batches
+
+
+class _BatchReader(Reader):
+    def __init__(self, nodes: Sequence[Batch]) -> None:
+        self._children = Forest([node.child for node in nodes])
+        endless = np.iinfo(np.int64).max
+        self._lengths = column(nodes, "length")
+        self._sizes = np.array(
+            [endless if node.size is None else node.size for node in nodes], dtype=np.int64
+        )
+        self._below = np.array([node.child.size or 0 for node in nodes], dtype=np.int64)
+        self._ends = np.array(
+            [endless if node.size is None else node.child.size for node in nodes], dtype=np.int64
+        )
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        epochs, rows = np.divmod(positions, self._sizes[which])
+        lengths = self._lengths[which]
+        starts = rows * lengths
+        counts = np.minimum(lengths, self._ends[which] - starts)
+        bounds = np.concatenate(([0], np.cumsum(counts)))
+        first = epochs * self._below[which] + starts - bounds[:-1]
+        inner = np.repeat(first, counts) + np.arange(bounds[-1])
+        owners = which if which.size == 1 else np.repeat(which, counts)
+        return _BatchPlan(bounds, self._children.plan(owners, inner))
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchPlan(Plan):
+    bounds: Int64s
+    """Where each batch starts among the child's records, and where the last one ends."""
+    child: Plan
+
+    def __len__(self) -> int:
+        return self.bounds.size - 1
+
+    def slice(self, start: int, stop: int) -> Plan:
+        bounds = self.bounds[start : stop + 1]
+        return _BatchPlan(bounds - bounds[0], self.child.slice(int(bounds[0]), int(bounds[-1])))
+
+    def read(self) -> list[Any]:
+        return [_without_holes(records) for records in self._cut(self.child.read())]
+
+    def locate(self) -> list[Any]:
+        return self._cut(self.child.locate())
+
+    @property
+    def paths(self) -> set[str]:
+        return self.child.paths
+
+    def advise(self) -> None:
+        self.child.advise()
+
+    @property
+    def bytes(self) -> int:
+        return self.child.bytes
+
+    def _cut(self, items: list[Any]) -> list[Any]:
+        bounds = self.bounds.tolist()
+        return [items[start:stop] for start, stop in itertools.pairwise(bounds)]
+
+
+def _without_holes(records: list[Any]) -> list[Any]:
+    left = [record for record in records if record is not HOLE]
+    if records and not left:
+        message = f"a list that batch(k) made has nothing but holes, {len(records)} of them: take a larger k"
+        raise NothingPassed(message)
+    return left

@@ -1,0 +1,136 @@
+"""A column beside the others: another one's values, or a function's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from seekable.dataset.base import Dataset
+from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.columns.missing import lacking
+from seekable.nodes.columns.node import OverColumns
+from seekable.state.functions import describe_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from seekable.errors import SeekableError
+    from seekable.nodes.columns.choose import Missing
+
+__all__ = ["Alias", "Computed"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Alias(Dataset, OverColumns):
+    """Each record with one more column, which has the values of another."""
+
+    child: Dataset
+    new: str
+    old: str
+    missing: Missing
+    only: frozenset[str] | None = None
+
+    kind: ClassVar[str] = "alias"
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Both names, and whether a record may lack the old one."""
+        return {"new": self.new, "old": self.old, "missing": self.missing}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        missing = "" if self.missing == "error" else f", missing={self.missing!r}"
+        return f"{children[0]}.alias({self.new!r}, {self.old!r}{missing})"
+
+    def made(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a dict with the column."""
+        if not self.looked_at(self.new):
+            return record
+        return {**record, self.new: record.get(self.old) if self.missing == "none" else record[self.old]}
+
+    def wrong(self, record: Any, error: Exception) -> SeekableError | None:
+        """Name the column that is not there."""
+        return lacking(record, [self.old])
+
+    def needs(self, columns: frozenset[str]) -> frozenset[str]:
+        """The old one for the new."""
+        return columns - {self.new} | {self.old} if self.new in columns else columns
+
+    def beneath(self, column: str) -> str | None:
+        """The old name of the new."""
+        return self.old if column == self.new else column
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """The child's, and the old one's under the new name."""
+        below = self.child.declared()
+        return None if below is None else {**below, self.new: below.get(self.old)}
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Computed(Dataset, OverColumns):
+    """Each record with one more column, which a function makes of the record."""
+
+    child: Dataset
+    new: str
+    fn: Callable[..., Any]
+    most: int | None
+    version: str | int | None
+    only: frozenset[str] | None = None
+
+    kind: ClassVar[str] = "computed"
+
+    def __post_init__(self) -> None:
+        """Refuse a function that has no name."""
+        describe_function(self.fn, self.version)
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The name, and the function by name; how many records it is given at once changes nothing."""
+        return {"new": self.new, "fn": describe_function(self.fn, self.version)}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        size = "" if self.most is None else f", size={self.most}"
+        name = describe_function(self.fn, self.version)["name"]
+        return f"{children[0]}.alias({self.new!r}, {name}{size})"
+
+    def made(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a dict with the function's value."""
+        if not self.looked_at(self.new):
+            return record
+        if self.most is not None:
+            return self.made_together([record])[0]
+        return {**record, self.new: self.fn(record)}
+
+    @property
+    def at_once(self) -> int | None:
+        """As many as the function takes in a call, if it takes lists."""
+        return self.most if self.looked_at(self.new) else None
+
+    def made_together(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return dicts with the values that the function has for all of them."""
+        if not self.looked_at(self.new):
+            return records
+        values = self.fn(records)
+        name = describe_function(self.fn, self.version)["name"]
+        if isinstance(values, str | bytes | dict) or not hasattr(values, "__len__"):
+            message = f"{name} must return a list of values (got {type(values).__name__})"
+            raise WrongType(message)
+        if len(values) != len(records):
+            given, got = len(records), len(values)
+            message = f"{name} must return as many values as it is given records, {given} (got {got})"
+            raise InvalidArgument(message)
+        return [{**record, self.new: value} for record, value in zip(records, values, strict=True)]
+
+    def needs(self, columns: frozenset[str]) -> frozenset[str] | None:
+        """All where the function is called."""
+        return None if self.new in columns else columns
+
+    def beneath(self, column: str) -> str | None:
+        """The same name, but for the new one."""
+        return None if column == self.new else column
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """The child's, and one more that only records tell."""
+        below = self.child.declared()
+        return None if below is None else {**below, self.new: None}

@@ -1,0 +1,95 @@
+"""Values for what is missing."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import msgspec
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset
+from seekable.nodes.columns.node import OverColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Fill"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Fill(Dataset, OverColumns):
+    """Each record with a value in the columns that it lacks, or where it has None."""
+
+    child: Dataset
+    values: tuple[tuple[str, Any], ...]
+    nested: bool
+    only: frozenset[str] | None = None
+
+    kind: ClassVar[str] = "fill"
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The values, and whether they also go into lists and dicts."""
+        values = {name: _told(value) for name, value in sorted(self.values, key=lambda pair: pair[0])}
+        return {"values": values, "nested": self.nested}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        nested = ", nested=True" if self.nested else ""
+        return f"{children[0]}.fill({dict(self.values)!r}{nested})"
+
+    def made(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a dict without what is missing."""
+        made = dict(record)
+        for name, value, shared in self._taken:
+            held = made.get(name)
+            if held is None:
+                made[name] = value if shared else copy.deepcopy(value)
+            elif self.nested and isinstance(held, list | dict):
+                made[name] = _filled(held, value)
+        return made
+
+    def needs(self, columns: frozenset[str]) -> frozenset[str]:
+        """The same."""
+        return columns
+
+    def beneath(self, column: str) -> str | None:
+        """The same name, unless it is filled: then None is another value there."""
+        return None if any(column == name for name, _ in self.values) else column
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """The child's, and those that it lacks."""
+        below = self.child.declared()
+        return (
+            None
+            if below is None
+            else {**below, **{name: None for name, _ in self.values if name not in below}}
+        )
+
+    @cached
+    def _taken(self) -> tuple[tuple[str, Any, bool], ...]:
+        # A list or dict must not be the same one in all records: whoever changes it would change them all.
+        return tuple(
+            (name, value, not isinstance(value, list | dict | set))
+            for name, value in self.values
+            if self.looked_at(name)
+        )
+
+
+def _filled(held: Any, value: Any) -> Any:
+    if held is None:
+        return copy.deepcopy(value)
+    if isinstance(held, dict):
+        return {name: _filled(part, value) for name, part in held.items()}
+    return [_filled(part, value) for part in held] if isinstance(held, list) else held
+
+
+def _told(value: Any) -> Any:
+    """Return a value as descriptions have it: itself where JSON has it, else its text."""
+    try:
+        same: Any = msgspec.json.decode(msgspec.json.encode(value))
+    except TypeError:
+        same = None
+    return value if type(same) is type(value) and same == value else {"value": repr(value)}

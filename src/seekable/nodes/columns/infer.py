@@ -1,0 +1,82 @@
+"""The columns of records and their types, as the files tell them or as the first records have them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import BadValue, MissingDependency, WrongType
+from seekable.nodes.hole import HOLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pyarrow as pa
+
+    from seekable.dataset.base import Dataset
+
+__all__ = ["INFERRED_FROM", "LOOKED_AT", "schema_of"]
+
+LOOKED_AT = 1000
+"""How many records are looked at for a type that no file tells."""
+
+INFERRED_FROM = b"seekable.inferred_from"
+"""The key of a schema's, or a field's, metadata that says how many records its types were seen in."""
+
+
+def schema_of(dataset: Dataset) -> pa.Schema:
+    """Return the columns of a dataset's records; see ``Dataset.schema``."""
+    try:
+        import pyarrow as pa
+    except ImportError:
+        message = "types of columns are pyarrow's: pip install 'seekable[parquet]'"
+        raise MissingDependency(message) from None
+    declared = dataset.declared()
+    if declared is not None and None not in declared.values():
+        return pa.schema(list(declared.items()))
+    seen, count = _seen(dataset, declared)
+    told = {INFERRED_FROM: f"the first {count:,} records"}
+    if declared is None:
+        fields = [pa.field(name, _type(name, values)) for name, values in seen.items()]
+        return pa.schema(fields, metadata=told)
+    return pa.schema(
+        [
+            pa.field(name, kind)
+            if kind is not None
+            else pa.field(name, _type(name, seen.get(name, ())), metadata=told)
+            for name, kind in declared.items()
+        ]
+    )
+
+
+def _seen(dataset: Dataset, declared: Mapping[str, Any] | None) -> tuple[dict[str, list[Any]], int]:
+    """Return, by column, the values that the first records have, and how many those are."""
+    if declared is not None:
+        dataset = dataset.narrowed(frozenset(name for name, kind in declared.items() if kind is None))
+    count = LOOKED_AT if dataset.size is None else min(LOOKED_AT, dataset.size)
+    columns: dict[str, list[Any]] = {}
+    for record in dataset.fetch(np.arange(count, dtype=np.int64)):
+        if record is HOLE:
+            continue
+        if not isinstance(record, dict):
+            message = f"only records that are dicts have columns (got a {type(record).__name__})"
+            raise WrongType(message)
+        for name, value in record.items():
+            columns.setdefault(name, []).append(value)
+    return columns, count
+
+
+def _type(name: str, values: Iterable[Any]) -> Any:
+    import pyarrow as pa
+
+    there = [value for value in values if value is not None]
+    try:
+        return pa.array(there).type
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        kinds = sorted({type(value).__name__ for value in there})
+        message = (
+            f"the column {name!r} has values of no one type ({', '.join(kinds)}): {error}. Cast it, "
+            f"cast({{{name!r}: str}}), or drop it, for a schema"
+        )
+        raise BadValue(message) from error

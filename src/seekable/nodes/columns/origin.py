@@ -1,0 +1,76 @@
+"""The file that a record came from as a column of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from seekable.dataset.base import Dataset
+from seekable.errors import BadValue
+from seekable.nodes.columns.node import OverColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from seekable.errors import SeekableError
+
+__all__ = ["SourceColumn"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SourceColumn(Dataset, OverColumns):
+    """Each record with the path of its file, and with its row there if a column is named for that."""
+
+    child: Dataset
+    column: str
+    row: str | None
+    relative: bool
+    only: frozenset[str] | None = None
+
+    kind: ClassVar[str] = "source_column"
+    by_file: ClassVar[bool] = True
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The names of the columns, and which path it is."""
+        return {"column": self.column, "row": self.row, "relative": self.relative}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        row = "" if self.row is None else f", row={self.row!r}"
+        relative = ", relative=True" if self.relative else ""
+        return f"{children[0]}.source_column({self.column!r}{row}{relative})"
+
+    def made(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return the record of no file: as it is."""
+        return dict(record)
+
+    def made_of(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
+        """Return a dict with the path and the row."""
+        if self.column in record or self.row in record:
+            there = self.column if self.column in record else self.row
+            message = f"there is a column {there!r} already: name another one for the file, or drop that one"
+            raise BadValue(message)
+        made = {**record, self.column: name if self.relative else path}
+        if self.row is not None:
+            made[self.row] = row
+        return made
+
+    def wrong(self, record: Any, error: Exception) -> SeekableError | None:
+        """Return what was raised: it names the column."""
+        return error if isinstance(error, BadValue) else None
+
+    def needs(self, columns: frozenset[str]) -> frozenset[str]:
+        """These; the new ones too, lest there be such columns."""
+        return columns
+
+    def beneath(self, column: str) -> str | None:
+        """The same name, but for the new ones."""
+        return None if column in (self.column, self.row) else column
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """The child's, and those that are added."""
+        below = self.child.declared()
+        if below is None:
+            return None
+        return {**below, **{name: None for name in (self.column, self.row) if name is not None}}

@@ -1,0 +1,223 @@
+"""Columns under other names, in all files or in some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset
+from seekable.errors import BadValue, InvalidArgument, WrongType
+from seekable.nodes.columns.missing import lacking
+from seekable.nodes.columns.node import OverColumns, checked_name
+from seekable.nodes.provenance import file_matches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.errors import SeekableError
+    from seekable.nodes.columns.choose import Missing
+
+__all__ = ["MapColumns", "Rename", "checked_renames"]
+
+
+def checked_renames(what: str, names: object) -> tuple[tuple[str, str], ...]:
+    """Return the old and new names of columns.
+
+    Raises:
+        WrongType: they are no dict of strings.
+        InvalidArgument: two columns would have one name.
+    """
+    if not isinstance(names, Mapping):
+        message = f'{what} takes a dict of old and new names, {{"old": "new"}} (got {names!r})'
+        raise WrongType(message)
+    pairs = tuple((checked_name(what, old), checked_name(what, new)) for old, new in names.items())
+    news = [new for _, new in pairs]
+    if twice := {new for new in news if news.count(new) > 1}:
+        message = f"{what} would give several columns the name {min(twice)!r}"
+        raise InvalidArgument(message)
+    return pairs
+
+
+def _collision(record: dict[str, Any], names: Mapping[str, str]) -> str:
+    both = [(old, new) for old, new in names.items() if old in record and new in record and new not in names]
+    old, new = both[0]
+    return (
+        f"{old!r} cannot be called {new!r}, because there is such a column too: drop or rename that one first"
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Rename(Dataset, OverColumns):
+    """Each record with some columns under other names, at the same places."""
+
+    child: Dataset
+    names: tuple[tuple[str, str], ...]
+    missing: Missing
+    only: frozenset[str] | None = None
+
+    kind: ClassVar[str] = "rename"
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The names, and whether a record may lack one."""
+        return {"columns": dict(sorted(self.names)), "missing": self.missing}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        missing = "" if self.missing == "error" else f", missing={self.missing!r}"
+        return f"{children[0]}.rename({dict(self.names)!r}{missing})"
+
+    def made(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a dict of the values under their names."""
+        news = self._news
+        made = {news.get(name, name): value for name, value in record.items()}
+        if len(made) != len(record):
+            raise BadValue(_collision(record, news))
+        if self._taken.issubset(record):
+            return made
+        if self.missing == "error":
+            raise KeyError
+        for old in [old for old in self._news if old in self._taken and old not in record]:
+            if made.setdefault(self._news[old]) is not None:
+                raise BadValue(_collision({**record, old: None}, self._news))
+        return made
+
+    def wrong(self, record: Any, error: Exception) -> SeekableError | None:
+        """Name the columns that are not there, or those that would be two."""
+        return error if isinstance(error, BadValue) else lacking(record, sorted(self._taken))
+
+    def needs(self, columns: frozenset[str]) -> frozenset[str]:
+        """The old names of these; and the new ones, lest there be such columns too."""
+        return frozenset(self._olds.get(column, column) for column in columns) | (columns - self._news.keys())
+
+    def beneath(self, column: str) -> str | None:
+        """The old name."""
+        if column in self._olds:
+            return self._olds[column]
+        return None if column in self._news else column
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """The child's under their names."""
+        below = self.child.declared()
+        if below is None:
+            return None
+        return {self._news.get(name, name): kind for name, kind in below.items()}
+
+    @cached
+    def _news(self) -> dict[str, str]:
+        return dict(self.names)
+
+    @cached
+    def _olds(self) -> dict[str, str]:
+        return {new: old for old, new in self.names}
+
+    @cached
+    def _taken(self) -> frozenset[str]:
+        return frozenset(old for old, new in self.names if self.looked_at(new))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MapColumns(Dataset, OverColumns):
+    """Each record with some columns under other names, as its file has it.
+
+    The first pattern that means a file says what its columns are called; other files stay as they are.
+    """
+
+    child: Dataset
+    files: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    missing: Missing
+    only: frozenset[str] | None = None
+
+    kind: ClassVar[str] = "map_columns"
+    by_file: ClassVar[bool] = True
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The patterns with their names, and whether a record may lack one."""
+        files = [[pattern, dict(sorted(names))] for pattern, names in self.files]
+        return {"patterns": files, "missing": self.missing}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        files = {pattern: dict(names) for pattern, names in self.files}
+        missing = "" if self.missing == "error" else f", missing={self.missing!r}"
+        return f"{children[0]}.map_columns({files!r}{missing})"
+
+    def made(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return the record of no file: as it is."""
+        return dict(record)
+
+    def made_of(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
+        """Return a dict of the values under the names that the file has for them."""
+        names = self._names_of(path, name)
+        made = self._renamed(record, names)
+        if self.missing == "none":
+            for new in self._news:
+                if self.looked_at(new):
+                    made.setdefault(new)
+            return made
+        error = lacking(record, [old for old, new in names.items() if self.looked_at(new)])
+        if error is not None:
+            raise error
+        return made
+
+    def _renamed(self, record: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+        # Records of tables have the columns of all files, and None in those that their own file lacks: such a
+        # None gives way to a value under the same name, and goes where another file's name has been replaced.
+        lenient, touched = self.missing == "none", self._touched
+        if not lenient and not names:
+            return dict(record)
+        made: dict[str, Any] = {}
+        for old, value in record.items():
+            new = names.get(old, old)
+            if value is None and (new in made or (lenient and old in self._olds and old not in names)):
+                continue
+            if new in made and made[new] is not None and new in touched:
+                raise BadValue(_collision(record, names))
+            made[new] = value
+        return made
+
+    def wrong(self, record: Any, error: Exception) -> SeekableError | None:
+        """Return what was raised: it names the columns."""
+        return error if isinstance(error, BadValue | KeyError) else None  # type: ignore[return-value]
+
+    def needs(self, columns: frozenset[str]) -> frozenset[str]:
+        """These, and what they are called in any file."""
+        return columns.union(old for _, names in self.files for old, new in names if new in columns)
+
+    def beneath(self, column: str) -> str | None:
+        """The same name, if no file has another for it."""
+        return None if column in self._touched else column
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """The child's; the types of columns that only some files call so are not known."""
+        below = self.child.declared()
+        if below is None:
+            return None
+        kinds = {name: None if name in self._touched else kind for name, kind in below.items()}
+        return {**kinds, **dict.fromkeys(self._news)}
+
+    @cached
+    def _olds(self) -> frozenset[str]:
+        return frozenset(old for _, names in self.files for old, _ in names)
+
+    @cached
+    def _news(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(new for _, names in self.files for _, new in names))
+
+    @cached
+    def _touched(self) -> frozenset[str]:
+        return self._olds.union(self._news)
+
+    def _names_of(self, path: str, name: str) -> dict[str, str]:
+        known = self._of_files
+        if path not in known:
+            meant = (names for pattern, names in self.files if file_matches(pattern, path=path, name=name))
+            known[path] = dict(next(meant, ()))
+        return known[path]
+
+    @cached
+    def _of_files(self) -> dict[str, dict[str, str]]:
+        return {}

@@ -1,0 +1,165 @@
+"""Evaluates many nodes at once: routes positions down to the nodes that read, then plans the reading.
+
+All nodes that can be reached through order nodes are numbered when the forest is made, and one router or
+reader is made for each class among them. Routing then is a loop over levels: the positions that are at order
+nodes of one class are moved on together, until all are at nodes that read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.nodes.contract import Node, OrderNode, Plan, Reader, RecordNode, Router
+from seekable.nodes.provenance import Origins, gathered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Forest", "Parts"]
+
+
+class Forest:
+    """The compiled form of some datasets."""
+
+    def __init__(self, roots: Sequence[Node]) -> None:
+        """Number the nodes below the roots and compile each class of them."""
+        nodes = _reachable(roots)
+        number = {id(node): i for i, node in enumerate(nodes)}
+        members: dict[type[Node], list[Node]] = {}
+        for node in nodes:
+            members.setdefault(type(node), []).append(node)
+        kinds = {kind: i for i, kind in enumerate(members)}
+        local = {id(node): i for group in members.values() for i, node in enumerate(group)}
+        self._compiled = [_compile(kind, group) for kind, group in members.items()]
+        self._roots = np.array([number[id(root)] for root in roots], dtype=np.int64)
+        self._kind = np.array([kinds[type(node)] for node in nodes], dtype=np.int64)
+        self._local = np.array([local[id(node)] for node in nodes], dtype=np.int64)
+        self._routes = np.array([isinstance(compiled, Router) for compiled in self._compiled])
+        below = [
+            [number[id(child)] for child in node.children] if isinstance(node, OrderNode) else []
+            for node in nodes
+        ]
+        self._children = np.array([child for children in below for child in children], dtype=np.int64)
+        self._first_child = np.cumsum([0] + [len(children) for children in below])
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        """Return what to read for each position of the root of number ``which``."""
+        if not positions.size:
+            return Parts(0, ())
+        ids, positions = self._route(self._roots[which], positions)
+        kinds = self._kind[ids]
+        present = np.flatnonzero(np.bincount(kinds))
+        if present.size <= 1:
+            return self._reader(kinds[0]).plan(self._local[ids], positions)
+        parts = []
+        for kind in present:
+            at = np.flatnonzero(kinds == kind)
+            parts.append((at, self._reader(kind).plan(self._local[ids[at]], positions[at])))
+        return Parts(positions.size, tuple(parts))
+
+    def _reader(self, kind: np.integer[Any]) -> Reader:
+        compiled = self._compiled[int(kind)]
+        assert isinstance(compiled, Reader)
+        return compiled
+
+    def _route(self, ids: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        while True:
+            kinds = self._kind[ids]
+            present = [kind for kind in np.flatnonzero(np.bincount(kinds)) if self._routes[kind]]
+            if not present:
+                return ids, positions
+            if len(present) == 1 and (ids.size == 1 or (kinds == present[0]).all()):
+                ids, positions = self._step(present[0], ids, positions)
+                continue
+            positions = positions.copy()
+            for kind in present:
+                at = np.flatnonzero(kinds == kind)
+                ids[at], positions[at] = self._step(kind, ids[at], positions[at])
+
+    def _step(self, kind: np.integer[Any], ids: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        router = self._compiled[int(kind)]
+        assert isinstance(router, Router)
+        slots, positions = router.route(self._local[ids], positions)
+        return self._children[self._first_child[ids] + slots], positions
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(Plan):
+    """Plans of several readers, and the places of their records in the order asked."""
+
+    size: int
+    parts: tuple[tuple[NDArray[np.intp], Plan], ...]
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return self.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        """Slice each part."""
+        parts = []
+        for at, plan in self.parts:
+            first, last = np.searchsorted(at, (start, stop))
+            if first < last:
+                parts.append((at[first:last] - start, plan.slice(int(first), int(last))))
+        return Parts(stop - start, tuple(parts))
+
+    def read(self) -> list[Any]:
+        """Read each part."""
+        return self._gather([plan.read() for _, plan in self.parts])
+
+    def locate(self) -> list[Any]:
+        """Locate each part."""
+        return self._gather([plan.locate() for _, plan in self.parts])
+
+    def origins(self) -> Origins:
+        """Ask each part."""
+        return gathered(self.size, [(at, plan.origins()) for at, plan in self.parts])
+
+    @property
+    def paths(self) -> set[str]:
+        """Those of all parts."""
+        return set().union(*(plan.paths for _, plan in self.parts))
+
+    def advise(self) -> None:
+        """Advise on each part."""
+        for _, plan in self.parts:
+            plan.advise()
+
+    @property
+    def bytes(self) -> int:
+        """Those of all parts."""
+        return sum(plan.bytes for _, plan in self.parts)
+
+    def _gather(self, lists: list[list[Any]]) -> list[Any]:
+        out: list[Any] = [None] * self.size
+        for (at, _), items in zip(self.parts, lists, strict=True):
+            for i, item in zip(at.tolist(), items, strict=True):
+                out[i] = item
+        return out
+
+
+def _reachable(roots: Sequence[Node]) -> list[Node]:
+    """Return the distinct nodes that positions of the roots can be routed to."""
+    seen: dict[int, Node] = {}
+    pending = list(roots)
+    while pending:
+        node = pending.pop()
+        if id(node) not in seen:
+            seen[id(node)] = node
+            if isinstance(node, OrderNode):
+                pending.extend(node.children)
+    return list(seen.values())
+
+
+def _compile(kind: type[Node], nodes: list[Node]) -> Router | Reader:
+    if issubclass(kind, OrderNode):
+        return kind.router(nodes)
+    assert issubclass(kind, RecordNode)
+    return kind.reader(nodes)

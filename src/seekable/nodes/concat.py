@@ -1,0 +1,162 @@
+"""One dataset after another."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.show import listed
+from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.routers import EachRouter
+from seekable.order.blocks import joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.conditions import Where
+    from seekable.nodes.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Concat", "checked_parts", "concat"]
+
+
+def concat(datasets: Iterable[Dataset]) -> Dataset:
+    """Return the records of some datasets, one dataset after another.
+
+    An epoch of the result is an epoch of each.
+
+    Args:
+        datasets: at least one, none of them endless.
+
+    Raises:
+        InvalidArgument: there are none.
+        EndlessDataset: one has no end.
+
+    Example:
+        >>> import seekable as sk
+        >>> list(sk.concat([sk.from_sequence("ab"), sk.from_sequence("cd")]))
+        ['a', 'b', 'c', 'd']
+    """
+    return Concat(checked_parts("concat()", datasets))
+
+
+def checked_parts(name: str, datasets: Iterable[Dataset]) -> tuple[Dataset, ...]:
+    """Return some datasets as a tuple.
+
+    Raises:
+        InvalidArgument: there are none.
+        WrongType: something else than a Dataset is among them.
+    """
+    parts = tuple(datasets)
+    if not parts:
+        message = f"{name} needs at least one dataset (got none)"
+        raise InvalidArgument(message)
+    for i, part in enumerate(parts):
+        if not isinstance(part, Dataset):
+            message = (
+                f"{name} takes Datasets (got a {type(part).__name__} at {i}): wrap it in sk.from_sequence"
+            )
+            raise WrongType(message)
+    return parts
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Concat(Dataset, OrderNode):
+    """Epoch ``e`` is epoch ``e`` of each part, one part after another."""
+
+    parts: tuple[Dataset, ...]
+
+    kind: ClassVar[str] = "concat"
+
+    def __post_init__(self) -> None:
+        """Refuse parts without an end."""
+        for part in self.parts:
+            known_size(part, "concat()")
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The parts."""
+        return self.parts
+
+    @property
+    def size(self) -> int:
+        """The records of all parts."""
+        return self._starts[-1]
+
+    @cached
+    def steady(self) -> bool:
+        """Where every part is."""
+        return all(part.steady for part in self.parts)
+
+    @property
+    def blocks(self) -> Int64s:
+        """Those of all parts."""
+        return joined([part.blocks for part in self.parts])
+
+    @property
+    def lanes(self) -> int:
+        """One: the parts come one after another."""
+        return 1
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """None but the parts."""
+        return {}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        return f"concat([{listed(children)}])"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Concat]) -> Router:
+        """Search the starts of one node after another."""
+        return EachRouter(nodes)
+
+    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Find the part of each row."""
+        starts, sizes = self._table
+        epochs, rows = np.divmod(positions, self.size)
+        slots = np.searchsorted(starts, rows, side="right") - 1
+        return slots, epochs * sizes[slots] + rows - starts[slots]
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Find the part of one row."""
+        epoch, row = divmod(position, self.size)
+        slot = bisect_right(self._starts, row) - 1
+        start = self._starts[slot]
+        return slot, epoch * (self._starts[slot + 1] - start) + row - start
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the whole epochs of the part."""
+        below = self._starts[slot + 1] - self._starts[slot]
+        size = max(1, self.size)
+        return start // size * below, None if stop is None else -(-stop // size) * below
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Add what comes before the part."""
+        epochs, rows = np.divmod(positions, self._starts[slot + 1] - self._starts[slot])
+        return epochs * self.size + self._starts[slot] + rows
+
+    def may_match(self, where: Where) -> Int64s:
+        """Those of all parts."""
+        runs = [part.may_match(where) + start for part, start in zip(self.parts, self._starts, strict=False)]
+        return np.concatenate(runs)
+
+    @cached
+    def _starts(self) -> tuple[int, ...]:
+        return (0, *accumulate(known_size(part, "concat()") for part in self.parts))
+
+    @cached
+    def _table(self) -> tuple[Int64s, Int64s]:
+        starts = np.array(self._starts, dtype=np.int64)
+        return starts[:-1], np.diff(starts)

@@ -1,0 +1,336 @@
+"""What a filter asks of records, and which rows pass."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable._arguments import checked_count
+from seekable.dataset.evaluate import evaluate, read_rows
+from seekable.errors import InvalidArgument, MissingColumn, SeekableError, WrongType
+from seekable.nodes.columns.missing import no_such_column
+from seekable.nodes.columns.node import OverColumns
+from seekable.nodes.conditions import Where, checked_where
+from seekable.nodes.contract import Leaf
+from seekable.nodes.failures import add_place
+from seekable.nodes.filter.vectors import passing
+from seekable.nodes.hole import HOLE
+from seekable.nodes.provenance import file_matches
+from seekable.nodes.sources.columnar.plan import TablesPlan
+from seekable.state.code import code_digest
+from seekable.state.functions import describe_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.base import Dataset
+    from seekable.dataset.evaluate import Means
+    from seekable.dataset.watch import Watch
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Choice", "choice", "kept_rows"]
+
+_MOST_ROWS = 1 << 16
+"""Rows whose files are asked for in one go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a record has to pass to be kept; all that is given."""
+
+    fn: Callable[..., Any] | None
+    """Tells whether to keep a record."""
+
+    together: int | None
+    """How many records the function is given at once, in a list; None where it takes one."""
+
+    where: Where | None
+    files: tuple[str, ...] | None
+    """Patterns of files, one of which must mean the record's."""
+
+    limit: int | None
+    """How many rows are kept at most: the first that pass."""
+
+    version: str | int | None
+
+    @property
+    def name(self) -> str:
+        """What it is for people: the arguments of the call."""
+        parts = []
+        if self.fn is not None:
+            parts.append(getattr(self.fn, "__qualname__", type(self.fn).__qualname__))
+        if self.where is not None:
+            parts.append(f"where={self.where.told!r}")
+        if self.files is not None:
+            parts.append(f"files={list(self.files)!r}")
+        if self.limit is not None:
+            parts.append(f"limit={self.limit}")
+        return ", ".join(parts)
+
+    @property
+    def function(self) -> dict[str, Any]:
+        """What decides which rows pass, JSON-safe and without the code of the function."""
+        described: dict[str, Any] = {"name": "conditions"}
+        if self.fn is not None:
+            described = describe_function(self.fn, self.version)
+        if self.where is not None:
+            described["where"] = repr(self.where.told)
+        if self.files is not None:
+            described["files"] = list(self.files)
+        if self.limit is not None:
+            described["limit"] = self.limit
+        return described
+
+    @property
+    def code(self) -> str | None:
+        """The digest of the function's code; None where a version stands for it, or there is no function."""
+        return code_digest(self.fn) if self.fn is not None and self.version is None else None
+
+
+def choice(
+    fn: Callable[..., Any] | None,
+    *,
+    together: int | None = None,
+    where: object = None,
+    files: object = None,
+    limit: object = None,
+    version: str | int | None = None,
+) -> Choice:
+    """Return what the arguments of ``Dataset.filter`` mean.
+
+    Raises:
+        InvalidArgument: nothing was asked for, or an argument breaks a rule.
+        WrongType: an argument is of another type.
+    """
+    if fn is None and where is None and files is None:
+        message = "filter() needs a function, where= or files= (got none of them)"
+        raise InvalidArgument(message)
+    patterns = (files,) if isinstance(files, str) else files
+    if patterns is not None and not (
+        isinstance(patterns, list | tuple) and all(isinstance(pattern, str) for pattern in patterns)
+    ):
+        message = f"files takes a pattern of files, or a list of them (got {files!r})"
+        raise WrongType(message)
+    return Choice(
+        fn,
+        together,
+        None if where is None else checked_where(where),
+        None if patterns is None else tuple(patterns),
+        None if limit is None else checked_count("limit", limit, least=0),
+        version,
+    )
+
+
+def kept_rows(dataset: Dataset, asked: Choice, size: int, *, using: Means, watch: Watch) -> Iterator[Int64s]:
+    """Yield the rows that pass, ascending, a run at a time.
+
+    Raises:
+        MissingColumn: no record that was looked at has a column of the conditions.
+    """
+    runs = _runs(dataset, asked, size)
+    narrowed = _narrowed(dataset, asked)
+    job = _Passing(dataset, asked, narrowed, _bare(narrowed, asked.where), runs, _before(runs))
+    unseen = _untold(dataset, asked)
+    looked, left = 0, asked.limit
+    if left == 0:
+        watch(size)
+        return
+    with contextlib.closing(evaluate(job, int(job.before[-1]), using=using)) as answers:
+        for done, (passed, seen) in answers:
+            watch(done if done < job.before[-1] else size)
+            looked, unseen = done, unseen - seen
+            rows = passed if left is None else passed[:left]
+            left = None if left is None else left - rows.size
+            yield rows
+            if left == 0:
+                watch(size)
+                return
+    if not job.before[-1]:
+        watch(size)
+    if unseen and looked:
+        message = (
+            f"none of the {looked:,} records that were looked at has a column {min(unseen)!r}, which "
+            f"filter(where={asked.where.told!r}) asks about"  # type: ignore[union-attr]  # there are columns
+        )
+        raise MissingColumn(message)
+
+
+def _untold(dataset: Dataset, asked: Choice) -> set[str]:
+    """Return the columns of the conditions of which only records tell whether there are such columns."""
+    known = dataset.declared()
+    if asked.where is None or known is None:
+        return set() if asked.where is None else set(asked.where.columns)
+    if missing := asked.where.columns.difference(known):
+        raise MissingColumn(no_such_column(min(missing), known))
+    return set()
+
+
+def _narrowed(dataset: Dataset, asked: Choice) -> Dataset:
+    return dataset if asked.where is None else dataset.narrowed(asked.where.columns)
+
+
+def _bare(dataset: Dataset, where: Where | None) -> tuple[Dataset, Where | None]:
+    """Take off what only gives columns of tables other names, or leaves some out."""
+    if where is None or not isinstance(dataset, OverColumns) or dataset.child.declared() is None:
+        return dataset, where
+    if None in map(dataset.beneath, where.columns):
+        return dataset, where
+    return _bare(dataset.child, where.below(dataset.beneath))
+
+
+def _runs(dataset: Dataset, asked: Choice, size: int) -> Int64s:
+    """Return the runs of rows that have to be looked at: starts and stops."""
+    runs = np.array([[0, size]], dtype=np.int64) if asked.where is None else dataset.may_match(asked.where)
+    if asked.files is not None:
+        runs = _common(runs, _runs_of_files(dataset, asked.files, size))
+    return runs
+
+
+def _before(runs: Int64s) -> Int64s:
+    return np.concatenate([[0], np.cumsum(runs[:, 1] - runs[:, 0])]).astype(np.int64)
+
+
+def _runs_of_files(dataset: Dataset, patterns: tuple[str, ...], size: int) -> Int64s:
+    """Return the runs of rows whose files are meant by one of the patterns."""
+    # No block of a source is of two files, so the first row of each tells of all of them.
+    edges = dataset.blocks if isinstance(dataset, Leaf) else None
+    count = size if edges is None else edges.size - 1
+    runs = [np.empty((0, 2), dtype=np.int64)]
+    for start in range(0, count, _MOST_ROWS):
+        stop = min(start + _MOST_ROWS, count)
+        some = np.arange(start, stop + 1, dtype=np.int64) if edges is None else edges[start : stop + 1]
+        origins = dataset.plan(some[:-1]).origins()
+        of_files = [
+            any(file_matches(pattern, path=path, name=name) for pattern in patterns)
+            for path, name in zip(origins.paths, origins.names, strict=True)
+        ]
+        meant = np.array([False, *of_files, False])[np.concatenate([[0], origins.files + 1, [0]])]
+        runs.append(some[np.flatnonzero(meant[1:] != meant[:-1])].reshape(-1, 2))
+    return np.concatenate(runs)
+
+
+def _common(some: Int64s, others: Int64s) -> Int64s:
+    """Return what two ascending lists of runs have in common."""
+    if not some.size or not others.size:
+        return np.empty((0, 2), dtype=np.int64)
+    edges = np.unique(np.concatenate([some.ravel(), others.ravel()]))
+    starts, stops = edges[:-1], edges[1:]
+    both = np.ones(starts.size, dtype=np.bool_)
+    for runs in (some, others):
+        at = np.searchsorted(runs[:, 0], starts, side="right") - 1
+        both &= (at >= 0) & (starts < runs[np.maximum(at, 0), 1])
+    return np.stack([starts[both], stops[both]], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passing:
+    """Which of some rows pass: the job that runs anywhere."""
+
+    dataset: Dataset
+    choice: Choice
+    narrowed: Dataset
+    """The dataset with the columns of the conditions alone."""
+
+    bare: tuple[Dataset, Where | None]
+    """The same without nodes that only give columns other names, and the conditions of that."""
+
+    runs: Int64s
+    before: Int64s
+    """How many rows there are before each of the runs, and in all."""
+
+    def __call__(self, start: int, stop: int) -> tuple[Int64s, frozenset[str]]:
+        rows, seen = self._rows(start, stop), frozenset[str]()
+        if self.choice.where is not None:
+            rows, seen = self._where(self.choice.where, rows)
+        if self.choice.fn is not None:
+            rows = self._called(self.choice.fn, rows)
+        return rows, seen
+
+    def _rows(self, start: int, stop: int) -> Int64s:
+        """Return rows by their numbers among those that are looked at."""
+        numbers = np.arange(start, stop, dtype=np.int64)
+        run = np.searchsorted(self.before, numbers, side="right") - 1
+        rows: Int64s = self.runs[run, 0] + numbers - self.before[run]
+        return rows
+
+    def _where(self, where: Where, rows: Int64s) -> tuple[Int64s, frozenset[str]]:
+        kept: list[int] = []
+        seen, unseen = set[str](), set(where.columns)
+        together = self._of_tables(rows)
+        if together is not None:
+            return rows[together], frozenset(where.columns)
+        for first, records in read_rows(self.narrowed, rows):
+            i = 0
+            try:
+                for i, record in enumerate(records):
+                    if record is HOLE or where.passes(record):
+                        kept.append(first + i)
+                    if unseen and record is not HOLE and not unseen.isdisjoint(record):
+                        seen.update(unseen.intersection(record))
+                        unseen -= seen
+            except (AttributeError, TypeError) as error:
+                raise self._told(error, records[i], int(rows[first + i])) from error
+        return rows[kept], frozenset(seen)
+
+    def _of_tables(self, rows: Int64s) -> NDArray[np.bool_] | None:
+        """Return which rows of one table pass, if its columns can tell without records."""
+        dataset, bare = self.bare
+        found = [np.empty(0, dtype=np.bool_)]
+        for start in range(0, rows.size, _MOST_ROWS):
+            plan = dataset.plan(rows[start : start + _MOST_ROWS])
+            if not isinstance(plan, TablesPlan) or plan.tables.errors is not None:
+                return None
+            passed = None if bare is None else passing(bare, plan.table())
+            if passed is None:
+                return None
+            found.append(passed)
+        return np.concatenate(found)
+
+    def _told(self, error: Exception, record: Any, row: int) -> SeekableError:
+        place = self.dataset.plan(np.array([row], dtype=np.int64)).locate()[0]
+        at = f"{place.path} row {place.row}" if hasattr(place, "path") else str(place)
+        if not isinstance(record, dict):
+            kind = type(record).__name__
+            return WrongType(f"{at}: conditions are asked of records that are dicts (got a {kind})")
+        return WrongType(f"{at}: {error}")
+
+    def _called(self, fn: Callable[..., Any], rows: Int64s) -> Int64s:
+        kept: list[int] = []
+        for first, records in read_rows(self.dataset, rows):
+            at = first
+            try:
+                if self.choice.together is not None:
+                    kept += [first + i for i in self._together(fn, records)]
+                    continue
+                for at, record in enumerate(records, start=first):
+                    if record is HOLE or fn(record):
+                        kept.append(at)
+            except Exception as error:
+                add_place(
+                    error, f"filter({self.choice.name}) of {self.dataset!r}", self.dataset, int(rows[at])
+                )
+                raise
+        return rows[kept]
+
+    def _together(self, fn: Callable[..., Any], records: list[Any]) -> list[int]:
+        """Return which of some records a function of lists passes."""
+        passed = [i for i, record in enumerate(records) if record is HOLE]
+        there = [i for i, record in enumerate(records) if record is not HOLE]
+        most = self.choice.together or 1
+        for start in range(0, len(there), most):
+            some = there[start : start + most]
+            answers = list(fn([records[i] for i in some]))
+            if len(answers) != len(some):
+                message = (
+                    f"filter_batches({self.choice.name}) must return as many answers as it is given records, "
+                    f"{len(some)} (got {len(answers)})"
+                )
+                raise InvalidArgument(message)
+            passed += [i for i, answer in zip(some, answers, strict=True) if answer]
+        return sorted(passed)

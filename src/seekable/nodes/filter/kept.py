@@ -1,0 +1,209 @@
+"""Rows that were kept: ascending numbers in a file, memory-mapped and never in a list.
+
+The file is little-endian uint64 and nothing else. One that the user named lasts. One that nobody named lies
+in the folder for temporary files and lasts as long as somebody uses it: the process that made it removes it
+when the last dataset over it is gone, and at its own end at the latest. Other processes find it by its name,
+which is all that a pickle holds, and keep a file that was removed for as long as they have it open. What a
+killed process leaves is told by the lock that it does not hold any more, and is removed by the next one that
+keeps rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import tempfile
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xxhash
+
+from seekable._cached import cached
+from seekable.errors import CorruptState, IndexStale
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["ROW_BYTES", "Digested", "KeptRows", "keep_unnamed"]
+
+ROW_BYTES = 8
+_ROW = np.dtype("<u8")
+_PREFIX, _SUFFIX = "seekable-kept-", ".u64"
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRows:
+    """Ascending row numbers in a file; opened at first use, in each process."""
+
+    path: str
+    """The absolute path of the file."""
+
+    count: int
+    """How many rows there are."""
+
+    digest: str
+    """The xxh3_64 of the file."""
+
+    named: bool
+    """Whether the user named the file."""
+
+    @cached
+    def array(self) -> Int64s:
+        """The rows, for many at once."""
+        if not self.count:
+            return np.empty(0, dtype=np.int64)
+        return np.frombuffer(self._map, dtype=_ROW).view(np.dtype("<i8"))
+
+    @cached
+    def view(self) -> memoryview:
+        """The rows, for one."""
+        return memoryview(self._map).cast("Q")
+
+    def check(self) -> None:
+        """Read all of it and compare.
+
+        Raises:
+            CorruptState: it is not what was written.
+        """
+        found = f"xxh3:{xxhash.xxh3_64_hexdigest(self._map if self.count else b'')}"
+        if found != self.digest:
+            message = (
+                f"{self.path!r} has the digest {found}, and was written with {self.digest}: something else "
+                f"changed it; remove it to filter again"
+            )
+            raise CorruptState(message)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what finds the file."""
+        return {"path": self.path, "count": self.count, "digest": self.digest, "named": self.named}
+
+    @cached
+    def _map(self) -> mmap.mmap:
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise IndexStale(self._gone()) from None
+        try:
+            size = os.fstat(descriptor).st_size
+            if size != self.count * ROW_BYTES:
+                message = (
+                    f"{self.path!r} has {size:,} bytes, and {self.count:,} kept rows have "
+                    f"{self.count * ROW_BYTES:,}: it was cut or replaced; remove it to filter again"
+                )
+                raise CorruptState(message)
+            if not self.named:
+                _hold(descriptor)
+            # The map has a descriptor of its own, a duplicate that holds the same lock.
+            return mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
+        finally:
+            os.close(descriptor)
+
+    def _gone(self) -> str:
+        if self.named:
+            return f"the kept rows in {self.path!r} are gone: filter again"
+        return (
+            f"the kept rows in {self.path!r} are gone: they lasted as long as the process that kept them. "
+            f"Name a file with filter(..., save=) where other processes or later runs need them"
+        )
+
+
+class Digested:
+    """Arrays of rows as the bytes of their file; counts and hashes them on the way."""
+
+    def __init__(self, arrays: Iterable[Int64s]) -> None:
+        self._arrays = arrays
+        self._hasher = xxhash.xxh3_64()
+        self.count = 0
+
+    def __iter__(self) -> Iterator[memoryview]:
+        for array in self._arrays:
+            data = array.astype(_ROW).view("u1").data
+            self._hasher.update(data)
+            self.count += array.size
+            yield data
+
+    @property
+    def digest(self) -> str:
+        """The digest of what has passed."""
+        return f"xxh3:{self._hasher.hexdigest()}"
+
+
+def keep_unnamed(arrays: Iterable[Int64s]) -> KeptRows:
+    """Write rows to a file that is removed when they are not used any more.
+
+    Args:
+        arrays: the rows, ascending over all of them.
+
+    Example:
+        >>> kept = keep_unnamed([np.array([3, 5]), np.array([8])])
+        >>> kept.array.tolist(), os.path.getsize(kept.path)
+        ([3, 5, 8], 24)
+        >>> path = kept.path
+        >>> del kept
+        >>> os.path.exists(path)
+        False
+    """
+    _remove_left_behind()
+    descriptor, path = _new_file()
+    try:
+        parts = Digested(arrays)
+        with open(descriptor, "wb") as file:
+            file.writelines(parts)
+            file.flush()
+            kept = KeptRows(path, parts.count, parts.digest, named=False)
+            if kept.count:
+                kept._map  # noqa: B018, SLF001 - from now on this is what holds the file
+    except BaseException:
+        os.unlink(path)
+        raise
+    weakref.finalize(kept, _remove, path, os.getpid())
+    return kept
+
+
+def _new_file() -> tuple[int, str]:
+    while True:
+        descriptor, path = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX)
+        # Between the two steps another process may have taken it for one that was left behind.
+        if _hold(descriptor) and os.path.exists(path):
+            return descriptor, path
+        os.close(descriptor)
+
+
+def _hold(descriptor: int) -> bool:
+    """Say that a file is in use, for as long as any duplicate of its descriptor is open."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # A file system without locks: then nobody takes it for one that was left behind.
+    return True
+
+
+def _remove(path: str, pid: int) -> None:
+    # A forked child has a copy of this duty, and must not do it.
+    if os.getpid() == pid:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _remove_left_behind() -> None:
+    """Remove the unnamed files of processes that were killed."""
+    with os.scandir(tempfile.gettempdir()) as files:
+        paths = [file.path for file in files if file.name.startswith(_PREFIX) and file.name.endswith(_SUFFIX)]
+    for path in paths:
+        with contextlib.suppress(OSError):  # Another user's, in use, or gone.
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(path)
+            finally:
+                os.close(descriptor)

@@ -1,0 +1,84 @@
+"""Natural order in equal runs that are dealt out in turn, one to a lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset, known_size
+from seekable.nodes.bases import Rearranged
+from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.routers import ONE_CHILD, column
+from seekable.order.lanes import place_of, place_of_one, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Interleave"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Interleave(Dataset, Rearranged, OrderNode):
+    """Row ``r`` of epoch ``e`` is the next row of run ``r % lanes`` of the child's epoch ``e``."""
+
+    child: Dataset
+    dealt_to: int
+
+    kind: ClassVar[str] = "interleave"
+
+    def __post_init__(self) -> None:
+        """Refuse what has no length."""
+        known_size(self.child, "interleave()")
+
+    @property
+    def steady(self) -> bool:
+        """As the child, whose epochs are passed through."""
+        return self.child.steady
+
+    @property
+    def lanes(self) -> int:
+        """As many as were asked for."""
+        return self.dealt_to
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The lanes."""
+        return {"lanes": self.dealt_to}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.interleave(lanes={self.dealt_to})"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Interleave]) -> Router:
+        """Deal the positions of all nodes in one call."""
+        return _InterleaveRouter(nodes)
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Deal one row."""
+        epoch, row = divmod(position, self.size)
+        return 0, epoch * self.size + place_of_one(row, self.size, self.dealt_to)
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return when the rows' turn comes."""
+        epochs, rows = np.divmod(positions, self.size)
+        return epochs * self.size + row_of(rows, self.size, self.dealt_to)
+
+
+class _InterleaveRouter(Router):
+    def __init__(self, nodes: Sequence[Interleave]) -> None:
+        self._sizes = column(nodes, "size")
+        self._lanes = column(nodes, "dealt_to")
+
+    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        sizes = self._sizes[which]
+        epochs, rows = np.divmod(positions, sizes)
+        return ONE_CHILD, epochs * sizes + place_of(rows, sizes, self._lanes[which])

@@ -1,0 +1,224 @@
+"""Which rows of two datasets belong together, found once: a hash of every key, then the keys themselves."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import xxhash
+
+from seekable.dataset.evaluate import evaluate, read_rows
+from seekable.errors import AmbiguousKey, BadKey, KeyNotFound, WrongType
+from seekable.nodes.columns.missing import must_have
+from seekable.nodes.hole import HOLE
+from seekable.nodes.keys.key import is_key, key_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.base import Dataset
+    from seekable.dataset.evaluate import Means
+
+    Int64s = NDArray[np.int64]
+    UInt64s = NDArray[np.uint64]
+
+__all__ = ["Duplicates", "How", "Matching", "RightKeys", "right_keys"]
+
+How = Literal["inner", "left"]
+Duplicates = Literal["error", "first", "all"]
+Key = tuple[str | int, ...]
+
+_AT_ONCE = 4096
+"""Keys that are looked up together."""
+
+
+@dataclass(frozen=True, slots=True)
+class RightKeys:
+    """The keys of the dataset that is looked up in, by hash."""
+
+    hashes: UInt64s
+    """Ascending."""
+
+    rows: Int64s
+    """The row of each; ascending among equal hashes."""
+
+    columns: tuple[str, ...]
+    """All columns of its records, in the order in which they come first."""
+
+
+def right_keys(right: Dataset, on: tuple[str, ...], size: int, *, using: Means, columns: bool) -> RightKeys:
+    """Read the keys of all records.
+
+    Args:
+        right: the dataset.
+        on: the columns that are the key.
+        size: how many records it has.
+        using: what may read them.
+        columns: whether to take note of all columns too.
+
+    Raises:
+        BadKey: a key is neither a str nor an int.
+    """
+    must_have(right, "join()", on)
+    declared = right.declared()
+    job = _Hashing(right if columns and declared is None else right.narrowed(frozenset(on)), on)
+    hashes, rows, names = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)], dict[str, None]()
+    with contextlib.closing(evaluate(job, size, using=using)) as runs:
+        for _, (some_hashes, some_rows, some_names) in runs:
+            hashes.append(some_hashes)
+            rows.append(some_rows)
+            names |= dict.fromkeys(some_names)
+    together, of_rows = np.concatenate(hashes), np.concatenate(rows)
+    order = np.argsort(together, kind="stable")
+    return RightKeys(together[order], of_rows[order], tuple(names if declared is None else declared))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hashing:
+    """The hashes of the keys of some rows, without those that have no key: the job that runs anywhere."""
+
+    dataset: Dataset
+    on: tuple[str, ...]
+
+    def __call__(self, start: int, stop: int) -> tuple[UInt64s, Int64s, tuple[str, ...]]:
+        hashes: list[int] = []
+        rows: list[int] = []
+        names: dict[str, None] = {}
+        for first, records in read_rows(self.dataset, np.arange(start, stop, dtype=np.int64)):
+            for row, record in enumerate(records, start=start + first):
+                key = _key(self.dataset, record, self.on, row)
+                if record is not HOLE:
+                    names.update(dict.fromkeys(record))
+                if key is not None:
+                    hashes.append(_hash(key))
+                    rows.append(row)
+        return np.array(hashes, dtype=np.uint64), np.array(rows, dtype=np.int64), tuple(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The rows of the left dataset and, for each, one of the right: the job that runs anywhere.
+
+    The row is -1 where there is none. Rows of the left ascend; one comes as often as it has matches.
+    """
+
+    left: Dataset
+    right: Dataset
+    """Both with the columns of the key alone."""
+
+    on: tuple[str, ...]
+    keys: RightKeys
+    how: How
+    duplicates: Duplicates
+    must_match: bool
+
+    def __call__(self, start: int, stop: int) -> tuple[Int64s, Int64s]:
+        """Look the keys of some rows of the left up."""
+        left: list[int] = []
+        right: list[int] = []
+        for row, key, rows in self._candidates(start, stop):
+            if not rows:
+                if self.must_match and key is not HOLE:
+                    raise KeyNotFound(self._not_found(row, key))
+                if self.how == "left" or key is HOLE:
+                    left.append(row)
+                    right.append(-1)
+                continue
+            if len(rows) > 1 and self.duplicates == "error":
+                raise AmbiguousKey(self._ambiguous(row, key, rows))
+            matched = rows if self.duplicates == "all" else rows[:1]
+            left += [row] * len(matched)
+            right += matched
+        return np.array(left, dtype=np.int64), np.array(right, dtype=np.int64)
+
+    def _candidates(self, start: int, stop: int) -> Iterator[tuple[int, Any, list[int]]]:
+        """Yield each row of the left, its key, and the rows of the right that have it.
+
+        The key is None where there is none, and ``HOLE`` where there is no record.
+        """
+        for at in range(start, stop, _AT_ONCE):
+            read = read_rows(self.left, np.arange(at, min(at + _AT_ONCE, stop), dtype=np.int64))
+            records = [record for _, some in read for record in some]
+            keys = [_key(self.left, record, self.on, row) for row, record in enumerate(records, start=at)]
+            hashes = np.array([0 if key is None else _hash(key) for key in keys], dtype=np.uint64)
+            lows = np.searchsorted(self.keys.hashes, hashes, side="left").tolist()
+            highs = np.searchsorted(self.keys.hashes, hashes, side="right").tolist()
+            rows = [
+                [] if key is None else self.keys.rows[low:high].tolist()
+                for key, low, high in zip(keys, lows, highs, strict=True)
+            ]
+            found = self._right_keys(sorted({row for some in rows for row in some}))
+            for i, (key, some) in enumerate(zip(keys, rows, strict=True)):
+                told = HOLE if records[i] is HOLE else key
+                yield at + i, told, [row for row in some if found[row] == key]
+
+    def _right_keys(self, rows: list[int]) -> dict[int, Key | None]:
+        found: dict[int, Key | None] = {}
+        for first, records in read_rows(self.right, np.array(rows, dtype=np.int64)):
+            for row, record in zip(rows[first : first + len(records)], records, strict=True):
+                found[row] = _key(self.right, record, self.on, row)
+        return found
+
+    def _not_found(self, row: int, key: Key | None) -> str:
+        place = _place(self.left, row)
+        if key is None:
+            return f"{place} has no {self._names}, and join(missing='error') wants a match for each record"
+        return f"{place}: no record of the right side has {self._names} {_shown(key)}"
+
+    def _ambiguous(self, row: int, key: Key, rows: Sequence[int]) -> str:
+        places = ", ".join(_place(self.right, some) for some in rows[:2])
+        more = f" and {len(rows) - 2:,} more" if len(rows) > 2 else ""  # noqa: PLR2004 - two were named
+        return (
+            f"{_place(self.left, row)}: {len(rows):,} records of the right side have {self._names} "
+            f"{_shown(key)}: {places}{more}. Say duplicates='first' to take the first of them, or 'all' for "
+            f"a record with each"
+        )
+
+    @property
+    def _names(self) -> str:
+        return " and ".join(map(repr, self.on))
+
+
+def _key(dataset: Dataset, record: Any, on: tuple[str, ...], row: int) -> Key | None:
+    """Return a record's key; None if it lacks a column of it, or has None there."""
+    if record is HOLE:
+        return None
+    if not isinstance(record, dict):
+        message = (
+            f"{_place(dataset, row)}: join() takes records that are dicts (got a {type(record).__name__})"
+        )
+        raise WrongType(message)
+    key = []
+    for name in on:
+        value = record.get(name)
+        if value is None:
+            return None
+        if isinstance(value, np.integer):
+            value = int(value)
+        if not is_key(value):
+            message = (
+                f"{_place(dataset, row)}: the column {name!r} has {value!r} of type {type(value).__name__}, "
+                f"and join() needs a str or an int there: cast it first"
+            )
+            raise BadKey(message)
+        key.append(value)
+    return tuple(key)
+
+
+def _hash(key: Key) -> int:
+    if len(key) == 1:
+        return key_hash(key[0])
+    return xxhash.xxh3_64_intdigest(b"".join(key_hash(part).to_bytes(8, "little") for part in key))
+
+
+def _place(dataset: Dataset, row: int) -> str:
+    place = dataset.plan(np.array([row], dtype=np.int64)).locate()[0]
+    return f"{place.path} row {place.row}" if hasattr(place, "path") else str(place)
+
+
+def _shown(key: Key) -> str:
+    return " and ".join(map(repr, key))

@@ -1,0 +1,365 @@
+"""Two datasets as one, by a key."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset, known_size, must_be_steady
+from seekable.dataset.evaluate import evaluate, means
+from seekable.dataset.watch import watched
+from seekable.errors import BadValue, InvalidArgument, WrongType
+from seekable.nodes.columns.missing import must_have
+from seekable.nodes.columns.node import checked_names, place_of
+from seekable.nodes.compile import Forest, Parts
+from seekable.nodes.contract import Inner, Plan, Reader, RecordNode
+from seekable.nodes.filter.kept import KeptRows, keep_unnamed
+from seekable.nodes.hole import HOLE
+from seekable.nodes.join.matching import Duplicates, How, Matching, right_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from concurrent.futures import Executor
+
+    from numpy.typing import NDArray
+
+    from seekable.index.progress import ProgressHook
+    from seekable.nodes.contract import Within
+    from seekable.nodes.provenance import Origins
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Join", "join"]
+
+_ONLY_ROOT = np.zeros(1, dtype=np.int64)
+
+
+def join(  # noqa: PLR0913 - the one public place that owns these defaults
+    left: Dataset,
+    right: Dataset,
+    *,
+    on: str | Sequence[str],
+    how: How = "inner",
+    duplicates: Duplicates = "error",
+    missing: Literal["allow", "error"] = "allow",
+    suffix: str | None = None,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: ProgressHook | None = None,
+) -> Dataset:
+    """Return the records of one dataset, each with the columns of the record of another that has its key.
+
+    Keys are read now, once: of the right dataset all, then those of the left are looked up by hash and
+    compared. The rows that were found lie in a temporary file; records are read when they are asked for.
+    A key is a str or an int, or several of those; ``"1"`` and ``1`` are different keys.
+
+    Args:
+        left: gives the order: the result has its rows, without those that found nothing.
+        right: is looked up in.
+        on: the column that both have, or several that are the key together.
+        how: ``"inner"`` leaves a record out that finds nothing, ``"left"`` gives it None for every column of
+            the right dataset.
+        duplicates: where several records of the right have the key that is looked up: ``"error"``,
+            ``"first"`` for the first of them, or ``"all"`` for a record with each.
+        missing: ``"error"`` if each record of the left must find one.
+        suffix: is put behind the name of a column of the right that the left has too; without it that is an
+            error.
+        jobs: how many processes; 1 for none but this one. By default more are started where that pays.
+        executor: any ``concurrent.futures.Executor`` to read keys in instead.
+        progress: called as it goes on; by default a bar on a terminal.
+
+    Raises:
+        InvalidArgument: an argument breaks a rule, or rows are not the same in every epoch.
+        MissingColumn: a table lacks a column of the key.
+        BadKey: a key is neither a str nor an int.
+        AmbiguousKey: several records have a key that is looked up.
+        KeyNotFound: a record finds nothing, and ``missing="error"``.
+
+    Example:
+        >>> import seekable as sk
+        >>> texts = sk.from_sequence([{"id": 1, "text": "a"}, {"id": 2, "text": "b"}])
+        >>> langs = sk.from_sequence([{"id": 2, "lang": "de"}])
+        >>> list(sk.join(texts, langs, on="id"))
+        [{'id': 2, 'text': 'b', 'lang': 'de'}]
+        >>> sk.join(texts, langs, on="id", how="left")[0]
+        {'id': 1, 'text': 'a', 'lang': None}
+    """
+    names = checked_names("join(on=)", [on] if isinstance(on, str) else on)
+    _check(left, right, names, how=how, duplicates=duplicates, missing=missing, suffix=suffix)
+    for side in (left, right):
+        must_have(side, "join()", names)
+    using = means(jobs, executor, at_once=True)
+    size = known_size(left, "join()")
+    keys = right_keys(right, names, known_size(right, "join()"), using=using, columns=how == "left")
+    only = frozenset(names)
+    job = Matching(
+        left.narrowed(only), right.narrowed(only), names, keys, how, duplicates, missing == "error"
+    )
+    lefts, rights = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    with (
+        watched(progress, task="joining", rows=size) as watch,
+        contextlib.closing(evaluate(job, size, using=using)) as runs,
+    ):
+        for done, (some, matched) in runs:
+            watch(done)
+            lefts.append(some)
+            rights.append(matched)
+    columns = tuple(name for name in keys.columns if name not in names) if how == "left" else ()
+    return Join(left, right, names, how, suffix, keep_unnamed(lefts), keep_unnamed(rights), columns)
+
+
+def _check(
+    left: object,
+    right: object,
+    on: tuple[str, ...],
+    *,
+    how: object,
+    duplicates: object,
+    missing: object,
+    suffix: object,
+) -> None:
+    for side in (left, right):
+        if not isinstance(side, Dataset):
+            message = f"join() takes two Datasets (got a {type(side).__name__}): wrap it in sk.from_sequence"
+            raise WrongType(message)
+        known_size(side, "join()")
+        must_be_steady(side, "join()")
+    if not on:
+        message = "join(on=) needs at least one column (got none)"
+        raise InvalidArgument(message)
+    if suffix is not None and (not isinstance(suffix, str) or not suffix):
+        message = f"join(suffix=) must be a text that is not empty (got {suffix!r})"
+        raise InvalidArgument(message)
+    for name, value, allowed in (
+        ("how", how, ("inner", "left")),
+        ("duplicates", duplicates, ("error", "first", "all")),
+        ("missing", missing, ("allow", "error")),
+    ):
+        if value not in allowed:
+            message = f"join({name}=) must be one of {', '.join(map(repr, allowed))} (got {value!r})"
+            raise InvalidArgument(message)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Join(Dataset, Inner, RecordNode):
+    """Row ``r`` is row ``rows[r]`` of the left with what row ``matched[r]`` of the right has too."""
+
+    left: Dataset
+    right: Dataset
+    on: tuple[str, ...]
+    how: How
+    suffix: str | None
+    rows: KeptRows
+    matched: KeptRows
+    """All ones, which is -1, where the right has nothing."""
+    columns: tuple[str, ...]
+    """What is None then."""
+
+    kind: ClassVar[str] = "join"
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """Both."""
+        return self.left, self.right
+
+    @property
+    def size(self) -> int:
+        """The number of pairs."""
+        return self.rows.count
+
+    @property
+    def steady(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def blocks(self) -> Int64s:
+        """The left's, with the pairs of each."""
+        return np.unique(np.searchsorted(self.rows.array, self.left.blocks))
+
+    @property
+    def lanes(self) -> int:
+        """One: rows are taken from any lane."""
+        return 1
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The key, what is added, and the pairs by number and digest."""
+        return {
+            "on": list(self.on),
+            "how": self.how,
+            "suffix": self.suffix,
+            "columns": list(self.columns),
+            "count": self.size,
+            "rows": self.rows.digest,
+            "matched": self.matched.digest,
+        }
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        on = repr(self.on[0]) if len(self.on) == 1 else repr(list(self.on))
+        return f"join({children[0]}, {children[1]}, on={on}, how={self.how!r})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[Join]) -> Reader:
+        """Read one node after another, each side by itself."""
+        return _JoinReader(nodes)
+
+    def record(self, position: int) -> Any:
+        """Read both records and put them together."""
+        row = position % self.size
+        matched = int(self.matched.array[row])
+        left = self.left.record(self.rows.view[row])
+        return self.joined(left, None if matched < 0 else self.right.record(matched), position)
+
+    def joined(self, left: Any, right: Any, position: int) -> Any:
+        """Return two records as one; the right one is None where there is none.
+
+        Raises:
+            BadValue: both have a column, and there is no suffix.
+        """
+        if left is HOLE or right is HOLE:
+            return HOLE
+        made = dict(left)
+        for name, value in (self._nothing if right is None else right).items():
+            if name in self.on:
+                continue
+            called = name if name not in left or self.suffix is None else name + self.suffix
+            if called in made:
+                place = place_of(self.left, int(self.rows.view[position % self.size]))
+                message = (
+                    f"{place}: both sides of join() have a column {called!r}: say suffix= "
+                    f"(another one), or rename or drop the column of one side"
+                )
+                raise BadValue(message)
+            made[called] = value
+        return made
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the one epoch of the child that is read, as all are alike."""
+        return 0, self.children[slot].size
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return the pairs that a row is in, in each epoch."""
+        order, found = self._sorted_left if slot == 0 else self._sorted_right
+        first = np.searchsorted(found, positions, side="left")
+        counts = np.searchsorted(found, positions, side="right") - first
+        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return within.in_each_epoch(order[np.repeat(first, counts) + offsets], self.size)
+
+    def narrowed(self, columns: frozenset[str]) -> Self:
+        """Take from each side what is looked at, and the key."""
+        suffix = self.suffix or ""
+        bare = {name.removesuffix(suffix) for name in columns if suffix and name.endswith(suffix)}
+        below = columns.union(self.on, bare)
+        left, right = self.left.narrowed(below), self.right.narrowed(below)
+        if left is self.left and right is self.right:
+            return self
+        return replace(self, left=left, right=right)
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Those of both sides."""
+        left, right = self.left.declared(), self.right.declared()
+        if left is None or right is None:
+            return None
+        called = {name: f"{name}{self.suffix or ''}" if name in left else name for name in right}
+        return {**left, **{called[name]: kind for name, kind in right.items() if name not in self.on}}
+
+    @cached
+    def _nothing(self) -> dict[str, None]:
+        return dict.fromkeys(self.columns)
+
+    @cached
+    def _sorted_left(self) -> tuple[Int64s, Int64s]:
+        return np.arange(self.size, dtype=np.int64), self.rows.array
+
+    @cached
+    def _sorted_right(self) -> tuple[Int64s, Int64s]:
+        order = np.argsort(self.matched.array, kind="stable").astype(np.int64)
+        return order, self.matched.array[order]
+
+
+class _JoinReader(Reader):
+    def __init__(self, nodes: Sequence[Join]) -> None:
+        self._nodes = nodes
+        self._sides = [(Forest([node.left]), Forest([node.right])) for node in nodes]
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        if which.size == 1:
+            return self._joined(int(which[0]), positions)
+        places = [(int(i), np.flatnonzero(which == i)) for i in np.unique(which)]
+        return Parts(positions.size, tuple((at, self._joined(i, positions[at])) for i, at in places))
+
+    def _joined(self, i: int, positions: Int64s) -> Plan:
+        node, (left, right) = self._nodes[i], self._sides[i]
+        rows = positions % node.size
+        matched = node.matched.array[rows]
+        there = np.flatnonzero(matched >= 0)
+        return _JoinPlan(
+            node,
+            positions,
+            left.plan(_ONLY_ROOT, node.rows.array[rows]),
+            there,
+            right.plan(_ONLY_ROOT, matched[there]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _JoinPlan(Plan):
+    node: Join
+    positions: Int64s
+    left: Plan
+    there: NDArray[np.intp]
+    """The places of those that the right has something for."""
+    right: Plan
+
+    def __len__(self) -> int:
+        return self.positions.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        first, last = (int(at) for at in np.searchsorted(self.there, (start, stop)))
+        return _JoinPlan(
+            self.node,
+            self.positions[start:stop],
+            self.left.slice(start, stop),
+            self.there[first:last] - start,
+            self.right.slice(first, last),
+        )
+
+    def read(self) -> list[Any]:
+        rights = self._spread(self.right.read())
+        positions = self.positions.tolist()
+        return [
+            self.node.joined(left, right, position)
+            for left, right, position in zip(self.left.read(), rights, positions, strict=True)
+        ]
+
+    def locate(self) -> list[Any]:
+        rights = self._spread(self.right.locate())
+        pairs = zip(self.left.locate(), rights, strict=True)
+        return [(left,) if right is None else (left, right) for left, right in pairs]
+
+    def origins(self) -> Origins:
+        return self.left.origins()
+
+    @property
+    def paths(self) -> set[str]:
+        return self.left.paths | self.right.paths
+
+    def advise(self) -> None:
+        self.left.advise()
+        self.right.advise()
+
+    @property
+    def bytes(self) -> int:
+        return self.left.bytes + self.right.bytes
+
+    def _spread(self, items: list[Any]) -> list[Any]:
+        out: list[Any] = [None] * len(self)
+        for place, item in zip(self.there.tolist(), items, strict=True):
+            out[place] = item
+        return out

@@ -1,0 +1,138 @@
+"""From a key to the position of its record, through nodes whose rows are the same in every epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import AmbiguousKey, InvalidArgument, KeyNotFound
+from seekable.nodes.compile import Forest
+from seekable.nodes.contract import Leaf, Within
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.nodes.contract import Node
+
+__all__ = ["Lookup"]
+
+_MOST_SHOWN = 10
+_ONLY_ROOT = np.zeros(1, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A record that has the key."""
+
+    leaf: Leaf
+    row: int
+    record: Any
+
+    def __str__(self) -> str:
+        place = Forest([self.leaf]).plan(_ONLY_ROOT, np.array([self.row], dtype=np.int64)).locate()[0]
+        return f"{place.path} row {place.row}"
+
+
+class Lookup:
+    """Finds keys in one dataset."""
+
+    def __init__(self, dataset: Node, size: int) -> None:
+        """Take a steady dataset of so many records.
+
+        Raises:
+            InvalidArgument: none of its sources was opened with keys.
+        """
+        self._dataset = dataset
+        self._within = Within(0, size, 0)
+        self._leaves = _leaves(dataset)
+        self._keyed = [(leaf, leaf.keys) for leaf in self._leaves if leaf.keys is not None]
+        if not self._keyed:
+            message = (
+                "key() needs to know what the key of a record is, and no source of this dataset was opened "
+                'with one: sk.open(..., key="id"), or a function of the record'
+            )
+            raise InvalidArgument(message)
+
+    def record(self, key: str | int) -> Any:
+        """Return the record that has a key.
+
+        Raises:
+            KeyNotFound: none has it.
+            AmbiguousKey: several records have it.
+        """
+        matches = self._matches(key)
+        if len(matches) == 1 and self._dataset is matches[0].leaf:
+            return matches[0].record
+        return self._dataset.record(self._position(key, matches))
+
+    def position(self, key: str | int) -> int:
+        """Return the first position of the record that has a key.
+
+        Raises:
+            KeyNotFound: none has it.
+            AmbiguousKey: several records have it.
+        """
+        return self._position(key, self._matches(key))
+
+    def _position(self, key: str | int, matches: list[_Match]) -> int:
+        found = [(int(at[0]), match) for match in matches if (at := self._positions(match)).size]
+        if len({position for position, _ in found}) > 1:
+            raise AmbiguousKey(_ambiguous(key, [match for _, match in found]))
+        if not found:
+            raise KeyNotFound(self._not_found(key, matches))
+        return found[0][0]
+
+    def _matches(self, key: str | int) -> list[_Match]:
+        return [
+            _Match(leaf, row, record)
+            for leaf, keys in self._keyed
+            for row, record in keys.matches(leaf.record, key)
+        ]
+
+    def _positions(self, match: _Match) -> Any:
+        def rows_of(leaf: Leaf) -> Sequence[int]:
+            return [match.row] if leaf is match.leaf else ()
+
+        return self._dataset.find_within(rows_of, self._within)
+
+    def _not_found(self, key: str | int, matches: list[_Match]) -> str:
+        if matches:
+            return f"the record with the key {key!r}, {matches[0]}, is not among the rows of this dataset"
+        count = sum(keys.index.count for _, keys in self._keyed)
+        message = f"no record has the key {key!r}; there are {count:,} keys"
+        if others := len(self._leaves) - len(self._keyed):
+            message += f", and {others:,} of {len(self._leaves):,} sources were opened without key="
+        other: str | int | None = str(key) if isinstance(key, int) else _number(key)
+        if other is not None and self._matches(other):
+            message += f". One has the key {other!r}: an int and a str are different keys"
+        return message
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and str(int(text)) == text else None
+
+
+def _ambiguous(key: str | int, matches: list[_Match]) -> str:
+    shown = ", ".join(str(match) for match in matches[:_MOST_SHOWN])
+    rest = f" and {len(matches) - _MOST_SHOWN:,} more" if len(matches) > _MOST_SHOWN else ""
+    return (
+        f"{len(matches):,} records have the key {key!r}: {shown}{rest}. Ask for the one you mean by its row "
+        f"(find(path, row) tells its position), or make the keys unique"
+    )
+
+
+def _leaves(node: Node) -> list[Leaf]:
+    """Return the distinct sources of a dataset."""
+    found: dict[int, Leaf] = {}
+    pending, seen = [node], set()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Leaf):
+            found[id(node)] = node
+        pending.extend(reversed(node.children))
+    return list(found.values())

@@ -1,0 +1,148 @@
+"""A function of each record, with or without randomness."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset
+from seekable.nodes.bases import Aligned, OverOne, OverPlan, OverReader
+from seekable.nodes.contract import RecordNode, part_of
+from seekable.nodes.failures import add_place
+from seekable.nodes.hole import HOLE
+from seekable.nodes.randomness import ItemRandomness
+from seekable.state.functions import describe_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Plan, Reader
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Map"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Map(Dataset, OverOne, Aligned, RecordNode):
+    """``fn(record)``, or ``fn(record, rng)`` where a seed is given, at each position; a hole stays one."""
+
+    child: Dataset
+    fn: Callable[..., Any]
+    seed: int | None
+    version: str | int | None
+
+    kind: ClassVar[str] = "map"
+
+    def __post_init__(self) -> None:
+        """Refuse a function that has no name."""
+        describe_function(self.fn, self.version)
+
+    @property
+    def size(self) -> int | None:
+        """As many records as the child has."""
+        return self.child.size
+
+    @property
+    def steady(self) -> bool:
+        """As the child, unless it is random: then each epoch draws anew."""
+        return self.child.steady and self.seed is None
+
+    @property
+    def blocks(self) -> Int64s:
+        """As the child's."""
+        return self.child.blocks
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The function by name, and the seed."""
+        seed = {} if self.seed is None else {"seed": self.seed}
+        return {"fn": describe_function(self.fn, self.version), **seed}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        seed = "" if self.seed is None else f", rng=True, seed={self.seed}"
+        return f"{children[0]}.map({describe_function(self.fn, self.version)['name']}{seed})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[Map]) -> Reader:
+        """Read the children of all nodes together, then call each node's function."""
+        return OverReader(nodes, _MapPlan)
+
+    def record(self, position: int) -> Any:
+        """Read one record and call the function."""
+        record = self.child.record(position)
+        if record is HOLE:
+            return record
+        try:
+            if self.seed is None:
+                return self.fn(record)
+            return self.fn(record, self.randomness.rng(position))
+        except Exception as error:
+            add_place(error, f"the function of {self!r}", self, position)
+            raise
+
+    @property
+    def randomness(self) -> ItemRandomness:
+        """This thread's generator."""
+        local = self._local
+        if not hasattr(local, "randomness"):
+            assert self.seed is not None
+            local.randomness = ItemRandomness(self.seed)
+        randomness: ItemRandomness = local.randomness
+        return randomness
+
+    @cached
+    def _local(self) -> threading.local:
+        return threading.local()
+
+
+@dataclass(frozen=True, slots=True)
+class _MapPlan(OverPlan):
+    nodes: Sequence[Map]
+    which: Int64s
+    positions: Int64s
+    child: Plan
+
+    def __len__(self) -> int:
+        return self.positions.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        which = part_of(self.which, start, stop)
+        return _MapPlan(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
+
+    def read(self) -> list[Any]:
+        records = self.child.read()
+        if self.which.size == 1:
+            self._call(self.nodes[int(self.which[0])], range(len(records)), records)
+        else:
+            for i in np.unique(self.which):
+                self._call(self.nodes[int(i)], np.flatnonzero(self.which == i).tolist(), records)
+        return records
+
+    def _call(self, node: Map, at: Sequence[int], records: list[Any]) -> None:
+        """Replace the records at some places by what the node makes of them."""
+        fn = node.fn
+        i = -1
+        try:
+            if node.seed is None:
+                for i in at:
+                    record = records[i]
+                    if record is not HOLE:
+                        records[i] = fn(record)
+            else:
+                rng = node.randomness.rng
+                positions = self.positions.tolist()
+                for i in at:
+                    record = records[i]
+                    if record is not HOLE:
+                        records[i] = fn(record, rng(positions[i]))
+        except Exception as error:
+            add_place(error, f"the function of {node!r}", node, int(self.positions[i]))
+            raise

@@ -1,0 +1,122 @@
+"""A function of many records at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset
+from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.bases import Aligned, OverOne, OverPlan, OverReader
+from seekable.nodes.contract import RecordNode, part_of
+from seekable.nodes.hole import HOLE
+from seekable.state.functions import describe_function
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Plan, Reader
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["MapBatches"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MapBatches(Dataset, OverOne, Aligned, RecordNode):
+    """``fn(records)``, called with up to ``at_once`` records, returns as many; it is given no holes."""
+
+    child: Dataset
+    fn: Callable[[list[Any]], Any]
+    at_once: int
+    version: str | int | None
+
+    kind: ClassVar[str] = "map_batches"
+
+    def __post_init__(self) -> None:
+        """Refuse a function that has no name."""
+        describe_function(self.fn, self.version)
+
+    @property
+    def size(self) -> int | None:
+        """As many records as the child has."""
+        return self.child.size
+
+    @property
+    def steady(self) -> bool:
+        """As the child."""
+        return self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """As the child's."""
+        return self.child.blocks
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The function by name; how many records it is given at once changes nothing."""
+        return {"fn": describe_function(self.fn, self.version)}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        name = describe_function(self.fn, self.version)["name"]
+        return f"{children[0]}.map_batches({name}, size={self.at_once})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[MapBatches]) -> Reader:
+        """Read the children of all nodes together, then call each node's function."""
+        return OverReader(nodes, _MapBatchesPlan)
+
+    def record(self, position: int) -> Any:
+        """Read one record and call the function with it alone."""
+        record = self.child.record(position)
+        return record if record is HOLE else self.called([record])[0]
+
+    def called(self, records: list[Any]) -> list[Any]:
+        """Call the function and check what it returns."""
+        made = self.fn(records)
+        name = describe_function(self.fn, self.version)["name"]
+        try:
+            count = len(made)
+        except TypeError:
+            message = f"{name} must return a list of records (got {type(made).__name__})"
+            raise WrongType(message) from None
+        if isinstance(made, dict) or count != len(records):
+            message = (
+                f"{name} must return a list of as many records as it is given, {len(records)} "
+                f"(got a {type(made).__name__} of {count})"
+            )
+            raise InvalidArgument(message)
+        return list(made)
+
+
+@dataclass(frozen=True, slots=True)
+class _MapBatchesPlan(OverPlan):
+    nodes: Sequence[MapBatches]
+    which: Int64s
+    positions: Int64s
+    child: Plan
+
+    def __len__(self) -> int:
+        return self.positions.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        which = part_of(self.which, start, stop)
+        return _MapBatchesPlan(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
+
+    def read(self) -> list[Any]:
+        records = self.child.read()
+        owners = np.broadcast_to(self.which, len(self))
+        there = np.array([record is not HOLE for record in records], dtype=np.bool_)
+        for i in np.unique(owners):
+            node = self.nodes[int(i)]
+            places = np.flatnonzero((owners == i) & there)
+            for first in range(0, places.size, node.at_once):
+                at = places[first : first + node.at_once].tolist()
+                for place, record in zip(at, node.called([records[place] for place in at]), strict=True):
+                    records[place] = record
+        return records

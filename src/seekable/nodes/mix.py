@@ -1,0 +1,228 @@
+"""Several datasets in given proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import lcm
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
+
+from seekable._arguments import checked_seed
+from seekable._cached import cached
+from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.show import listed
+from seekable.errors import InvalidArgument
+from seekable.nodes.concat import checked_parts
+from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.routers import EachRouter
+from seekable.nodes.weights import Schedule, Weights, checked_schedule, checked_weights, is_schedule
+from seekable.order.blocks import runs
+from seekable.order.keys import derive, kind_key
+from seekable.order.mixture import Mixture, limit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Mix", "mix"]
+
+Stop = Literal["first", "all", "never"]
+_KIND = kind_key("mix")
+_STOPS = ("first", "all", "never")
+
+
+def mix(
+    datasets: Mapping[str, Dataset] | Iterable[Dataset],
+    *,
+    weights: Weights | Schedule | None = None,
+    seed: int,
+    stop: Stop | None = None,
+) -> Dataset:
+    """Return some datasets mixed in given proportions.
+
+    After any number of records each source has given its share of them to within 2, at the ends of blocks of
+    64, and within a block more. Each source comes in its own order and runs on into its own next epochs.
+
+    Args:
+        datasets: a dict of named datasets, or a list of them.
+        weights: for each dataset a number of at least 0, by name or in the same order; proportional to
+            lengths if left out (an epoch then ends with the first source that is through, a draw or two
+            before the others). A dataset of weight 0 is never drawn. Or a schedule, ``[(0, {...}), (10_000,
+            {...})]``: from which position of the mixture on which weights hold; it has no end.
+        seed: ``0 <= seed < 2**64``; it decides the order within blocks.
+        stop: an epoch ends when the ``"first"`` source has given each of its records once (the default), or
+            when ``"all"`` have; ``"never"`` makes an endless dataset.
+
+    Raises:
+        InvalidArgument: weights that break a rule, or an empty source of positive weight.
+        EndlessDataset: a source has no length and ``stop`` needs one.
+
+    Example:
+        >>> import seekable as sk
+        >>> web, code = sk.from_sequence(["w"] * 700), sk.from_sequence(["c"] * 900)
+        >>> ds = sk.mix({"web": web, "code": code}, weights={"web": 0.7, "code": 0.3}, seed=0)
+        >>> len(ds), list(ds).count("c")
+        (1000, 300)
+    """
+    names = tuple(datasets) if isinstance(datasets, Mapping) else None
+    parts = checked_parts("mix()", datasets.values() if isinstance(datasets, Mapping) else datasets)
+    scheduled = is_schedule(weights)
+    if stop is not None and stop not in _STOPS:
+        message = f"stop must be one of {', '.join(map(repr, _STOPS))} (got {stop!r})"
+        raise InvalidArgument(message)
+    if scheduled and stop not in (None, "never"):
+        message = f"a schedule of weights has no end, so stop must be left out or 'never' (got {stop!r})"
+        raise InvalidArgument(message)
+    if scheduled:
+        schedule = checked_schedule(weights, names, len(parts))
+    else:
+        given = [known_size(part, "mix() without weights") for part in parts] if weights is None else weights
+        schedule = ((0, checked_weights(given, names, len(parts))),)
+    _check_empty(schedule, names, parts)
+    return Mix(
+        parts,
+        names=names,
+        schedule=schedule,
+        seed=checked_seed(seed),
+        stop="never" if scheduled else stop or "first",
+    )
+
+
+def _check_empty(
+    schedule: tuple[tuple[int, tuple[int, ...]], ...],
+    names: tuple[str, ...] | None,
+    parts: tuple[Dataset, ...],
+) -> None:
+    """Refuse an empty dataset of positive weight."""
+    for i, part in enumerate(parts):
+        if part.size == 0 and any(weights[i] for _, weights in schedule):
+            message = (
+                f"a dataset of positive weight must have records (got none in {names[i] if names else i!r}): "
+                f"give it weight 0, or leave it out"
+            )
+            raise InvalidArgument(message)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Mix(Dataset, OrderNode):
+    """Draws each record from one of the parts, by ``order.mixture``."""
+
+    parts: tuple[Dataset, ...]
+    names: tuple[str, ...] | None
+    schedule: tuple[tuple[int, tuple[int, ...]], ...]
+    seed: int
+    stop: Stop
+
+    kind: ClassVar[str] = "mix"
+
+    def __post_init__(self) -> None:
+        """Refuse parts without a length where the epoch's end depends on them."""
+        if self.stop != "never":
+            for part, weight in zip(self.parts, self.schedule[0][1], strict=True):
+                if weight:
+                    known_size(part, f"mix(stop={self.stop!r})")
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The parts."""
+        return self.parts
+
+    @cached
+    def size(self) -> int | None:
+        """The draws of an epoch; None where it never stops."""
+        if self.stop == "never":
+            return None
+        return self._end[0]
+
+    @property
+    def limited_by(self) -> int | None:
+        """Which part an epoch ends with, because all its records were then drawn once; None without end."""
+        return None if self.size is None else self._end[1]
+
+    @property
+    def steady(self) -> bool:
+        """Never: each epoch has an order of its own."""
+        return False
+
+    @property
+    def blocks(self) -> Int64s:
+        """None: rows of all parts are beside each other."""
+        return runs(known_size(self, "blocks"))
+
+    @cached
+    def lanes(self) -> int:
+        """As many as make each lane a mixture of one lane of every part."""
+        drawn = zip(*(weights for _, weights in self.schedule), strict=True)
+        return lcm(*(part.lanes for part, weights in zip(self.parts, drawn, strict=True) if any(weights)))
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Names, seed, stop and the weights that hold before a position."""
+        begun = [
+            [start, list(weights)]
+            for start, weights in self.schedule
+            if not start or upto is None or start < upto
+        ]
+        weights = {"weights": begun[0][1]} if self.stop != "never" else {"schedule": begun}
+        return {"names": self.names, **weights, "seed": self.seed, "stop": self.stop}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        names = [f"{name!r}: " for name in self.names] if self.names else [""] * len(children)
+        parts = listed([name + child for name, child in zip(names, children, strict=True)])
+        weights = [f"[{listed([str(weight) for weight in weights])}]" for _, weights in self.schedule]
+        given = weights[0] if len(weights) == 1 else f"<schedule of {len(weights)}>"
+        parts = f"{{{parts}}}" if self.names else f"[{parts}]"
+        return f"mix({parts}, weights={given}, seed={self.seed}, stop={self.stop!r})"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Mix]) -> Router:
+        """Route one mixture after another."""
+        return EachRouter(nodes)
+
+    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Draw."""
+        return self._mixture.route(positions)
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Draw once."""
+        return self._mixture.route_one(position)
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the range of the part's positions that is drawn."""
+        return self._mixture.span(slot, start, stop)
+
+    def drawn_by_lanes(self, slot: int, position: int) -> tuple[int, list[int]]:
+        """Return at which of a part's positions an epoch begins, and what each lane draws of it.
+
+        What is drawn before a position counts, in its epoch.
+        """
+        return self._mixture.drawn_by_lanes(slot, position)
+
+    def drawn_at(self, slot: int, count: int) -> int:
+        """Return the first position before which so many records of a part are drawn, epochs counted in."""
+        return self._mixture.drawn_at(slot, count)
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return when the positions of a part are drawn."""
+        return self._mixture.unroute(slot, positions)
+
+    @cached
+    def _end(self) -> tuple[int, int]:
+        """How long an epoch is, and which part it ends with."""
+        weights = self.schedule[0][1]
+        asks = f"mix(stop={self.stop!r})"
+        lengths = [
+            known_size(part, asks) if weight else 0 for part, weight in zip(self.parts, weights, strict=True)
+        ]
+        return limit_of(weights, lengths, lanes=self.lanes, longest=self.stop == "all")
+
+    @cached
+    def _mixture(self) -> Mixture:
+        return Mixture(self.schedule, key=derive(_KIND, self.seed), length=self.size, lanes=self.lanes)

@@ -1,0 +1,118 @@
+"""Chosen rows, in the order given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+import xxhash
+
+from seekable._arguments import checked_rows
+from seekable._cached import cached
+from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.show import listed
+from seekable.nodes.bases import OverOne
+from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.routers import ONE_CHILD, EachRouter
+from seekable.order.blocks import runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Select"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Select(Dataset, OverOne, OrderNode):
+    """Row ``r`` of epoch ``e`` is row ``rows[r]`` of the child's epoch ``e``."""
+
+    child: Dataset
+    rows: Int64s
+
+    kind: ClassVar[str] = "select"
+
+    def __post_init__(self) -> None:
+        """Check the rows and keep them from being changed."""
+        rows = checked_rows(self.rows, known_size(self.child, "select()"))
+        rows.flags.writeable = False
+        object.__setattr__(self, "rows", rows)
+
+    @property
+    def size(self) -> int:
+        """The number of chosen rows."""
+        return int(self.rows.size)
+
+    @property
+    def steady(self) -> bool:
+        """As the child."""
+        return self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's where the rows ascend, else none."""
+        if (np.diff(self.rows) < 0).any():
+            return runs(self.size)
+        return np.unique(np.searchsorted(self.rows, self.child.blocks))
+
+    @property
+    def lanes(self) -> int:
+        """One: rows are taken from any lane."""
+        return 1
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The rows, by number and digest."""
+        return {
+            "count": self.size,
+            "rows": f"xxh3:{xxhash.xxh3_64_hexdigest(self.rows.astype('<i8').tobytes())}",
+        }
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.select([{listed([str(row) for row in self.rows[:5].tolist()])}])"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Select]) -> Router:
+        """Look the rows of one node after another up."""
+        return EachRouter(nodes)
+
+    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Look rows up."""
+        epochs, rows = np.divmod(positions, self.size)
+        return ONE_CHILD, epochs * self._below + self.rows[rows]
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Look one row up."""
+        epoch, row = divmod(position, self.size)
+        return 0, epoch * self._below + int(self.rows[row])
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the whole epochs of the child."""
+        size = max(1, self.size)
+        return start // size * self._below, None if stop is None else -(-stop // size) * self._below
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Return all places where the rows were chosen."""
+        epochs, rows = np.divmod(positions, self._below)
+        order, chosen = self._sorted
+        first = np.searchsorted(chosen, rows, side="left")
+        counts = np.searchsorted(chosen, rows, side="right") - first
+        offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        places: Int64s = np.repeat(epochs * self.size, counts) + order[np.repeat(first, counts) + offsets]
+        return places
+
+    @property
+    def _below(self) -> int:
+        return known_size(self.child, "select()")
+
+    @cached
+    def _sorted(self) -> tuple[NDArray[np.intp], Int64s]:
+        order = np.argsort(self.rows, kind="stable")
+        return order, self.rows[order]

@@ -1,0 +1,108 @@
+"""A true permutation of a whole dataset, another one each epoch or the same: no memory, no start-up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset, known_size
+from seekable.nodes.bases import Rearranged
+from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.routers import ONE_CHILD, column
+from seekable.order.division import divided, united
+from seekable.order.keys import derive, derive_each, kind_key
+from seekable.order.permutation import permute, permute_one, unpermute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Shuffle"]
+
+_KIND = kind_key("shuffle")
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Shuffle(Dataset, Rearranged, OrderNode):
+    """Row ``r`` of epoch ``e`` is row ``permute(r, n, key(seed, e))`` of the child's epoch ``e``.
+
+    Where it is fixed, each epoch has the permutation of epoch 0.
+    """
+
+    child: Dataset
+    seed: int
+    fixed: bool
+
+    kind: ClassVar[str] = "shuffle"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be permuted."""
+        known_size(self.child, "shuffle()")
+
+    @property
+    def steady(self) -> bool:
+        """Where one order is fixed for the child's rows: else each epoch has an order of its own."""
+        return self.fixed and self.child.steady
+
+    @property
+    def lanes(self) -> int:
+        """One: its rows are those of all the dataset."""
+        return 1
+
+    @property
+    def order_key(self) -> int:
+        """The key that epochs' keys are derived from."""
+        return derive(_KIND, self.seed)
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The seed, and that the order is fixed."""
+        return {"seed": self.seed, **({"fixed": True} if self.fixed else {})}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.shuffle(seed={self.seed}{', fixed=True' * self.fixed})"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Shuffle]) -> Router:
+        """Permute the positions of all nodes in one call."""
+        return _ShuffleRouter(nodes)
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Permute one row within its epoch."""
+        size = self.size
+        epoch, row = divmod(position, size)
+        return 0, epoch * size + permute_one(row, size, derive(self.order_key, 0 if self.fixed else epoch))
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Invert the permutation of each position's epoch."""
+        epochs, rows = np.divmod(positions, self.size)
+        orders = np.zeros_like(epochs) if self.fixed else epochs
+        keys = derive_each(np.array([self.order_key], dtype=np.uint64), orders.astype(np.uint64))
+        return epochs * self.size + unpermute(rows, self.size, keys)
+
+
+class _ShuffleRouter(Router):
+    def __init__(self, nodes: Sequence[Shuffle]) -> None:
+        self._sizes = column(nodes, "size")
+        self._keys = np.array([node.order_key for node in nodes], dtype=np.uint64)
+        self._changing = np.array([not node.fixed for node in nodes])
+
+    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        sizes = self._sizes[which]
+        if sizes.size == 1:
+            # One length for all and mostly one key, which is cheaper.
+            epochs, rows = divided(positions, int(sizes[0]))
+            epochs = united(epochs)
+        else:
+            epochs, rows = np.divmod(positions, sizes)
+        orders = epochs * self._changing[which]
+        keys = derive_each(self._keys[which], orders.astype(np.uint64))
+        return ONE_CHILD, epochs * sizes + permute(rows, sizes, keys)

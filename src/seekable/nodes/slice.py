@@ -1,0 +1,139 @@
+"""Evenly spaced rows: what take, skip, shard and slices make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable.dataset.base import Dataset, known_size
+from seekable.nodes.bases import OverOne
+from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.routers import ONE_CHILD, column
+from seekable.order.blocks import runs, scaled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Slice"]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Slice(Dataset, OverOne, OrderNode):
+    """Row ``r`` of epoch ``e`` is row ``start + step * r`` of the child's epoch ``e``.
+
+    Of an endless child, position ``p`` is position ``start + step * p``, and ``count`` only says where
+    epochs end.
+    """
+
+    child: Dataset
+    start: int
+    step: int
+    count: int | None
+
+    kind: ClassVar[str] = "slice"
+
+    @property
+    def size(self) -> int | None:
+        """The number of rows in the slice; None for an open slice of an endless dataset."""
+        return self.count
+
+    @property
+    def steady(self) -> bool:
+        """As the child, whose epochs are passed through."""
+        return self.child.steady
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's, where they are cut; none of an endless child."""
+        count = known_size(self, "blocks")
+        if self.child.size is None:
+            return runs(count)
+        return scaled(self.child.blocks, start=self.start, step=self.step, count=count)
+
+    @property
+    def lanes(self) -> int:
+        """As the child where its first rows are taken, else one."""
+        return self.child.lanes if (self.start, self.step) == (0, 1) else 1
+
+    @property
+    def epoch_from(self) -> int:
+        """Rows of an epoch here; 0 where positions do not start anew with epochs."""
+        return 0 if self.child.size is None else self.count or 0
+
+    @property
+    def epoch_to(self) -> int:
+        """Rows of an epoch of the child."""
+        return self.child.size or 0
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The slice."""
+        return {"start": self.start, "step": self.step, "count": self.count}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the slice that a reader would write."""
+        if self.count is None:
+            stop = ""
+        else:
+            end = self.start + self.step * self.count
+            stop = str(end) if end >= 0 else ""
+        step = "" if self.step == 1 else f":{self.step}"
+        return f"{children[0]}[{self.start}:{stop}{step}]"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Slice]) -> Router:
+        """Scale the positions of all nodes in one call."""
+        return _SliceRouter(nodes)
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Scale one position."""
+        epoch, row = divmod(position, self.epoch_from) if self.epoch_from else (0, position)
+        return 0, epoch * self.epoch_to + self.start + self.step * row
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the scaled range; over the ends of epochs, the whole epochs of the child."""
+        if not self.epoch_from:
+            return self.start + self.step * start, None if stop is None else self.start + self.step * stop
+        epoch, first = divmod(start, self.epoch_from)
+        begun = epoch * self.epoch_to
+        if stop is None:
+            return begun, None
+        last = stop - 1 - epoch * self.epoch_from
+        if first <= last < self.epoch_from:
+            ends = (self.start + self.step * first, self.start + self.step * last)
+            return begun + min(ends), begun + max(ends) + 1
+        return begun, -(-stop // self.epoch_from) * self.epoch_to
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Scale back, leaving out what the slice leaves out."""
+        epochs, rows = (
+            np.divmod(positions, self.epoch_to) if self.epoch_from else (np.zeros_like(positions), positions)
+        )
+        rows, rest = np.divmod(rows - self.start, self.step)
+        kept = (rest == 0) & (rows >= 0)
+        if self.epoch_from:
+            kept &= rows < self.epoch_from
+        places: Int64s = epochs[kept] * self.epoch_from + rows[kept]
+        return places
+
+
+class _SliceRouter(Router):
+    def __init__(self, nodes: Sequence[Slice]) -> None:
+        self._starts = column(nodes, "start")
+        self._steps = column(nodes, "step")
+        # Where positions do not start anew, all lie in epoch 0 of a length that none reaches.
+        endless = np.iinfo(np.int64).max
+        self._from = np.array([node.epoch_from or endless for node in nodes], dtype=np.int64)
+        self._to = np.array([node.epoch_to if node.epoch_from else 0 for node in nodes], dtype=np.int64)
+
+    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
+        epochs, rows = np.divmod(positions, self._from[which])
+        return ONE_CHILD, epochs * self._to[which] + self._starts[which] + self._steps[which] * rows

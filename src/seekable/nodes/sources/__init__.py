@@ -1,0 +1,1 @@
+"""The leaves of a graph: nodes that read records from files, tables and sequences."""

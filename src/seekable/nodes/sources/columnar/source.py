@@ -1,0 +1,207 @@
+"""Records of indexed tables: Parquet row groups, Arrow record batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset
+from seekable.dataset.watch import watched
+from seekable.errors import InvalidArgument
+from seekable.nodes.contract import Leaf, Reader
+from seekable.nodes.sources.columnar.cache import DECODED
+from seekable.nodes.sources.columnar.files import Layout, OpenTables
+from seekable.nodes.sources.columnar.plan import TablesReader
+from seekable.nodes.sources.columnar.reading import UNPACKED, Tables
+from seekable.nodes.sources.columnar.schema import Columns, arrow, read_schemas, unified
+from seekable.storage.hub.placeholder import path_in, told_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from seekable.formats.table import TableFormat
+    from seekable.index.fileset import FileSet
+    from seekable.index.progress import ProgressHook
+    from seekable.nodes.conditions import Where
+    from seekable.nodes.keys.key import Keys
+    from seekable.nodes.sources.columnar.held import DecodeTable
+    from seekable.nodes.sources.files import OnError
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["MOST_OPEN_FILES", "TableSource"]
+
+MOST_OPEN_FILES = 128
+"""Files that a source keeps open, unless it is told otherwise."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class TableSource(Dataset, Leaf):
+    """Row ``r`` is row ``r`` of the files, one file after another."""
+
+    files: FileSet
+    form: TableFormat
+    decode: DecodeTable
+    asked: str
+    columns: tuple[str, ...] | None = None
+    """The columns that were asked for, in their order; all if there is nothing."""
+    needed: frozenset[str] | None = None
+    """The columns that will be looked at; it changes nothing else."""
+    strict: bool = False
+    max_open_files: int = MOST_OPEN_FILES
+    version: str | int | None = None
+    """Stands for the code of a function of keys."""
+    keys: Keys | None = None
+    errors: OnError | None = None
+
+    kind: ClassVar[str] = "table"
+
+    @cached
+    def size(self) -> int:
+        """The rows of all files."""
+        return int(self.files.starts[-1])
+
+    @property
+    def format(self) -> str:
+        """The name of the format."""
+        return self.form.name
+
+    @property
+    def blocks(self) -> Int64s:
+        """Groups of rows, those of more than 8,192 cut into equal runs."""
+        return self.layout.edges
+
+    @cached
+    def layout(self) -> Layout:
+        """Where rows lie."""
+        return Layout.of(self.files)
+
+    @cached
+    def schema(self) -> pa.Schema:
+        """The columns that records have, and their types.
+
+        Raises:
+            UnsupportedFormat: the files have no common ones.
+            InvalidArgument: a column was asked for that no file has.
+        """
+        pa = arrow()
+        schemas, _ = self._schemas
+        if not schemas:
+            return pa.schema([])
+        whole = unified(schemas, examples=self._examples, strict=self.strict)
+        return whole if self.columns is None else pa.schema([_field(whole, name) for name in self.columns])
+
+    @cached
+    def wanted(self) -> pa.Schema:
+        """The columns that are read."""
+        if self.needed is None:
+            return self.schema
+        return arrow().schema([field for field in self.schema if field.name in self.needed])
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The format, the decoding, the columns and every file by name, size, records and digests."""
+        columns = {} if self.columns is None else {"columns": list(self.columns)}
+        return {"format": self.form.name, "decode": self.decode, **columns, "files": self.files.described()}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        columns = "" if self.columns is None else f", columns={list(self.columns)}"
+        decode = "" if self.decode == "python" else f", decode={self.decode!r}"
+        return f"open({self.asked}{columns}{decode})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[TableSource]) -> Reader:
+        """Read each source by itself, as each has columns of its own."""
+        return TablesReader([node.tables for node in nodes])
+
+    @property
+    def room(self) -> int:
+        """As much as its decoded blocks have, by what they take in the files."""
+        return DECODED.most_bytes // UNPACKED
+
+    @cached
+    def tables(self) -> Tables:
+        """What reads its rows."""
+        schemas, of_file = self._schemas
+        return Tables(
+            files=self.files,
+            layout=self.layout,
+            open=OpenTables(self.files, self.form, self.max_open_files),
+            columns=tuple(Columns.of(self.wanted, schema) for schema in schemas),
+            schema_of=of_file,
+            decode=self.decode,
+            errors=self.errors,
+        )
+
+    def record(self, position: int) -> Any:
+        """Read one record."""
+        return self.tables.record(position % self.size)
+
+    def rows_of(self, path: str, row: int) -> list[int]:
+        """Return the row in each file of that path."""
+        return self.files.rows_of(path_in([root for root, _, _ in self.files.runs], path), row)
+
+    def narrowed(self, columns: frozenset[str]) -> Self:
+        """Return the source with fewer columns to read."""
+        needed = columns if self.needed is None else columns & self.needed
+        return replace(self, needed=needed)
+
+    def may_match(self, where: Where) -> Int64s:
+        """Leave out the groups, and pages, whose statistics say that no row of theirs can pass.
+
+        Only of columns that come as they are in the file: what is converted may compare otherwise.
+        """
+        schemas, of_file = self._schemas
+        same = [
+            tuple(
+                field.name
+                for field in self.schema
+                if field.name in where.columns and field.name in schema.names
+                if schema.field(field.name).type == field.type
+            )
+            for schema in schemas
+        ]
+        return self.tables.may_match(where, [same[number] for number in of_file.tolist()])
+
+    def walk(self, *, progress: ProgressHook | None = None) -> None:
+        """Find out where the pages of all files lie, and keep it beside the index.
+
+        Args:
+            progress: called as it goes on; by default a bar on a terminal.
+
+        Raises:
+            CorruptRecord: a file is damaged.
+        """
+        with watched(progress, task="finding pages", rows=len(self.files)) as watch:
+            for file in range(len(self.files)):
+                self.tables.open.get(file).walk()
+                watch(file + 1)
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns and their types."""
+        return {field.name: field.type for field in self.schema}
+
+    @cached
+    def _schemas(self) -> tuple[list[pa.Schema], Int64s]:
+        schemas, of_file = self.files.schemas()
+        return read_schemas(schemas), of_file
+
+    @property
+    def _examples(self) -> list[str]:
+        _, of_file = self._schemas
+        _, firsts = np.unique(of_file, return_index=True)
+        return [told_path(self.files.path(file)) for file in firsts.tolist()]
+
+
+def _field(schema: pa.Schema, name: str) -> pa.Field:
+    if name not in schema.names:
+        message = f"no file has a column {name!r}; there are {', '.join(map(repr, schema.names)) or 'none'}"
+        raise InvalidArgument(message)
+    return schema.field(name)

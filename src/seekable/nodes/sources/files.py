@@ -1,0 +1,288 @@
+"""Records of indexed files."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset
+from seekable.errors import CorruptRecord
+from seekable.index.fileset import combine
+from seekable.index.location import Location
+from seekable.nodes.contract import Leaf, Plan, Reader
+from seekable.nodes.provenance import Origins
+from seekable.nodes.readahead import Streak
+from seekable.order.blocks import BLOCK_ROWS, runs_within
+from seekable.state.functions import describe_function
+from seekable.storage.memory import cache_bytes
+from seekable.storage.ranges import merge_near
+from seekable.storage.temperature import Temperature, disk_reads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.formats.decoding import Decoder
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.keys.key import Keys
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["FileSource", "OnError"]
+
+_STREAK, _STREAK_BEGINS = 64, 8
+"""Of rows asked for one by one in their order, how often more is fetched, and after how many at first."""
+
+OnError = Callable[[CorruptRecord], Any]
+"""Returns what to deliver instead of a corrupt record: another one, or ``sk.HOLE``."""
+
+_GAP_BYTES = 32 << 10
+"""Ranges of a file that are nearer than this are fetched in one go: a disk reads that much in the time that
+one more request takes."""
+
+_DENSE_GAP_BYTES = 256 << 10
+"""As much where reads are dense, because what lies between will be wanted soon."""
+
+_DENSE = 64
+"""Reads of one in so many rows are dense: those of a few windows are, those of a large shuffle are not."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FileSource(Dataset, Leaf):
+    """Row ``r`` is record ``r`` of the files, one file after another."""
+
+    files: FileSet
+    decoder: Decoder
+    format: str
+    asked: str
+    version: str | int | None
+    keys: Keys | None = None
+    errors: OnError | None = None
+
+    kind: ClassVar[str] = "files"
+
+    @property
+    def room(self) -> int:
+        """What the operating system keeps."""
+        return cache_bytes()
+
+    @cached
+    def size(self) -> int:
+        """The records of all files."""
+        return int(self.files.starts[-1])
+
+    @cached
+    def blocks(self) -> Int64s:
+        """Runs of 1,024 rows, none across two files."""
+        return runs_within(self.files.records)
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The format, the decoding and every file by name, size, records and digests."""
+        function = self.decoder.function
+        decode = self.decoder.name if function is None else describe_function(function, self.version)
+        return {"format": self.format, "decode": decode, "files": self.files.described()}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        key = "" if self.keys is None else f", key={self.keys.name}"
+        errors = (
+            "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
+        )
+        return f"open({self.asked}{key}{errors})"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[FileSource]) -> Reader:
+        """Read the files of all nodes as if they were one source."""
+        return _FilesReader(nodes)
+
+    def record(self, position: int) -> Any:
+        """Read one record."""
+        starts = self._starts
+        row = position % starts[-1]
+        file = bisect_right(starts, row) - 1
+        row -= starts[file]
+        streak = self._streak
+        if position == streak.expected:
+            streak.length += 1
+            if streak.length % _STREAK == _STREAK_BEGINS:
+                self._advise(file, row)
+        else:
+            streak.length = 0
+        streak.expected = position + 1
+        view = self.files.bytes_of(file, row)
+        decoder = self.decoder
+        if decoder.headed:
+            decoder = decoder.for_head(_head(self.files, file))
+        try:
+            return decoder.fast(view)
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
+            path, offset = self.files.path(file), self.files.range(file, row)[0]
+            return _recovered(self, decoder, view, error, path=path, row=row, offset=offset)
+
+    def rows_of(self, path: str, row: int) -> list[int]:
+        """Return the row in each file of that path."""
+        return self.files.rows_of(path, row)
+
+    def _advise(self, file: int, row: int) -> None:
+        """Tell the system that the rows of a file from this one on will be read."""
+        last = min(row + 2 * _STREAK, int(self.files.records[file])) - 1
+        self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
+
+    @cached
+    def _streak(self) -> Streak:
+        return Streak()
+
+    @cached
+    def _starts(self) -> memoryview:
+        return self.files.starts.data
+
+
+class _FilesReader(Reader):
+    """Reads many sources as one: their files are put one behind the other and known by one number."""
+
+    def __init__(self, nodes: Sequence[FileSource]) -> None:
+        self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
+        self.sources = [node for node in nodes for _ in range(len(node.files))]
+        """Whose each file is."""
+        self.temperature = Temperature()
+        self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
+        self._first_rows = np.cumsum(self._lengths) - self._lengths
+        self._starts = self.files.starts
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        rows = self._first_rows[which] + positions % self._lengths[which]
+        files = np.searchsorted(self._starts, rows, side="right") - 1
+        starts, ends = self.files.ranges(files, rows - self._starts[files])
+        return _FilesPlan(self, rows, files, starts, ends)
+
+
+@dataclass(frozen=True, slots=True)
+class _FilesPlan(Plan):
+    reader: _FilesReader
+    rows: Int64s
+    """Counted over all files, so that sorting by row is sorting by file and offset."""
+    files: Int64s
+    starts: NDArray[np.uint64]
+    ends: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        at = slice(start, stop)
+        return _FilesPlan(self.reader, self.rows[at], self.files[at], self.starts[at], self.ends[at])
+
+    def read(self) -> list[Any]:
+        """Read file by file in offset order, and give the records back in the order asked."""
+        order = np.argsort(self.rows)
+        files, starts, ends = self.files[order], self.starts[order], self.ends[order]
+        fileset, sources, temperature = self.reader.files, self.reader.sources, self.reader.temperature
+        before = disk_reads()
+        if temperature.cold:
+            self._fetch(order)
+        out: list[Any] = [None] * order.size
+        current = -1
+        for place, file, start, end in zip(
+            order.tolist(), files.tolist(), starts.tolist(), ends.tolist(), strict=True
+        ):
+            if file != current:
+                current, mapped = file, fileset.mapped(file)
+                mapped.check()
+                source = sources[file]
+                decoder = source.decoder
+                if decoder.headed:
+                    decoder = decoder.for_head(_head(fileset, file))
+                view, decode = mapped.view, decoder.fast
+            record = view[start:end]
+            try:
+                out[place] = decode(record)
+            except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
+                row = int(self.rows[place] - fileset.starts[file])
+                out[place] = _recovered(
+                    source, decoder, record, error, path=mapped.path, row=row, offset=start
+                )
+        temperature.note(disk_reads() - before)
+        return out
+
+    @property
+    def paths(self) -> set[str]:
+        return {self.reader.files.path(file) for file in np.unique(self.files).tolist()}
+
+    def advise(self) -> None:
+        temperature = self.reader.temperature
+        if temperature.cold:
+            order = np.argsort(self.rows)
+            before = disk_reads()
+            self._fetch(order)
+            temperature.note(disk_reads() - before)
+
+    def _fetch(self, order: NDArray[np.intp]) -> None:
+        """Tell the system which bytes will be read, in their order in the files."""
+        runs = np.count_nonzero(np.diff(self.rows[order] // BLOCK_ROWS)) + 1
+        gap = _DENSE_GAP_BYTES if len(self) * _DENSE >= runs * BLOCK_ROWS else _GAP_BYTES
+        merged = merge_near(self.files[order], self.starts[order], self.ends[order], gap=gap)
+        for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
+            self.reader.files.mapped(file).advise(start, end)
+
+    @property
+    def bytes(self) -> int:
+        return int((self.ends - self.starts).sum())
+
+    def origins(self) -> Origins:
+        fileset = self.reader.files
+        present, files = np.unique(self.files, return_inverse=True)
+        paths = tuple(fileset.path(file) for file in present.tolist())
+        names = tuple(fileset.name(file) for file in present.tolist())
+        return Origins(paths, names, files.astype(np.int64), self.rows - fileset.starts[self.files])
+
+    def locate(self) -> list[Any]:
+        fileset = self.reader.files
+        located = []
+        for row, file, start, end in zip(
+            self.rows.tolist(), self.files.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True
+        ):
+            mapped = fileset.mapped(file)
+            mapped.check()
+            length = self.reader.sources[file].decoder.span(mapped.view[start:end])
+            located.append(Location(mapped.path, row - int(fileset.starts[file]), start, length))
+        return located
+
+
+def _head(files: FileSet, file: int) -> bytes:
+    """Return what is before the first record of a file that has one."""
+    return bytes(files.mapped(file).view[: files.range(file, 0)[0]])
+
+
+def _recovered(
+    source: FileSource,
+    decoder: Decoder,
+    view: memoryview,
+    error: Exception,
+    *,
+    path: str,
+    row: int,
+    offset: int,
+) -> Any:
+    """Decode a record that the fast way refused, or return what the user wants instead of it.
+
+    Raises:
+        CorruptRecord: it says where the record lies and what is wrong with it; the user wants nothing else.
+    """
+    record, recover = bytes(view[: decoder.span(view)]), decoder.recover
+    try:
+        if recover is not None:
+            return recover(record)
+    except ValueError as recovering:
+        error = recovering
+    corrupt = CorruptRecord(path, row, offset=offset, length=len(record), preview=record, cause=error)
+    if source.errors is None:
+        raise corrupt from error
+    corrupt.__cause__ = error
+    return source.errors(corrupt)

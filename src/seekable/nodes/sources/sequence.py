@@ -1,0 +1,181 @@
+"""A source over anything with a length and items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset
+from seekable.errors import WrongType
+from seekable.index.location import Location
+from seekable.nodes.bases import Fileless
+from seekable.nodes.contract import Leaf, Plan, Reader, part_of
+from seekable.nodes.provenance import Origins
+from seekable.order.blocks import runs
+from seekable.state.functions import module_name
+from seekable.storage.memory import cache_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["SequenceSource", "from_sequence"]
+
+
+class SupportsItems(Protocol):
+    """Anything with a length and items by number."""
+
+    def __len__(self) -> int:
+        """Return how many items there are."""
+        ...
+
+    def __getitem__(self, index: int, /) -> Any:
+        """Return one item."""
+        ...
+
+
+def from_sequence(sequence: SupportsItems, *, version: str | int | None = None) -> Dataset:
+    """Return a dataset over a list, an array, another library's dataset: anything with length and items.
+
+    Where it has ``__getitems__`` (PyTorch's name for reading a list of rows at once), that is used.
+
+    Args:
+        sequence: it must not change; it is pickled with the dataset.
+        version: enters the fingerprint, beside the type's name and the length, which is all that a state can
+            check.
+
+    Raises:
+        WrongType: it has no length or no items.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence(["a", "b", "c"])
+        >>> len(ds), ds[-1], list(ds[::2])
+        (3, 'c', ['a', 'c'])
+    """
+    if not (hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")) or isinstance(sequence, dict):
+        message = f"from_sequence needs __len__ and __getitem__ by row (got {type(sequence).__name__})"
+        raise WrongType(message)
+    if version is not None and not isinstance(version, str | int):
+        message = f"version must be a string or an integer (got {version!r} of type {type(version).__name__})"
+        raise WrongType(message)
+    return SequenceSource(sequence, version)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SequenceSource(Dataset, Leaf):
+    """Row ``r`` is item ``r``."""
+
+    sequence: SupportsItems
+    version: str | int | None
+
+    kind: ClassVar[str] = "sequence"
+
+    @property
+    def room(self) -> int:
+        """What the operating system keeps."""
+        return cache_bytes()
+
+    @cached
+    def size(self) -> int:
+        """The number of items, as of the first look."""
+        return len(self.sequence)
+
+    @property
+    def blocks(self) -> Int64s:
+        """Runs of 1,024 rows."""
+        return runs(self.size)
+
+    @property
+    def type_name(self) -> str:
+        """The qualified name of the sequence's type."""
+        kind = type(self.sequence)
+        return f"{module_name(kind)}.{kind.__qualname__}"
+
+    @property
+    def place(self) -> str:
+        """What stands for a path in locations: not a file's name, so in angle brackets."""
+        return f"<{self.type_name}>" if self.version is None else f"<{self.type_name} {self.version}>"
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The type, the length and the version."""
+        version = {} if self.version is None else {"version": self.version}
+        return {"type": self.type_name, "length": self.size, **version}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        return f"from_sequence(<{self.type_name} of {self.size:,}>)"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[SequenceSource]) -> Reader:
+        """Read each sequence by itself."""
+        return _SequenceReader(nodes)
+
+    def record(self, position: int) -> Any:
+        """Return one item."""
+        return self.sequence[position % self.size]
+
+    @property
+    def keys(self) -> None:
+        """None: there is no index of them."""
+        return None
+
+    def rows_of(self, path: str, row: int) -> list[int]:
+        """Return the row itself, if the place is this sequence."""
+        return [row] if path == self.place and row < self.size else []
+
+    def items(self, rows: list[int]) -> list[Any]:
+        """Return some items."""
+        together = getattr(self.sequence, "__getitems__", None)
+        return list(together(rows)) if together else [self.sequence[row] for row in rows]
+
+
+class _SequenceReader(Reader):
+    def __init__(self, nodes: Sequence[SequenceSource]) -> None:
+        self._nodes = nodes
+        self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        return _SequencePlan(self._nodes, which, positions % self._lengths[which])
+
+
+@dataclass(frozen=True, slots=True)
+class _SequencePlan(Fileless):
+    nodes: Sequence[SequenceSource]
+    which: Int64s
+    rows: Int64s
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        return _SequencePlan(self.nodes, part_of(self.which, start, stop), self.rows[start:stop])
+
+    def read(self) -> list[Any]:
+        rows = self.rows.tolist()
+        if self.which.size == 1:
+            return self.nodes[int(self.which[0])].items(rows)
+        out: list[Any] = [None] * len(rows)
+        for i in np.unique(self.which):
+            at = np.flatnonzero(self.which == i).tolist()
+            for place, item in zip(at, self.nodes[int(i)].items([rows[place] for place in at]), strict=True):
+                out[place] = item
+        return out
+
+    def origins(self) -> Origins:
+        places = tuple(node.place for node in self.nodes)
+        return Origins(places, places, np.broadcast_to(self.which, self.rows.size), self.rows)
+
+    def locate(self) -> list[Any]:
+        owners = np.broadcast_to(self.which, self.rows.size).tolist()
+        return [
+            Location(self.nodes[i].place, row, 0, 0)
+            for i, row in zip(owners, self.rows.tolist(), strict=True)
+        ]

@@ -1,0 +1,201 @@
+"""Parts of a dataset that no appended record ever moves across.
+
+Rows are dealt within blocks of 1,000: a keyed permutation of the block gives each row a slot, and each
+part owns a run of slots. So a row's part depends on its number, the shares and the seed, and never on how
+many rows follow. The permutation is one of 256 that are drawn from the seed, picked by the block's number:
+their tables fit in a cache, and any row of a part is found in constant time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset, known_size, must_be_steady
+from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.bases import OverOne
+from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.routers import ONE_CHILD, EachRouter
+from seekable.order.keys import derive, derive_each, kind_key
+from seekable.order.permutation import permute
+from seekable.order.weights import apportion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Within
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Split", "split"]
+
+_BLOCK = 1000
+_PATTERNS = 256
+_ROUNDING = 1e-9
+"""What the sum of shares that were written as decimals, such as 1/3, may be off by."""
+_KIND = kind_key("split")
+
+
+def split(child: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, Dataset]:
+    """Deal a dataset's rows to named parts; see ``Dataset.split``."""
+    if not isinstance(shares, Mapping):
+        message = f"shares must be a dict of names and shares (got {shares!r})"
+        raise WrongType(message)
+    if not shares:
+        message = "shares must name at least one part (got none)"
+        raise InvalidArgument(message)
+    exact = [_share(name, share) for name, share in shares.items()]
+    if abs(float(sum(exact)) - 1) > _ROUNDING:
+        message = f"shares must sum to 1 (got {dict(shares)!r}, which sum to {float(sum(exact))!r})"
+        raise InvalidArgument(message)
+    bounds = (0, *accumulate(apportion(exact, _BLOCK)))
+    return {
+        name: Split(child, seed=seed, part=name, start=bounds[i], stop=bounds[i + 1])
+        for i, name in enumerate(shares)
+    }
+
+
+def _share(name: str, share: float) -> Fraction:
+    if not isinstance(share, SupportsFloat):
+        message = f"a share must be a number (got {share!r} for {name!r})"
+        raise WrongType(message)
+    if not 0 <= float(share) <= 1:
+        message = f"a share must be from 0 to 1 (got {share!r} for {name!r})"
+        raise InvalidArgument(message)
+    return Fraction(repr(float(share)))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Split(Dataset, OverOne, OrderNode):
+    """The rows, ascending, whose slots ``s`` in their blocks are ``start <= s < stop``."""
+
+    child: Dataset
+    seed: int
+    part: str
+    start: int
+    stop: int
+
+    kind: ClassVar[str] = "split"
+
+    def __post_init__(self) -> None:
+        """Refuse rows that are not the same in each epoch."""
+        known_size(self.child, "split()")
+        must_be_steady(self.child, "split()")
+
+    @cached
+    def size(self) -> int:
+        """The rows of whole blocks, and those that the last, short block has for this part."""
+        blocks, rest = divmod(self._below, _BLOCK)
+        return blocks * self._share + int(self._table.before[_pattern_one(self.seed, blocks), rest])
+
+    @property
+    def steady(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def blocks(self) -> Int64s:
+        """The child's, with the part's rows of each."""
+        return np.unique(self._before(self.child.blocks))
+
+    @property
+    def lanes(self) -> int:
+        """One: rows are taken from any lane."""
+        return 1
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The seed and the slots; the part's name changes nothing."""
+        return {"seed": self.seed, "start": self.start, "stop": self.stop}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.split(..., seed={self.seed})[{self.part!r}]"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Split]) -> Router:
+        """Look the rows of one node after another up."""
+        return EachRouter(nodes)
+
+    def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
+        """Find the block of each row, and the row in the block's table."""
+        epochs, rows = np.divmod(positions, self.size)
+        block, place = np.divmod(rows, self._share)
+        return ONE_CHILD, epochs * self._below + block * _BLOCK + self._table.rows[
+            _pattern(self.seed, block), place
+        ]
+
+    def route_one(self, position: int) -> tuple[int, int]:
+        """Find one row."""
+        epoch, row = divmod(position, self.size)
+        block, place = divmod(row, self._share)
+        found = int(self._table.rows[_pattern_one(self.seed, block), place])
+        return 0, epoch * self._below + block * _BLOCK + found
+
+    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+        """Return the whole epochs of the child."""
+        size = max(1, self.size)
+        return start // size * self._below, None if stop is None else -(-stop // size) * self._below
+
+    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+        """Count the part's rows before each of its own."""
+        epochs, rows = np.divmod(positions, self._below)
+        places = self._before(rows)
+        own = self._before(rows + 1) > places
+        return (epochs * self.size + places)[own]
+
+    def _before(self, rows: Int64s) -> Int64s:
+        """Count the part's rows before each row of the child."""
+        block, row = np.divmod(rows, _BLOCK)
+        before: Int64s = block * self._share + self._table.before[_pattern(self.seed, block), row]
+        return before
+
+    @property
+    def _share(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def _below(self) -> int:
+        return known_size(self.child, "split()")
+
+    @cached
+    def _table(self) -> _Table:
+        return _table(self.seed, self.start, self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    rows: Int64s
+    """For each pattern, the rows of a block that are the part's, ascending: ``(256, share)``."""
+    before: Int64s
+    """For each pattern and number of rows, how many of those first rows are the part's: ``(256, 1001)``."""
+
+
+@lru_cache(maxsize=16)
+def _table(seed: int, start: int, stop: int) -> _Table:
+    pattern, row = np.divmod(np.arange(_PATTERNS * _BLOCK, dtype=np.int64), _BLOCK)
+    first = np.full(pattern.size, derive(_KIND, seed), dtype=np.uint64)
+    slots = permute(row, _BLOCK, derive_each(first, pattern.astype(np.uint64))).reshape(_PATTERNS, _BLOCK)
+    own = (slots >= start) & (slots < stop)
+    before = np.zeros((_PATTERNS, _BLOCK + 1), dtype=np.int64)
+    np.cumsum(own, axis=1, out=before[:, 1:])
+    return _Table(np.nonzero(own)[1].reshape(_PATTERNS, stop - start), before)
+
+
+def _pattern(seed: int, block: Int64s) -> Int64s:
+    keys = derive_each(np.array([derive(_KIND, seed, _PATTERNS)], dtype=np.uint64), block.astype(np.uint64))
+    patterns: Int64s = (keys % np.uint64(_PATTERNS)).astype(np.int64)
+    return patterns
+
+
+def _pattern_one(seed: int, block: int) -> int:
+    return derive(_KIND, seed, _PATTERNS, block) % _PATTERNS

@@ -1,0 +1,126 @@
+"""Parts of a dataset that have each label in the same shares.
+
+Each label's rows are dealt as ``split`` deals the rows of a dataset: by their numbers among the rows of that
+label. So records that are appended later never move an old row to another part, and a part has of each label
+its share to the row in every thousand rows of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.dataset.base import known_size, must_be_steady
+from seekable.dataset.evaluate import evaluate, means, read_rows
+from seekable.dataset.watch import watched
+from seekable.errors import BadValue, MissingColumn, WrongType
+from seekable.nodes.columns.missing import lacking, must_have
+from seekable.nodes.columns.node import place_of
+from seekable.nodes.filter.kept import keep_unnamed
+from seekable.nodes.filter.node import Filter
+from seekable.nodes.hole import HOLE
+from seekable.nodes.sources.sequence import SequenceSource
+from seekable.nodes.split import split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from seekable.dataset.base import Dataset
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["stratified"]
+
+
+def stratified(
+    child: Dataset, shares: Mapping[str, float], seed: int, by: str | Callable[[Any], Any]
+) -> dict[str, Dataset]:
+    """Deal a dataset's rows to named parts, each label's by themselves; see ``Dataset.split``."""
+    split(child, shares, seed)  # Its checks: where there are no rows, no label would come to them.
+    size = known_size(child, "split(by=)")
+    must_be_steady(child, "split(by=)")
+    if isinstance(by, str):
+        must_have(child, "split(by=)", [by])
+        job = _Labels(child.narrowed(frozenset([by])), by)
+    elif callable(by):
+        job = _Labels(child, by)
+    else:
+        message = f"by must be the name of a column or a function of the record (got {by!r})"
+        raise WrongType(message)
+    labels = _numbered(job, size)
+    name = by if isinstance(by, str) else getattr(by, "__qualname__", type(by).__qualname__)
+    owners = _owners(labels, shares, seed)
+    return {
+        part: Filter(
+            child,
+            keep_unnamed([np.flatnonzero(owners == i).astype(np.int64)]),
+            f"the part {part!r} of split(..., seed={seed}, by={name})",
+        )
+        for i, part in enumerate(shares)
+    }
+
+
+def _numbered(job: _Labels, size: int) -> Int64s:
+    """Return a number for each row that stands for its label."""
+    numbers: dict[Any, int] = {}
+    found = [np.empty(0, dtype=np.int64)]
+    with (
+        watched(None, task="reading labels", rows=size) as watch,
+        contextlib.closing(evaluate(job, size, using=means(None, None, at_once=True))) as runs,
+    ):
+        for done, labels in runs:
+            watch(done)
+            found.append(
+                np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+            )
+    return np.concatenate(found)
+
+
+def _owners(labels: Int64s, shares: Mapping[str, float], seed: int) -> Int64s:
+    """Return the number of the part that each row belongs to."""
+    owners = np.empty(labels.size, dtype=np.int64)
+    order = np.argsort(labels, kind="stable")
+    edges = np.flatnonzero(np.diff(labels[order], prepend=-1, append=labels.size))
+    for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        rows = order[start:stop]
+        for i, part in enumerate(split(SequenceSource(range(rows.size), None), shares, seed).values()):
+            _, own = part.route(np.arange(part.size or 0, dtype=np.int64))  # type: ignore[attr-defined]  # a Split
+            owners[rows[own]] = i
+    return owners
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """The labels of some rows: the job that runs anywhere. A hole has a label of its own."""
+
+    dataset: Dataset
+    by: str | Callable[[Any], Any]
+
+    def __call__(self, start: int, stop: int) -> list[Any]:
+        found: list[Any] = []
+        for _, records in read_rows(self.dataset, np.arange(start, stop, dtype=np.int64)):
+            for record in records:
+                try:
+                    label = record if record is HOLE else self._label(record)
+                    hash(label)
+                except (MissingColumn, WrongType, TypeError) as error:
+                    place = place_of(self.dataset, start + len(found))
+                    told = f"{place}: split(by={self.by!r}): {error}"
+                    raise (MissingColumn if isinstance(error, MissingColumn) else BadValue)(told) from error
+                found.append(label)
+        return found
+
+    def _label(self, record: Any) -> Any:
+        if not isinstance(self.by, str):
+            return self.by(record)
+        if not isinstance(record, dict):
+            message = f"a record with columns is a dict (got a {type(record).__name__})"
+            raise WrongType(message)
+        if error := lacking(record, [self.by]):
+            raise error
+        return record[self.by]

@@ -1,0 +1,151 @@
+"""Datasets side by side."""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.dataset.base import Dataset
+from seekable.errors import InvalidArgument
+from seekable.nodes.bases import Aligned
+from seekable.nodes.compile import Forest, Parts
+from seekable.nodes.concat import checked_parts
+from seekable.nodes.contract import Plan, Reader, RecordNode
+from seekable.nodes.hole import HOLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Zip", "zip"]
+
+_ONLY_ROOT = np.zeros(1, dtype=np.int64)
+
+
+def zip(datasets: Iterable[Dataset]) -> Dataset:
+    """Return tuples of the records at the same positions of some datasets.
+
+    Args:
+        datasets: at least one, all of one length.
+
+    Raises:
+        InvalidArgument: there are none, or their lengths differ.
+
+    Example:
+        >>> import seekable as sk
+        >>> list(sk.zip([sk.from_sequence("ab"), sk.from_sequence([1, 2])]))
+        [('a', 1), ('b', 2)]
+    """
+    return Zip(checked_parts("zip()", datasets))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Zip(Dataset, Aligned, RecordNode):
+    """Position ``p`` is the tuple of position ``p`` of each part, and a hole where one of these is."""
+
+    parts: tuple[Dataset, ...]
+
+    kind: ClassVar[str] = "zip"
+
+    def __post_init__(self) -> None:
+        """Refuse unequal lengths."""
+        sizes = [part.size for part in self.parts]
+        if len(set(sizes)) > 1:
+            lengths = ", ".join("endless" if size is None else f"{size:,}" for size in sizes)
+            message = f"zip() needs datasets of one length (got {lengths}): cut them with take(n)"
+            raise InvalidArgument(message)
+
+    @property
+    def children(self) -> tuple[Dataset, ...]:
+        """The parts."""
+        return self.parts
+
+    @property
+    def size(self) -> int | None:
+        """As many records as each part has."""
+        return self.parts[0].size
+
+    @cached
+    def steady(self) -> bool:
+        """Where every part is."""
+        return all(part.steady for part in self.parts)
+
+    @property
+    def blocks(self) -> Int64s:
+        """The first part's."""
+        return self.parts[0].blocks
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """None but the parts."""
+        return {}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call."""
+        return f"zip([{', '.join(children)}])"
+
+    @classmethod
+    def reader(cls, nodes: Sequence[Zip]) -> Reader:
+        """Read one node after another, each part by itself."""
+        return _ZipReader(nodes)
+
+    def record(self, position: int) -> Any:
+        """Read one record of each part."""
+        record = tuple(part.record(position) for part in self.parts)
+        return HOLE if _has_hole(record) else record
+
+
+class _ZipReader(Reader):
+    def __init__(self, nodes: Sequence[Zip]) -> None:
+        self._forests = [[Forest([part]) for part in node.parts] for node in nodes]
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        if which.size == 1:
+            return self._zipped(int(which[0]), positions)
+        places = [(int(i), np.flatnonzero(which == i)) for i in np.unique(which)]
+        return Parts(positions.size, tuple((at, self._zipped(i, positions[at])) for i, at in places))
+
+    def _zipped(self, node: int, positions: Int64s) -> Plan:
+        return _ZipPlan(tuple(forest.plan(_ONLY_ROOT, positions) for forest in self._forests[node]))
+
+
+@dataclass(frozen=True, slots=True)
+class _ZipPlan(Plan):
+    columns: tuple[Plan, ...]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def slice(self, start: int, stop: int) -> Plan:
+        return _ZipPlan(tuple(column.slice(start, stop) for column in self.columns))
+
+    def read(self) -> list[Any]:
+        records = builtins.zip(*(column.read() for column in self.columns), strict=True)
+        return [HOLE if _has_hole(record) else record for record in records]
+
+    def locate(self) -> list[Any]:
+        return list(builtins.zip(*(column.locate() for column in self.columns), strict=True))
+
+    @property
+    def paths(self) -> set[str]:
+        return set().union(*(column.paths for column in self.columns))
+
+    def advise(self) -> None:
+        for column in self.columns:
+            column.advise()
+
+    @property
+    def bytes(self) -> int:
+        return sum(column.bytes for column in self.columns)
+
+
+def _has_hole(record: tuple[Any, ...]) -> bool:
+    # Not ``HOLE in record``, which would compare it with arrays.
+    return any(part is HOLE for part in record)

@@ -1,0 +1,93 @@
+"""The records of one file, some at a time, in their order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.dataset.evaluate import read_rows
+from seekable.nodes.compile import Parts
+from seekable.nodes.hole import HOLE
+from seekable.nodes.sources.columnar.batches import table_of
+from seekable.nodes.sources.columnar.plan import TablesPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Plan
+
+__all__ = ["Chunks"]
+
+_AHEAD = 4096
+"""Rows that are planned in one go."""
+
+_TABLE_BYTES = 32 << 20
+"""Tables are read in pieces of about so many bytes of files."""
+
+_RECENT = 1024
+"""Records whose rows are remembered, besides those of the last chunk."""
+
+
+class Chunks:
+    """Reads a run of rows, and remembers which rows came last."""
+
+    def __init__(self, dataset: Dataset, rows: range, tell: Callable[[int], None], *, tables: bool) -> None:
+        """Read nothing yet.
+
+        Args:
+            dataset: what is read.
+            rows: which rows of it.
+            tell: is told how many of them are read.
+            tables: whether record batches are of use where no Python object need be made of a value.
+        """
+        self._dataset = dataset
+        self._range = rows
+        self._tell = tell
+        self._tables = tables
+        self._recent: list[int] = []
+        self.rows = 0
+        """How many were no holes, so far."""
+
+    def read(self) -> Iterator[Sequence[Any] | pa.RecordBatch]:
+        """Yield records, holes left out: lists, or record batches."""
+        for start in range(self._range.start, self._range.stop, _AHEAD):
+            rows = np.arange(start, min(start + _AHEAD, self._range.stop), dtype=np.int64)
+            for first, records in self._read(rows):
+                count = len(records)
+                if isinstance(records, list) and any(record is HOLE for record in records):
+                    kept = [row for row, record in enumerate(records, start + first) if record is not HOLE]
+                    records = [record for record in records if record is not HOLE]  # noqa: PLW2901
+                else:
+                    kept = list(range(start + first, start + first + count))
+                self._recent = self._recent[-_RECENT:] + kept
+                yield records
+                self.rows += len(kept)
+                self._tell(start + first + count - self._range.start)
+
+    def row(self, back: int) -> int:
+        """Return which row is so far from the end of those that were yielded."""
+        return self._recent[-back]
+
+    def _read(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, Any]]:
+        if self._tables:
+            plan = self._dataset.plan(rows)
+            if _is_of_tables(plan):
+                return _batches(plan)
+        return read_rows(self._dataset, rows)
+
+
+def _is_of_tables(plan: Plan) -> bool:
+    """Return whether a plan reads tables, and none of them may have holes."""
+    if isinstance(plan, Parts):
+        return bool(plan.parts) and all(_is_of_tables(part) for _, part in plan.parts)
+    return isinstance(plan, TablesPlan) and plan.tables.errors is None
+
+
+def _batches(plan: Plan) -> Iterator[tuple[int, pa.RecordBatch]]:
+    step = max(1, min(len(plan), len(plan) * _TABLE_BYTES // max(1, plan.bytes)))
+    for first in range(0, len(plan), step):
+        yield first, table_of(plan.slice(first, min(first + step, len(plan))))

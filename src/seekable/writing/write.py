@@ -1,0 +1,199 @@
+"""All records of a dataset into files of a folder, begun or gone on with."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.dataset.base import known_size
+from seekable.dataset.evaluate import evaluate, means
+from seekable.dataset.watch import watched
+from seekable.errors import StateMismatch, WrongType
+from seekable.state.code import python_version
+from seekable.storage.lock import locked
+from seekable.writing import folder as files
+from seekable.writing.code import codes_of
+from seekable.writing.manifest import (
+    Identity,
+    Manifest,
+    differences,
+    new_manifest,
+    read_manifest,
+    write_manifest,
+)
+from seekable.writing.result import Written
+from seekable.writing.shard import Tally, WriteShards
+from seekable.writing.workers import started_where_that_pays
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from seekable.dataset.base import Dataset
+    from seekable.dataset.evaluate import Means
+    from seekable.dataset.watch import Watch
+    from seekable.index.progress import ProgressHook
+    from seekable.writing.form import Form
+
+__all__ = ["Going", "write"]
+
+_MANIFEST_SECONDS = 2.0
+"""How often a manifest is written while files are finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """What becomes of files that are there already."""
+
+    resume: bool
+    """Whether files of the same call are kept."""
+
+    overwrite: bool
+    """Whether files of another one may be removed."""
+
+    check_code: bool
+    """Whether functions of other code make it another one."""
+
+
+def write(  # noqa: PLR0913 - all that the public methods are given
+    dataset: Dataset,
+    folder: str | os.PathLike[str],
+    form: Form,
+    *,
+    rows_per_file: int,
+    going: Going,
+    jobs: int | None,
+    executor: Executor | None,
+    progress: ProgressHook | None,
+) -> Written:
+    """Write the records of epoch 0; see ``Dataset.write_parquet``."""
+    records = known_size(dataset, f"write_{form.name}()")
+    using = means(jobs, executor, at_once=True)
+    path = _checked_path(folder)
+    identity = Identity(
+        pipeline=dataset.fingerprint,
+        records=records,
+        code=codes_of(dataset),
+        python=python_version(),
+        format=form.name,
+        suffix=form.suffix,
+        rows_per_file=rows_per_file,
+        options=form.options,
+    )
+    with watched(progress, task="writing", rows=records) as watch:
+        # Before anything is made there: most mistakes are seen here.
+        manifest = _kept(path, identity, going) if os.path.isdir(path) else None
+        if manifest is not None and len(there := files.recorded(path, manifest)) == len(identity.shards):
+            watch(records)
+            return _written(path, identity, there, kept=len(there))
+        form, settled = form.settled(dataset, manifest.settled if manifest else None)
+        files.made_folder(path)
+        notice = f"another process is writing into {path!r}: waiting for it"
+        with locked(os.path.join(path, files.LOCK), waiting=lambda: watch(0, notice=notice)):
+            manifest = _kept(path, identity, going)
+            if manifest is None:
+                manifest = _begun(path, identity, settled)
+            writing = _Writing(dataset, form, path, manifest, watch)
+            return writing.run(using)
+
+
+def _checked_path(folder: object) -> str:
+    if not isinstance(folder, str | os.PathLike):
+        message = f"folder must be the path of a folder (got {folder!r} of type {type(folder).__name__})"
+        raise WrongType(message)
+    return os.path.abspath(os.fsdecode(folder))
+
+
+def _kept(path: str, identity: Identity, going: Going) -> Manifest | None:
+    """Return the manifest of files that are to be kept; None if there are none.
+
+    Raises:
+        StateMismatch: there are files of another call.
+        InvalidArgument: there is other data.
+    """
+    manifest = read_manifest(path)
+    files.refuse_others(path, manifest.identity.shards.names if manifest else ())
+    if manifest is None:
+        return None
+    lines = differences(manifest.identity, identity, check_code=going.check_code)
+    if lines and not going.overwrite:
+        code = (
+            "; check_code=False goes on with it" if all(each.startswith("the code") for each in lines) else ""
+        )
+        message = (
+            f"{path!r} holds what was written of something else:\n"
+            + "\n".join(lines)
+            + f"\nName another folder, or write over it with overwrite=True{code}"
+        )
+        raise StateMismatch(message)
+    return manifest if going.resume and not lines else None
+
+
+def _begun(path: str, identity: Identity, settled: str | None) -> Manifest:
+    """Remove the files of another call, and describe those that are to come."""
+    before = read_manifest(path)
+    if before is not None:
+        files.remove_all(path, before.identity.shards)
+    manifest = new_manifest(identity, settled)
+    write_manifest(path, manifest)
+    return manifest
+
+
+class _Writing:
+    """One call at work, which holds the lock."""
+
+    def __init__(self, dataset: Dataset, form: Form, path: str, manifest: Manifest, watch: Watch) -> None:
+        self._dataset = dataset
+        self._form = form
+        self._path = path
+        self._manifest = manifest
+        self._watch = watch
+        self._shards = manifest.identity.shards
+        self._noted = time.monotonic()
+
+    def run(self, using: Means) -> Written:
+        """Write what is not there yet."""
+        files.remove_torn(self._path)
+        there = files.finished(self._path, self._manifest, self._form)
+        self._manifest.finished = there
+        missing = tuple(number for number in range(len(self._shards)) if number not in there)
+        kept = len(there)
+        tally = Tally(self._watch)
+        tally.done = sum(len(self._shards.rows(number)) for number in there)
+        job = WriteShards(self._dataset, self._form, self._path, self._shards, missing, tally)
+        if missing:
+            rows = self._shards.rows(missing[0])
+            using = started_where_that_pays(using, self._dataset, rows, files=len(missing), job=job)
+        try:
+            with contextlib.closing(evaluate(job, len(missing), using=using)) as runs:
+                for _, finished in runs:
+                    for done in finished:
+                        there[done.number] = done.rows, done.bytes
+                        tally.done += len(self._shards.rows(done.number))
+                    self._watch(tally.done)
+                    self._note(seconds=_MANIFEST_SECONDS)
+        finally:
+            self._note(seconds=0)
+            if using.executor is None:  # Workers that were ended by an error had files to write.
+                files.remove_torn(self._path)
+        return _written(self._path, self._manifest.identity, there, kept=kept)
+
+    def _note(self, *, seconds: float) -> None:
+        """Write the manifest, unless that was done some seconds ago."""
+        now = time.monotonic()
+        if now - self._noted >= seconds:
+            write_manifest(self._path, self._manifest)
+            self._noted = now
+
+
+def _written(path: str, identity: Identity, there: dict[int, tuple[int, int]], *, kept: int) -> Written:
+    rows = sum(rows for rows, _ in there.values())
+    return Written(
+        paths=tuple(os.path.join(path, name) for name in identity.shards.names),
+        rows=rows,
+        holes=identity.records - rows,
+        bytes=sum(size for _, size in there.values()),
+        kept=kept,
+    )
