@@ -7,8 +7,9 @@ about it; the second half of this file feeds each of them sources that break it.
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +47,10 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "__main__": frozenset({"cli"}),
 }
 
+# Small modules beside the rooms, which every room may import; they themselves import errors alone.
+SHARED = frozenset({"_arguments", "_lazy", "_optional", "_typing"})
+MAY_IMPORT |= dict.fromkeys(SHARED, frozenset({"errors"}))
+
 # The fluent methods: in this class of this module, imports of these packages may stand inside methods.
 FLUENT: dict[tuple[str, str], tuple[str, ...]] = {
     ("seekable.dataset.fluent_batches", "Columnar"): ("seekable.dataset",),
@@ -58,6 +63,9 @@ FLUENT: dict[tuple[str, str], tuple[str, ...]] = {
 
 # What a fluent method returns is named where types are checked.
 RETURNED: frozenset[tuple[str, str]] = frozenset({("seekable.dataset.fluent", "seekable.stream.base.Stream")})
+
+# Functions whose first argument is the name of a module to import.
+IMPORTERS = frozenset({"__import__", "import_module", "lazy"})
 
 # What `pip install seekable` does not bring: may be imported inside any function.
 OPTIONAL = frozenset(
@@ -103,7 +111,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One name that an import statement, or `import_module` of a literal, asks for."""
+    """One name that an import statement, or `import_module` or `lazy` of a literal, asks for."""
 
     target: str
     line: int
@@ -116,14 +124,15 @@ def parse(name: str, source: str, *, is_package: bool = False) -> Module:
     return Module(name, source, ast.parse(source), is_package)
 
 
-def modules() -> list[Module]:
+@functools.cache
+def modules() -> tuple[Module, ...]:
     found = []
     for path in sorted((ROOT / "src" / PACKAGE).rglob("*.py")):
         parts = path.relative_to(ROOT / "src").with_suffix("").parts
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
         found.append(parse(name, path.read_text(encoding="utf-8"), is_package=is_package))
-    return found
+    return tuple(found)
 
 
 def dotted(node: ast.expr) -> str:
@@ -135,8 +144,9 @@ def dotted(node: ast.expr) -> str:
     return ""
 
 
-def imports(module: Module) -> Iterator[Import]:
-    yield from _imports(module, module.tree, scope=(), in_function=False, typing_only=False)
+@functools.cache
+def imports(module: Module) -> tuple[Import, ...]:
+    return tuple(_imports(module, module.tree, scope=(), in_function=False, typing_only=False))
 
 
 def _imports(
@@ -163,7 +173,7 @@ def _targets(module: Module, node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         base = _absolute(module, node)
         return [f"{base}.{alias.name}" for alias in node.names]
-    if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in {"import_module", "__import__"}:
+    if isinstance(node, ast.Call) and dotted(node.func).split(".")[-1] in IMPORTERS:
         return [
             arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
         ]
@@ -188,7 +198,7 @@ def complain_of_flow(module: Module) -> list[str]:
         return []
     if module.room not in MAY_IMPORT:
         return [f"{module.name}: the room {module.room!r} is not in MAY_IMPORT"]
-    allowed = MAY_IMPORT[module.room] | {module.room}
+    allowed = MAY_IMPORT[module.room] | SHARED | {module.room}
     ours = [found for found in imports(module) if is_within(found.target, PACKAGE)]
     return [
         f"{module.name}:{found.line} imports {found.target}; {module.room} may import {sorted(allowed)}"
@@ -265,13 +275,13 @@ def complain_of_shape(module: Module) -> list[str]:
     return [f"{module.name} {complaint}" for complaint, holds in complaints.items() if holds]
 
 
-def find_cycle(house: list[Module]) -> list[str]:
-    """The modules of one circle of imports at the top of modules, if there is one."""
+def find_cycle(house: Sequence[Module], *, types: bool) -> list[str]:
+    """The modules of one circle of imports, if there is one; `types` adds the imports for type checkers."""
     names = {module.name for module in house}
     graph: dict[str, set[str]] = {module.name: set() for module in house}
     for module in house:
         for found in imports(module):
-            if found.typing_only or found.functions:
+            if found.functions or (found.typing_only and not types):
                 continue
             target = found.target if found.target in names else found.target.rpartition(".")[0]
             if target in names and target != module.name:
@@ -299,7 +309,12 @@ def test_the_house_keeps_its_rules(rule: Rule) -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert find_cycle(modules()) == []
+    assert find_cycle(modules(), types=False) == []
+
+
+@pytest.mark.xfail(reason="some rooms still have circles of types", strict=False)
+def test_no_modules_name_each_other_in_a_circle_of_types() -> None:
+    assert find_cycle(modules(), types=True) == []
 
 
 def test_every_exception_is_still_needed() -> None:
@@ -333,6 +348,18 @@ BAD: list[tuple[str, Rule, str, str]] = [
         complain_of_flow,
         "index.build",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from seekable.loader import Loader",
+    ),
+    (
+        "upwards, on first use",
+        complain_of_flow,
+        "index.build",
+        "from seekable._lazy import lazy\nloader = lazy('seekable.loader.loader')",
+    ),
+    (
+        "hidden behind lazy",
+        complain_of_hidden_imports,
+        "dataset.node",
+        "from seekable._lazy import lazy\ndef f():\n    return lazy('seekable.loader')",
     ),
     ("hidden in a function", complain_of_hidden_imports, "index.build", "def f():\n    import json"),
     (
@@ -388,11 +415,18 @@ def test_a_broken_rule_is_found(rule: Rule, name: str, source: str) -> None:
     assert rule(parse(f"{PACKAGE}.{name}", source))
 
 
+LAZY = "from seekable._lazy import lazy\nif TYPE_CHECKING:\n    {0}\nelse:\n    x = lazy('{1}')"
+
 GOOD: list[tuple[str, str, str]] = [
     ("back along the flow", "loader.loader", "from seekable.dataset import Dataset\nimport seekable.order"),
     ("its own room", "storage.mapped", "from seekable.storage.atomic import write\nfrom . import atomic"),
     ("formats read kaldi", "formats.kaldi", "from seekable.kaldi import specifiers"),
     ("cli sees all", "cli.view", "def view():\n    from seekable.view import serve\n    print(serve)"),
+    (
+        "on first use",
+        "loader.loader",
+        LAZY.format("from seekable.stream import base", "seekable.stream.base"),
+    ),
     ("optional", "formats.parquet", "def f():\n    import pyarrow.parquet as pq"),
     (
         "fluent",
@@ -416,9 +450,13 @@ def test_the_package_imports_lazily_in_getattr_only() -> None:
     assert complain_of_hidden_imports(parse(PACKAGE, source.format("load"), is_package=True))
 
 
-def test_a_circle_is_found_and_types_are_no_part_of_one() -> None:
+@pytest.mark.parametrize("types", [False, True])
+def test_a_circle_is_found(*, types: bool) -> None:
     one = parse("seekable.order.one", "from seekable.order import two")
-    two = "from seekable.order.one import x"
-    guarded = f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {two}"
-    assert set(find_cycle([one, parse("seekable.order.two", two)])) == {one.name, "seekable.order.two"}
-    assert find_cycle([one, parse("seekable.order.two", guarded)]) == []
+    guarded = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from seekable.order.one import x"
+    lazily = LAZY.format("pass", one.name)
+    circle = {one.name, "seekable.order.two"}
+    for source in ["from seekable.order.one import x", lazily, *([guarded] if types else [])]:
+        assert set(find_cycle([one, parse("seekable.order.two", source)], types=types)) == circle
+    for source in ["from seekable.order import three", *([] if types else [guarded])]:
+        assert find_cycle([one, parse("seekable.order.two", source)], types=types) == []

@@ -8,10 +8,22 @@ import sys
 import pytest
 
 import seekable
+from seekable import errors
 
 
 def test_names_are_sorted_and_unique() -> None:
     assert list(seekable.__all__) == sorted(set(seekable.__all__))
+
+
+def test_every_error_is_a_public_name() -> None:
+    defined = {
+        name
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, seekable.SeekableError | Warning)
+    }
+    assert defined == set(errors.__all__)
+    assert defined <= set(seekable.__all__)
+    assert all(getattr(seekable, name) is getattr(errors, name) for name in defined)
 
 
 @pytest.mark.parametrize("name", seekable.__all__)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
     from seekable.dataset.combine import concat, mix, zip
     from seekable.dataset.open import open
+    from seekable.dataset.position import Position
     from seekable.errors import (
+        AccessDenied,
         AmbiguousKey,
         AmbiguousRank,
         BadKey,
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from seekable.stream.lines import open_stream
 
 __all__ = [
+    "AccessDenied",
     "AmbiguousKey",
     "AmbiguousRank",
     "BadKey",
@@ -91,6 +94,7 @@ __all__ = [
     "NotResumable",
     "NothingPassed",
     "OutOfRange",
+    "Position",
     "SeekableError",
     "StateMismatch",
     "StoppedIterator",
@@ -122,6 +126,7 @@ _HOMES = {
     "HOLE": "nodes.hole",
     "Loader": "loader.loader",
     "Location": "index.location",
+    "Position": "dataset.position",
     "Stream": "stream.base",
     "concat": "dataset.combine",
     "distributed": "loader.ranks",

@@ -1,0 +1,50 @@
+"""Modules that are imported when they are first used, and are named at the top of a module all the same.
+
+Most runs never need some modules: to open a JSONL file loads no code for Parquet, streams or the Hub. A
+module that may need one names it once, beside its other imports::
+
+    if TYPE_CHECKING:
+        from seekable.stream import source
+    else:
+        source = lazy("seekable.stream.source")
+
+and writes ``source.FromDataset(...)``. Type checkers read the first branch. For the rules of imports between
+modules (``tests/test_architecture.py``) a call of ``lazy`` is an import.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+__all__ = ["lazy"]
+
+
+class _LazyModule(ModuleType):
+    """A module proxy. The first attribute that is read imports the module of the proxy's name."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the imported module, as it is at the time of the call."""
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def lazy(name: str) -> Any:
+    """Return a proxy of a module, which imports the module on the first read of an attribute.
+
+    Threads may share a proxy: the lock of Python's import system lets one of them import, and the others
+    wait. Attributes are looked up in the module on each read (about 0.4 us), never copied. Assigning to an
+    attribute of the proxy does not change the module.
+
+    Args:
+        name: the absolute, dotted name of the module.
+
+    Raises:
+        ImportError: on the first read of an attribute, if there is no such module.
+
+    Example:
+        >>> colorsys = lazy("colorsys")
+        >>> colorsys.rgb_to_hsv(0, 0, 1)
+        (0.6666666666666666, 1.0, 1)
+    """
+    return _LazyModule(name)
