@@ -22,7 +22,7 @@ EMPTY_NAMES = frozenset({"helper", "helpers", "misc", "util", "utils"})
 
 # What each room of the house may import, besides itself. A folder that is not listed here fails.
 _LEAVES = frozenset({"errors", "order", "state"})
-_READING = frozenset({"errors", "storage", "index"})
+_READING = frozenset({"errors", "storage", "remote", "parallel", "index"})
 _FORMATS = _READING | {"kaldi"}
 _DATASET = _FORMATS | _LEAVES | {"formats"}
 _STREAM = _DATASET | {"dataset"}
@@ -34,7 +34,9 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "order": frozenset(),
     "state": frozenset({"errors"}),
     "storage": frozenset({"errors"}),
-    "index": frozenset({"errors", "storage"}),
+    "remote": frozenset({"errors", "storage"}),
+    "parallel": frozenset({"errors", "storage"}),
+    "index": frozenset({"errors", "storage", "remote", "parallel"}),
     "kaldi": _READING,
     "formats": _FORMATS,
     "dataset": _DATASET,
@@ -77,18 +79,21 @@ OPTIONAL = frozenset(
 
 # What is imported inside a function because most runs never need it: the module, the package and the reason.
 ON_DEMAND: dict[tuple[str, str], str] = {
-    ("seekable.index.terminal", "rich"): "only an index build of more than a second draws a bar",
+    ("seekable.parallel.progress", "rich"): "only an index build of more than a second draws a bar",
 }
 
 # What can run code that it reads. Everything listed is forbidden, but for ALLOWED_UNSAFE.
 UNSAFE_MODULES = frozenset({"cloudpickle", "dill", "marshal", "pickle", "shelve"})
 UNSAFE_CALLS = frozenset({"__import__", "eval", "exec", "os.popen", "os.system"})
 ALLOWED_UNSAFE: dict[tuple[str, str], str] = {
-    ("seekable.dataset.sending", "cloudpickle"): "pipes and sockets to its own child processes, never a file",
+    (
+        "seekable.parallel.pickling",
+        "cloudpickle",
+    ): "pipes and sockets to its own child processes, never a file",
     ("seekable.loader.workers.message", "pickle"): "a socket between a process and its own children",
     ("seekable.loader.workers.worker", "cloudpickle"): "a socket from its own parent, never a file",
     ("seekable.dataset.evaluate", "cloudpickle"): "pipes to its own workers and executors, never a file",
-    ("seekable.index.building.executor", "pickle"): "pipes to and from its own child processes, never a file",
+    ("seekable.parallel.processes", "pickle"): "pipes to and from its own child processes, never a file",
     ("seekable.testing.resume", "cloudpickle"): "a pipe to its own child process, never a file",
     ("seekable.testing.stages", "cloudpickle"): "a copy of what it was given, in memory",
 }
@@ -433,7 +438,7 @@ GOOD: list[tuple[str, str, str]] = [
         "dataset.fluent",
         "class Fluent:\n    def map(self):\n        from seekable.dataset.mapped import Mapped",
     ),
-    ("pickle in pipes", "index.building.executor", "import pickle"),
+    ("pickle in pipes", "parallel.processes", "import pickle"),
     ("no shell", "index.executor", "import subprocess\nsubprocess.Popen(['ls'], shell=False)"),
 ]
 

@@ -26,7 +26,7 @@ import seekable as sk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MARK = "# made by the demo of seekable, which makes it anew each time\n*\n"

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.command import Corpus, documents, output, run, write_corpus
 
 from seekable.cli.progress import BuildWatch
-from seekable.index.progress import Progress
+from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path

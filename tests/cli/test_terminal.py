@@ -172,8 +172,8 @@ def test_a_status_can_be_turned_off(corpus: Corpus, options: list[str]) -> None:
 
 HALF = """
 import sys
-from seekable.index.progress import Progress
-from seekable.index.terminal import terminal_progress
+from seekable.parallel.progress import Progress
+from seekable.parallel.progress import terminal_progress
 hook = terminal_progress(after_seconds=0.0)
 if hook:
     hook(Progress(0, 2, 0, 100, 0, notice="somewhere else"))
@@ -209,7 +209,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_no_bar() -> None:
 def test_no_progress_and_quiet_draw_none(corpus: Corpus) -> None:
     code = (
         "import sys; from seekable.cli.progress import BuildWatch\n"
-        "from seekable.index.progress import Progress\n"
+        "from seekable.parallel.progress import Progress\n"
         "for bar, notices in ((False, True), (True, False)):\n"
         "    watch = BuildWatch(bar=bar, notices=notices)\n"
         "    assert watch._bar is None\n"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from seekable.dataset import evaluate as module
 from seekable.dataset.evaluate import Means, evaluate, means
 from seekable.errors import InvalidArgument, WorkerDied
-from seekable.index.building.executor import usable_cpus
+from seekable.parallel.processes import usable_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable

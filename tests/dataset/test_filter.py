@@ -25,7 +25,7 @@ from seekable.nodes.filter.kept import keep_unnamed
 from seekable.nodes.filter.node import Filter
 
 if TYPE_CHECKING:
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 
 def is_even(number: int) -> bool:

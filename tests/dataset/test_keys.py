@@ -28,7 +28,7 @@ from seekable.nodes.keys.key import key_hash
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 ROOT = Path(__file__).parents[2]
 Record = dict[str, Any]

@@ -18,7 +18,7 @@ import seekable as sk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 ROOT = Path(__file__).parents[2]
 

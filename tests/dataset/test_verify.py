@@ -13,7 +13,7 @@ from seekable.dataset.verify import verify
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 
 def test_each_record_is_decoded_and_the_first_bad_one_of_a_file_is_named(tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from tests.cli.command import in_terminal
 from tests.processes import ends
 
-from seekable.dataset.watch import Watch, watched
+from seekable.parallel.progress import Watch, watched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
 
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 # Goes on until the test has seen what it wants, a file being there.
 FILTER = """
@@ -30,9 +30,9 @@ def passes(number):
         while not os.path.exists(seen):
             pass
     return True
-from seekable.index import terminal
+from seekable.parallel import progress as terminal
 terminal.terminal_progress.__kwdefaults__["after_seconds"] = 0.0
-from seekable.dataset import watch
+from seekable.parallel import progress as watch
 watch._SECONDS = 0.0
 print(len(sk.from_sequence(range(1000)).filter(passes, jobs=1)))
 """
@@ -94,7 +94,7 @@ def test_an_interrupt_ends_the_workers_and_leaves_nothing_half_written(tmp_path:
 
 
 def test_a_hook_is_not_told_too_often_and_always_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seekable.dataset.watch._SECONDS", 3600.0)
+    monkeypatch.setattr("seekable.parallel.progress._SECONDS", 3600.0)
     told: list[Progress] = []
     with watched(told.append, task="filtering", rows=100) as watch:
         for done in (10, 50, 100):

@@ -26,7 +26,7 @@ from seekable.writing.shards import Shards
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
     from seekable.writing.result import Written
 
 FORMS = ["parquet", "jsonl"]

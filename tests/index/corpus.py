@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.index.fileset import FileSet
-    from seekable.index.progress import ProgressHook
+    from seekable.parallel.progress import ProgressHook
 
 LONG_AGO_NS = 1_600_000_000 * 10**9
 

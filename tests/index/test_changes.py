@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
     from seekable.index.building.scan import PartScan
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
     from seekable.storage.compression import Compression
 
 kinds = st.sampled_from(["gz", "zst"])

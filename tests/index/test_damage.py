@@ -11,7 +11,7 @@ from tests.index.corpus import check, fill, index_files, open_data, write
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "removed": Path.unlink,

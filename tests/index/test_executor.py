@@ -15,7 +15,7 @@ import pytest
 from tests.processes import ends
 
 from seekable.errors import InvalidArgument, WorkerDied
-from seekable.index.building.executor import WorkerProcesses, usable_cpus
+from seekable.parallel.processes import WorkerProcesses, usable_cpus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +74,7 @@ def test_jobs_must_be_positive() -> None:
 
 SCRIPT = """
 import operator, os, sys
-from seekable.index.building.executor import WorkerProcesses
+from seekable.parallel.processes import WorkerProcesses
 print("main runs", flush=True)
 workers = WorkerProcesses(1)
 print(workers.submit(os.getpid).result(), flush=True)
@@ -96,7 +96,7 @@ def test_a_worker_sees_the_modules_that_its_parent_sees(tmp_path: Path) -> None:
         import sys
         sys.path.insert(0, {str(tmp_path)!r})
         import mine
-        from seekable.index.building.executor import WorkerProcesses
+        from seekable.parallel.processes import WorkerProcesses
         with WorkerProcesses(1) as workers:
             print(workers.submit(mine.answer).result())
     """

@@ -15,7 +15,7 @@ from tests.index.corpus import check, fill, open_data, read, write
 from seekable.index.catalog import read_table
 
 if TYPE_CHECKING:
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 HERE = Path(__file__).parents[2]
 

@@ -19,7 +19,7 @@ from seekable.index.catalog import read_table
 from seekable.storage.mapped import most_maps
 
 if TYPE_CHECKING:
-    from seekable.index.progress import Progress
+    from seekable.parallel.progress import Progress
 
 FILES = 4000
 HERE = Path(__file__).parents[2]

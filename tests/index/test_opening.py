@@ -19,9 +19,9 @@ from tests.index.corpus import age, check, fill, index_files, open_data, read, w
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import FORMATS
 from seekable.index.building import build, ledger
-from seekable.index.building.executor import WorkerProcesses
 from seekable.index.opening import open_files
-from seekable.index.progress import Progress
+from seekable.parallel.processes import WorkerProcesses
+from seekable.parallel.progress import Progress
 from seekable.storage.listing import Found
 
 

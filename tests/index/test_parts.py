@@ -26,9 +26,9 @@ from seekable.errors import IndexStale, UnsupportedFormat, WorkerDied
 from seekable.formats.jsonl import JsonlScanner
 from seekable.index import digest
 from seekable.index.building import build, ledger, plan, spool
-from seekable.index.building.executor import WorkerProcesses
 from seekable.index.building.scan import PartScan
 from seekable.index.opening import open_files
+from seekable.parallel.processes import WorkerProcesses
 from seekable.storage.atomic import write_atomically
 from seekable.storage.listing import Found
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.fileset import FileEntry, FileSet
-    from seekable.index.progress import Progress
     from seekable.index.scanner import ByteSource
+    from seekable.parallel.progress import Progress
 
 ROWS = b"".join(b'{"row": %d}\r\n%s' % (row, b"\n \t\n" * (row % 3)) for row in range(400))
 

@@ -8,7 +8,7 @@ import pytest
 from tests.index.executors import Backwards, Cancelling, Inline
 
 from seekable.errors import WorkerDied
-from seekable.index.building.share import Work, answers
+from seekable.parallel.tasks import Work, answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,9 +29,9 @@ from seekable.storage.listing import find_files
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.progress import Progress
     from seekable.index.verifying.problem import Problem
     from seekable.index.verifying.verify import Verification
+    from seekable.parallel.progress import Progress
 
 
 def verified(

@@ -14,15 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.storage.hub.blocks import (
-    BLOCK_BYTES,
-    TAIL_BYTES,
-    block_span,
-    blocks_ahead,
-    blocks_within,
-    runs,
-)
-from seekable.storage.hub.placeholder import (
+from seekable.remote.block_cache import BlockStore, store_bytes
+from seekable.remote.placeholder import (
     RemoteFile,
     is_placeholder,
     path_in,
@@ -30,7 +23,14 @@ from seekable.storage.hub.placeholder import (
     told_path,
     write_placeholders,
 )
-from seekable.storage.hub.store import BlockStore, store_bytes
+from seekable.remote.plan import (
+    BLOCK_BYTES,
+    TAIL_BYTES,
+    block_span,
+    blocks_ahead,
+    blocks_within,
+    runs,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,7 +130,7 @@ def test_a_store_that_cannot_be_written_keeps_nothing_and_says_nothing(tmp_path:
 
 WRITER = """
 import sys
-from seekable.storage.hub.store import BlockStore
+from seekable.remote.block_cache import BlockStore
 store = BlockStore(sys.argv[1], most_bytes=200_000)
 for round in range(3):
     for number in range(100):

@@ -6,8 +6,7 @@ import shutil
 import sys
 from typing import Self, final
 
-from seekable.index.progress import Progress
-from seekable.index.terminal import terminal_progress
+from seekable.parallel.progress import Progress, terminal_progress
 
 _ERASE_LINE = "\r\x1b[2K"
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import cloudpickle
 
-from seekable.dataset.sending import sent
 from seekable.errors import InvalidArgument
-from seekable.index.building.executor import WorkerProcesses, usable_cpus
 from seekable.nodes.readahead import Ahead
+from seekable.parallel.pickling import sent
+from seekable.parallel.processes import WorkerProcesses, usable_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.dataset.base import Dataset
-    from seekable.index.progress import ProgressHook
+    from seekable.parallel.progress import ProgressHook
     from seekable.writing.result import Written
 
 __all__ = ["Writing"]

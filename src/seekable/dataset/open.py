@@ -8,17 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.evaluate import means
-from seekable.dataset.hub.asked import (
+from seekable.dataset.hub_files import hub_files
+from seekable.dataset.show import listed
+from seekable.dataset.specs import (
+    HubSpec,
+    TextSpec,
     column_decoder,
     columns_of,
     format_of_spec,
     refuse_specs_among,
+    spec_of,
     text_files,
 )
-from seekable.dataset.hub.opening import hub_files
-from seekable.dataset.hub.spec import HubSpec, TextSpec, spec_of
-from seekable.dataset.show import listed
-from seekable.dataset.watch import progress_or_bar
 from seekable.errors import DuplicateKeys, UnsupportedFormat, WrongType
 from seekable.formats.decoding import Decode, decoder_named
 from seekable.formats.registry import Format, find_data, format_named, format_of
@@ -29,6 +30,7 @@ from seekable.nodes.keys.duplicates import duplicates_told
 from seekable.nodes.sources.columnar.asked import checked_columns, checked_for_tables, refuse_for_lines
 from seekable.nodes.sources.columnar.source import MOST_OPEN_FILES, TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.parallel.progress import progress_or_bar
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
 if TYPE_CHECKING:
@@ -37,9 +39,9 @@ if TYPE_CHECKING:
 
     from seekable.dataset.base import Dataset
     from seekable.index.fileset import FileSet
-    from seekable.index.progress import ProgressHook
     from seekable.nodes.keys.key import KeyOf
     from seekable.nodes.sources.files import OnError
+    from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked, Found
 
 __all__ = ["format_of_all", "open"]

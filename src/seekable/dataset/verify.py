@@ -15,18 +15,18 @@ from seekable.dataset.open import format_of_all
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import find_data, format_named
-from seekable.index.progress import Progress
 from seekable.index.surveyor import is_surveyor
 from seekable.index.verifying.problem import Problem
 from seekable.index.verifying.verify import verify_files
 from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
-    from seekable.index.progress import ProgressHook
     from seekable.index.verifying.verify import Verification
+    from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 
 __all__ = ["verify"]

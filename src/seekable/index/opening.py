@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.part import Part
-    from seekable.index.progress import ProgressHook
     from seekable.index.scanner import Scanner
     from seekable.index.surveyor import Surveyor
     from seekable.index.table import Table
+    from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 
 _MOST_BUILDS = 3

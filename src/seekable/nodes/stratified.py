@@ -15,7 +15,6 @@ import numpy as np
 
 from seekable.dataset.base import known_size, must_be_steady
 from seekable.dataset.evaluate import evaluate, means, read_rows
-from seekable.dataset.watch import watched
 from seekable.errors import BadValue, MissingColumn, WrongType
 from seekable.nodes.columns.missing import lacking, must_have
 from seekable.nodes.columns.node import place_of
@@ -24,6 +23,7 @@ from seekable.nodes.filter.node import Filter
 from seekable.nodes.hole import HOLE
 from seekable.nodes.sources.sequence import SequenceSource
 from seekable.nodes.split import split
+from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,8 +6,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.sending import sent
 from seekable.errors import InvalidArgument
+from seekable.parallel.pickling import sent
 
 if TYPE_CHECKING:
     from seekable.dataset.base import Dataset

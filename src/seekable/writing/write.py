@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from seekable.dataset.base import known_size
 from seekable.dataset.evaluate import evaluate, means
-from seekable.dataset.watch import watched
 from seekable.errors import StateMismatch, WrongType
+from seekable.parallel.progress import watched
 from seekable.state.code import python_version
 from seekable.storage.lock import locked
 from seekable.writing import folder as files
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.base import Dataset
     from seekable.dataset.evaluate import Means
-    from seekable.dataset.watch import Watch
-    from seekable.index.progress import ProgressHook
+    from seekable.parallel.progress import ProgressHook, Watch
     from seekable.writing.form import Form
 
 __all__ = ["Going", "write"]

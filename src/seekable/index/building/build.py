@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from seekable.errors import IndexStale
 from seekable.index.building.assembly import Assembly
 from seekable.index.building.commit import make_folder
-from seekable.index.building.executor import WorkerProcesses, usable_cpus
 from seekable.index.building.ledger import Ledger
 from seekable.index.building.plan import parts_of, plan_batches
 from seekable.index.building.scan import ScanBatch, ScanJob, scan_batch, scan_part, stat_file
-from seekable.index.building.share import Work, answers
 from seekable.index.digest import PIECE_BYTES
 from seekable.index.surveyor import is_surveyor
+from seekable.parallel.processes import WorkerProcesses, usable_cpus
+from seekable.parallel.tasks import Work, answers
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from seekable.index.building.scan import PartScan
-    from seekable.index.progress import ProgressHook
     from seekable.index.scanner import Scanner
     from seekable.index.surveyor import Surveyor
+    from seekable.parallel.progress import ProgressHook
 
 _log = logging.getLogger(__name__)
 

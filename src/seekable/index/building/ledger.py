@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from seekable.index.building.commit import commit
 from seekable.index.entry import OFFSET_BYTES
-from seekable.index.progress import Progress
+from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:
     from seekable.index.building.assembly import FileScan
-    from seekable.index.progress import ProgressHook
+    from seekable.parallel.progress import ProgressHook
 
 _COMMIT_SECONDS = 30.0
 _COMMIT_BYTES = 256 << 20

@@ -22,9 +22,9 @@ from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
+from seekable.remote.ranges import hashed_ranges
 from seekable.storage.compression import compression_of
 from seekable.storage.denied import unreadable
-from seekable.storage.hub.ranges import hashed_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,8 +14,8 @@ from seekable.index.digest import END_BYTES
 from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
+from seekable.remote.ranges import hashed_ranges
 from seekable.storage.compression import compression_of
-from seekable.storage.hub.ranges import hashed_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,24 +9,24 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from seekable.index.building.executor import WorkerProcesses, usable_cpus
 from seekable.index.building.plan import plan_batches
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest, head_tail_digest
-from seekable.index.progress import Progress
 from seekable.index.surveyor import is_surveyor
 from seekable.index.verifying.compare import PartJob, compare_part, compare_parts
 from seekable.index.verifying.problem import Problem
+from seekable.parallel.processes import WorkerProcesses, usable_cpus
+from seekable.parallel.progress import Progress
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.index.building.plan import Part
-    from seekable.index.progress import ProgressHook
     from seekable.index.scanner import Scanner
     from seekable.index.surveyor import Surveyor
     from seekable.index.verifying.compare import Boundary, Compared
     from seekable.index.verifying.problem import Indexed, Kind
+    from seekable.parallel.progress import ProgressHook
 
 __all__ = ["compare_all", "has_same_ends"]
 

@@ -22,19 +22,19 @@ from seekable.index.catalog import CATALOG, read_table
 from seekable.index.fileset import FileSet
 from seekable.index.part import part_of
 from seekable.index.place import find_place
-from seekable.index.progress import Progress
 from seekable.index.verifying.deep import compare_all, has_same_ends
 from seekable.index.verifying.integrity import check_catalog, check_offsets, check_segment
 from seekable.index.verifying.problem import Indexed, Problem
+from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from seekable.index.part import Part
-    from seekable.index.progress import ProgressHook
     from seekable.index.scanner import Scanner
     from seekable.index.surveyor import Surveyor
     from seekable.index.table import Table
+    from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 
 __all__ = ["Verification", "verify_files"]

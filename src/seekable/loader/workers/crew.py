@@ -7,11 +7,11 @@ import os
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.sending import sent
 from seekable.errors import WorkerHung
 from seekable.loader.workers.message import Closed
 from seekable.loader.workers.process import WorkerProcess
 from seekable.loader.workers.worker import Delivered, Failed, Run
+from seekable.parallel.pickling import sent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

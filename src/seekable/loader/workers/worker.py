@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
-from seekable.index.building.executor import as_sent
 from seekable.loader.workers.message import Closed, Connection
 from seekable.loader.workers.slots import Slots
+from seekable.parallel.processes import as_sent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.base import Dataset
     from seekable.dataset.evaluate import Means
-    from seekable.dataset.watch import Watch
+    from seekable.parallel.progress import Watch
 
     Int64s = NDArray[np.int64]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.dataset.base import Dataset, known_size, must_be_steady
 from seekable.dataset.evaluate import means
-from seekable.dataset.watch import watched
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.ascending import Ascending
 from seekable.nodes.filter.choice import Choice, kept_rows
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed
 from seekable.nodes.filter.saved import Origin, saved_rows
 from seekable.nodes.routers import EachRouter
+from seekable.parallel.progress import watched
 from seekable.state.code import python_version
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.index.progress import ProgressHook
     from seekable.nodes.contract import Router
+    from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
 

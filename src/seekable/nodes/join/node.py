@@ -11,7 +11,6 @@ import numpy as np
 from seekable._cached import cached
 from seekable.dataset.base import Dataset, known_size, must_be_steady
 from seekable.dataset.evaluate import evaluate, means
-from seekable.dataset.watch import watched
 from seekable.errors import BadValue, InvalidArgument, WrongType
 from seekable.nodes.columns.missing import must_have
 from seekable.nodes.columns.node import checked_names, place_of
@@ -20,6 +19,7 @@ from seekable.nodes.contract import Inner, Plan, Reader, RecordNode
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed
 from seekable.nodes.hole import HOLE
 from seekable.nodes.join.matching import Duplicates, How, Matching, right_keys
+from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.progress import ProgressHook
     from seekable.nodes.contract import Within
     from seekable.nodes.provenance import Origins
+    from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
 

@@ -12,7 +12,6 @@ import msgspec
 import numpy as np
 
 from seekable.dataset.evaluate import evaluate, read_rows
-from seekable.dataset.watch import watched
 from seekable.errors import BadKey, WrongType
 from seekable.formats.decoding import Decoder
 from seekable.index.building.commit import make_folder
@@ -25,6 +24,7 @@ from seekable.nodes.keys.duplicates import find_duplicates
 from seekable.nodes.keys.key import Keys, is_key, key_hash, key_in
 from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.parallel.progress import watched
 from seekable.state.code import code_digest, python_version
 from seekable.state.functions import describe_function
 from seekable.storage.lock import locked
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from seekable.dataset.evaluate import Means
     from seekable.index.keys.hashes import KeyIndex
-    from seekable.index.progress import ProgressHook
     from seekable.nodes.keys.key import KeyOf
+    from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
     UInt64s = NDArray[np.uint64]

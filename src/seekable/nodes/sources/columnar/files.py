@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.order.blocks import cut_long
-from seekable.storage.hub.placeholder import LARGEST_PLACEHOLDER, read_placeholder, told_path
-from seekable.storage.hub.ranges import ranges_of
+from seekable.remote.placeholder import LARGEST_PLACEHOLDER, read_placeholder, told_path
+from seekable.remote.ranges import ranges_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

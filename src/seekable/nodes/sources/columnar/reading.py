@@ -19,7 +19,7 @@ from seekable.nodes.sources.columnar.files import table_sizes
 from seekable.nodes.sources.columnar.held import Unconvertible, held_as
 from seekable.nodes.sources.columnar.schema import arrow
 from seekable.nodes.sources.columnar.threads import in_threads
-from seekable.storage.hub.placeholder import told_path
+from seekable.remote.placeholder import told_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

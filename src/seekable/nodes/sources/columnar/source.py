@@ -9,7 +9,6 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.dataset.base import Dataset
-from seekable.dataset.watch import watched
 from seekable.errors import InvalidArgument
 from seekable.nodes.contract import Leaf, Reader
 from seekable.nodes.sources.columnar.cache import DECODED
@@ -17,7 +16,8 @@ from seekable.nodes.sources.columnar.files import Layout, OpenTables
 from seekable.nodes.sources.columnar.plan import TablesReader
 from seekable.nodes.sources.columnar.reading import UNPACKED, Tables
 from seekable.nodes.sources.columnar.schema import Columns, arrow, read_schemas, unified
-from seekable.storage.hub.placeholder import path_in, told_path
+from seekable.parallel.progress import watched
+from seekable.remote.placeholder import path_in, told_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from seekable.formats.table import TableFormat
     from seekable.index.fileset import FileSet
-    from seekable.index.progress import ProgressHook
     from seekable.nodes.conditions import Where
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.sources.columnar.held import DecodeTable
     from seekable.nodes.sources.files import OnError
+    from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
 

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, final
 
 import xxhash
 
-from seekable.storage.hub.blocks import STRIDES, block_span, blocks_ahead, blocks_within, runs
-from seekable.storage.hub.fetch import fetch, local_copy
-from seekable.storage.hub.placeholder import (
+from seekable.remote.block_cache import BlockStore, store_bytes
+from seekable.remote.hub import fetch, local_copy
+from seekable.remote.placeholder import (
     LARGEST_PLACEHOLDER,
     is_placeholder,
     read_placeholder,
 )
-from seekable.storage.hub.store import BlockStore, store_bytes
+from seekable.remote.plan import STRIDES, block_span, blocks_ahead, blocks_within, runs
 from seekable.storage.mapped import open_mapped
 from seekable.storage.source import DescriptorRanges, HashedRanges, MappedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.storage.hub.placeholder import RemoteFile
+    from seekable.remote.placeholder import RemoteFile
     from seekable.storage.mapped import MappedFile
     from seekable.storage.source import RangeSource
 

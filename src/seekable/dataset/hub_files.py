@@ -6,23 +6,23 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from seekable.dataset.hub.listing import list_folder, list_hub
 from seekable.errors import UnsupportedFormat
 from seekable.formats.registry import format_named
 from seekable.index.catalog import read_table
 from seekable.index.place import find_place, hub_folder
-from seekable.index.progress import Progress
 from seekable.index.surveyor import is_surveyor
-from seekable.storage.hub.placeholder import RemoteFile, write_placeholders
-from seekable.storage.hub.ranges import AT_ONCE, remote_ranges
+from seekable.parallel.progress import Progress
+from seekable.remote.hub_listing import list_folder, list_hub
+from seekable.remote.placeholder import RemoteFile, write_placeholders
+from seekable.remote.ranges import AT_ONCE, remote_ranges
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from seekable.dataset.hub.spec import HubSpec
-    from seekable.index.progress import ProgressHook
+    from seekable.dataset.specs import HubSpec
+    from seekable.parallel.progress import ProgressHook
 
 __all__ = ["hub_files"]
 

@@ -17,7 +17,7 @@ from seekable.errors import (
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from seekable.storage.hub.placeholder import RemoteFile
+    from seekable.remote.placeholder import RemoteFile
 
 __all__ = ["fetch", "hub", "local_copy", "refused"]
 

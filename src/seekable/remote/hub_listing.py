@@ -5,23 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 import xxhash
 
-from seekable.dataset.hub.shards import shards_of
 from seekable.errors import DataNotFound, InvalidArgument, SeekableError, Unreachable
+from seekable.remote.hub import hub, refused
+from seekable.remote.placeholder import RemoteFile, repo_folder
+from seekable.remote.splits import shards_of
 from seekable.storage.atomic import write_atomically
-from seekable.storage.hub.fetch import hub, refused
-from seekable.storage.hub.placeholder import RemoteFile, repo_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.dataset.hub.spec import HubSpec
 
-__all__ = ["list_folder", "list_hub"]
+__all__ = ["HubSplit", "list_folder", "list_hub"]
 
 _log = logging.getLogger("seekable")
 
@@ -29,6 +28,30 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAIN = "main"
 _CONVERTED = "refs/convert/parquet"
 _README = "README.md"
+
+
+class HubSplit(Protocol):
+    """The split of a repository on the Hub, or of a folder that holds the files of one."""
+
+    @property
+    def text(self) -> str:
+        """The name of the split in error messages."""
+
+    @property
+    def repo(self) -> str:
+        """``NAMESPACE/NAME``, a name alone, or the absolute path of a folder."""
+
+    @property
+    def revision(self) -> str | None:
+        """A branch, a tag or a commit; None for the main branch."""
+
+    @property
+    def config(self) -> str | None:
+        """The dataset of the repository, where it holds several."""
+
+    @property
+    def split(self) -> str:
+        """The name of the split."""
 
 
 class _Shard(msgspec.Struct, frozen=True):
@@ -50,7 +73,7 @@ class _Listing(msgspec.Struct, frozen=True):
     shards: list[_Shard]
 
 
-def list_hub(spec: HubSpec, folder: str) -> list[RemoteFile]:
+def list_hub(spec: HubSplit, folder: str) -> list[RemoteFile]:
     """Return the files of a split, in natural order.
 
     The commit of a branch or a tag is asked for each time; what was listed at a commit is kept. Where the Hub
@@ -81,7 +104,7 @@ def list_hub(spec: HubSpec, folder: str) -> list[RemoteFile]:
     ]
 
 
-def list_folder(spec: HubSpec) -> list[str]:
+def list_folder(spec: HubSplit) -> list[str]:
     """Return the files of a split in a folder that holds a repository's files, relative to it.
 
     Raises:
@@ -103,7 +126,7 @@ def list_folder(spec: HubSpec) -> list[str]:
     return shards
 
 
-def _asked(spec: HubSpec, folder: str, asked: str) -> _Listing:
+def _asked(spec: HubSplit, folder: str, asked: str) -> _Listing:
     """Ask the Hub."""
     info = _told(spec, lambda api: api.dataset_info(spec.repo, revision=asked, timeout=_timeout()))
     at_commit = _place(spec, folder, info.sha)
@@ -116,7 +139,7 @@ def _asked(spec: HubSpec, folder: str, asked: str) -> _Listing:
     return listing
 
 
-def _listed(spec: HubSpec, info: Any) -> _Listing:
+def _listed(spec: HubSplit, info: Any) -> _Listing:
     files, revision = _tree(spec, info.sha), info.sha
     where = f"{spec.repo!r} (commit {revision[:8]})"
     try:
@@ -133,7 +156,7 @@ def _listed(spec: HubSpec, info: Any) -> _Listing:
     return _Listing(1, spec.repo, revision, _split_text(spec), revision, shards)
 
 
-def _converted(spec: HubSpec, where: str) -> tuple[str, dict[str, tuple[int, str]], list[str]]:
+def _converted(spec: HubSplit, where: str) -> tuple[str, dict[str, tuple[int, str]], list[str]]:
     """Return the commit, all files and the shards of the branch that the Hub itself fills with Parquet."""
     try:
         info = _told(spec, lambda api: api.dataset_info(spec.repo, revision=_CONVERTED, timeout=_timeout()))
@@ -152,7 +175,7 @@ def _converted(spec: HubSpec, where: str) -> tuple[str, dict[str, tuple[int, str
     )
 
 
-def _tree(spec: HubSpec, revision: str) -> dict[str, tuple[int, str]]:
+def _tree(spec: HubSplit, revision: str) -> dict[str, tuple[int, str]]:
     """Return the size and the etag of each file at a commit."""
 
     def ask(api: Any) -> dict[str, tuple[int, str]]:
@@ -168,7 +191,7 @@ def _tree(spec: HubSpec, revision: str) -> dict[str, tuple[int, str]]:
     return files
 
 
-def _told(spec: HubSpec, ask: Callable[[Any], Any]) -> Any:
+def _told(spec: HubSplit, ask: Callable[[Any], Any]) -> Any:
     """Ask the Hub something; its errors become ours."""
     package = hub()
     try:
@@ -202,13 +225,13 @@ def _configs_in(folder: str) -> object:
     return card.get("configs")
 
 
-def _place(spec: HubSpec, folder: str, asked: str) -> str:
+def _place(spec: HubSplit, folder: str, asked: str) -> str:
     """Return where the listing of a split is kept."""
     digest = xxhash.xxh3_64_hexdigest(f"{_split_text(spec)}@{asked}".encode())
     return os.path.join(repo_folder(folder, spec.repo), "listings", f"{digest}.json")
 
 
-def _split_text(spec: HubSpec) -> str:
+def _split_text(spec: HubSplit) -> str:
     return f"{spec.config}/{spec.split}" if spec.config else spec.split
 
 

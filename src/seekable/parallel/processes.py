@@ -37,7 +37,7 @@ _DEAD = (EOFError, OSError, pickle.UnpicklingError)
 
 _BOOT = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from seekable.index.building.executor import serve; serve()"
+    "from seekable.parallel.processes import serve; serve()"
 )
 
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}

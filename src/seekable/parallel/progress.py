@@ -1,18 +1,77 @@
-"""The progress of a build, and of other work that takes long, on a terminal."""
+"""Progress of work that takes long: what hooks are called with, and the bar that a terminal shows.
+
+An index build counts files and bytes; work on the rows of a dataset counts rows. Both call a *hook* with a
+`Progress`. Without a hook from the user, a bar appears on a terminal once the work has taken a second.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.progress import Progress as RichProgress
 
-    from seekable.index.progress import Progress
 
-__all__ = ["TerminalProgress", "terminal_progress"]
+__all__ = [
+    "Progress",
+    "ProgressHook",
+    "TerminalProgress",
+    "Watch",
+    "progress_or_bar",
+    "terminal_progress",
+    "watched",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far an index build has come, or work on all records of a dataset.
+
+    Example:
+        >>> Progress(files_done=1, files=4, bytes_done=10, bytes=40, records=3).is_done
+        False
+    """
+
+    files_done: int
+    """Files that are indexed."""
+
+    files: int
+    """Files that were to be indexed."""
+
+    bytes_done: int
+    """Bytes that are read."""
+
+    bytes: int
+    """Bytes that were to be read."""
+
+    records: int
+    """Records found so far, or looked at."""
+
+    notice: str = ""
+    """Something to tell the user once, such as where the index is written instead."""
+
+    task: str = "indexing"
+    """What is done: "indexing", "filtering" or "reading keys"."""
+
+    rows: int | None = None
+    """Records that are to be looked at; None while files are indexed, whose records are not known before."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all is done."""
+        return self.files_done == self.files if self.rows is None else self.records == self.rows
+
+
+ProgressHook = Callable[[Progress], None]
+"""Is called in the thread that builds, at most some ten times a second and once at the end."""
 
 _AFTER_SECONDS = 1.0
 """A build that is done sooner is not worth a bar."""
@@ -97,3 +156,43 @@ def _new_bar(shown: Progress) -> RichProgress:
     )
     bar.add_task(shown.task, total=None, records=0)
     return bar
+
+
+_SECONDS = 0.1
+
+
+@final
+class Watch:
+    """Tells a hook how far the work is, at most some ten times a second and once at the end."""
+
+    def __init__(self, hook: ProgressHook | None, *, task: str, rows: int) -> None:
+        self._hook = hook
+        self._task = task
+        self._rows = rows
+        self._told = time.monotonic()
+
+    def __call__(self, done: int, *, notice: str = "") -> None:
+        """Tell how many rows are done, unless that was done a moment ago."""
+        now = time.monotonic()
+        if self._hook is None or not (done == self._rows or notice or now - self._told > _SECONDS):
+            return
+        self._told = now
+        self._hook(Progress(0, 0, 0, 0, done, notice, self._task, self._rows))
+
+
+@contextlib.contextmanager
+def progress_or_bar(hook: ProgressHook | None) -> Iterator[ProgressHook | None]:
+    """Give the user's hook, or a bar on a terminal if there is none, which is wiped away at the end."""
+    bar = terminal_progress() if hook is None else None
+    try:
+        yield hook or bar
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+@contextlib.contextmanager
+def watched(hook: ProgressHook | None, *, task: str, rows: int) -> Iterator[Watch]:
+    """Give what tells the user's hook, or a bar on a terminal, how far the work is."""
+    with progress_or_bar(hook) as shown:
+        yield Watch(shown, task=task, rows=rows)
