@@ -1,6 +1,6 @@
 """Failures that are known of others' sequential pipelines, each with a test that it is none of this one.
 
-docs/failures-of-others.md is this list for people; tests/docs holds the two together.
+docs/design/known-failures.md is this list for people; tests/docs holds the two together.
 """
 
 from __future__ import annotations

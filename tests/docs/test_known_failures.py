@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.loader import test_failures_of_others as of_loaders
 from tests.stream import test_failures_of_others as of_streams
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "failures-of-others.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "design" / "known-failures.md"
 ROW = re.compile(r"\| (?:\[(?P<where>[^]]+)\]\((?P<link>[^)]*)\) \| )?.* \| `(?P<test>test_\w+)` \|")
 
 
