@@ -44,10 +44,10 @@ from seekable.nodes.sources.sequence import SequenceSource
 from seekable.nodes.split import Split
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
-from seekable.order.combs import Comb, Left
+from seekable.order.positions import Comb, Left
 from seekable.resume.continued import Continued, Piece
-from seekable.resume.described.nodes import DescribedMap, DescribedSource
-from seekable.resume.described.rebuild import rebuild
+from seekable.resume.description import rebuild
+from seekable.resume.placeholders import DescribedMap, DescribedSource
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:

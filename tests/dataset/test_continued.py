@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.order.combs import Comb, Left
+from seekable.order.positions import Comb, Left
 from seekable.resume.continued import Continued, Piece
 
 SOME = 120

@@ -21,9 +21,9 @@ from seekable.index.surveyor import is_surveyor
 from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
 from seekable.nodes.sources.sequence import SequenceSource
-from seekable.resume.described.nodes import DescribedMap, DescribedSource
-from seekable.resume.described.rebuild import FORMATS_OF_RUNS, REBUILT, UNKNOWN_ROWS, rebuild, sources_of
-from seekable.resume.described.refind import Run, find_again
+from seekable.resume.description import FORMATS_OF_RUNS, REBUILT, UNKNOWN_ROWS, rebuild, sources_of
+from seekable.resume.placeholders import DescribedMap, DescribedSource
+from seekable.resume.relocate import Run, find_again
 from seekable.state.canonical import canonical_json
 
 if TYPE_CHECKING:

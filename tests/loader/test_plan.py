@@ -16,7 +16,7 @@ from seekable.loader.plan import PlannedRecord, places_of, reads_of
 from seekable.loader.rebuilt import rebuild_saved
 from seekable.loader.saved import read_saved
 from seekable.loader.whereabouts import whereabouts
-from seekable.resume.described.nodes import Place
+from seekable.resume.placeholders import Place
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,12 +10,12 @@ from tests.stream import functions
 from tests.stream.matrix import BUILDERS
 
 import seekable as sk
-from seekable.resume.streams.given import Given, noted_joint
-from seekable.resume.streams.joints import described_joint, joint_of, rows_held
 from seekable.state.canonical import canonical_json
 from seekable.stream.flow import Flow, kept_in
 from seekable.stream.iterable import FromIterable
+from seekable.stream.lineage import described_joint, joint_of, rows_held
 from seekable.stream.lines import FromLines
+from seekable.stream.partly_delivered import Given, noted_joint
 from seekable.stream.repeat import RepeatItems
 
 WITHOUT_ROWS = {FromIterable, FromLines, RepeatItems}

@@ -175,7 +175,7 @@ def _run(saved: Saved) -> dict[str, Any]:
 def _size(saved: Saved) -> tuple[int | None, str]:
     """Return the records of an epoch, or why they are not known."""
     from seekable.errors import SeekableError
-    from seekable.resume.described.rebuild import rebuild
+    from seekable.resume.description import rebuild
 
     if saved.description is None:
         return None, "there is no description of the pipeline beside the state"
@@ -187,7 +187,7 @@ def _size(saved: Saved) -> tuple[int | None, str]:
 
 
 def _sources(saved: Saved) -> list[dict[str, Any]] | None:
-    from seekable.resume.described.rebuild import sources_of
+    from seekable.resume.description import sources_of
 
     if saved.description is None:
         return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seekable.order.combs import Left
-from seekable.resume.described.rebuild import outlined
-from seekable.resume.graph.resume import gone_by, resumed
+from seekable.order.positions import Left
+from seekable.resume.by_rows import gone_by, resumed
+from seekable.resume.description import outlined
+from seekable.resume.log import tell
 from seekable.resume.streams.known import check_described, description_of
-from seekable.resume.streams.tell import tell
 
 if TYPE_CHECKING:
     from seekable.dataset.base import Dataset

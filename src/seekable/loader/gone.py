@@ -11,23 +11,23 @@ from seekable.errors import InvalidArgument
 from seekable.loader.rebuilt import whole_description
 from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.windowed import WindowedShuffle
-from seekable.order.combs import Left
+from seekable.order.positions import Left
+from seekable.resume.by_rows import gone_by
 from seekable.resume.continued import Continued
-from seekable.resume.described.rebuild import UNKNOWN_ROWS, outlined
-from seekable.resume.graph.resume import gone_by
-from seekable.resume.streams.given import parsed
-from seekable.resume.streams.joints import described_joint
+from seekable.resume.description import UNKNOWN_ROWS, outlined
 from seekable.resume.streams.resume import old_sources
 from seekable.state.stream import StreamState
 from seekable.stream.kept import Kept
+from seekable.stream.lineage import described_joint
+from seekable.stream.partly_delivered import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seekable.dataset.base import Dataset
     from seekable.loader.saved import Saved
-    from seekable.resume.graph.parts import Name, Part
-    from seekable.resume.graph.rest import Rest
+    from seekable.resume.remainder import Rest
+    from seekable.resume.sources import Name, Part
 
 __all__ = ["SourceGone", "sources_gone"]
 

@@ -10,10 +10,10 @@ from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.byrows import dataset_by_rows
 from seekable.loader.matching import check_pipeline
 from seekable.loader.steps import Cursor
-from seekable.order.combs import Left
+from seekable.order.positions import Left
 from seekable.resume.described.kept import without_paths
-from seekable.resume.graph.recipe import made_of, recipe_of
-from seekable.resume.graph.settle import settled
+from seekable.resume.serialize import made_of, recipe_of
+from seekable.resume.simplify import settled
 from seekable.resume.streams.known import described_for_rows, remember
 from seekable.state.document import RunState
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.base import Dataset
     from seekable.loader.steps import Cursor, Steps
-    from seekable.resume.described.nodes import Place
+    from seekable.resume.placeholders import Place
 
 __all__ = ["FileReads", "PlannedRecord", "StepPlan", "places_of", "plan_step", "reads_of"]
 
@@ -90,7 +90,7 @@ def places_of(place: Any) -> Iterator[Location | Place]:
     """Yield the single places in what may be a list or a tuple of them, or of those.
 
     Example:
-        >>> from seekable.resume.described.nodes import Place
+        >>> from seekable.resume.placeholders import Place
         >>> [place.row for place in places_of([Place("a", 1), (Place("a", 2), Place("b", 3))])]
         [1, 2, 3]
     """

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 from seekable.loader.matching import fingerprint_at
-from seekable.resume.described.rebuild import rebuild
-from seekable.resume.described.refind import Run, find_again
+from seekable.resume.description import rebuild
+from seekable.resume.relocate import Run, find_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

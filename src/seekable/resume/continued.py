@@ -12,7 +12,7 @@ from seekable.dataset.base import Dataset, known_size
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import EachRouter
 from seekable.order.blocks import runs
-from seekable.order.combs import Comb, Combs, Left
+from seekable.order.positions import Comb, Combs, Left
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

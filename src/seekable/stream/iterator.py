@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, NotResumable, StateMismatch
-from seekable.resume.streams.given import Given, noted_joint
-from seekable.resume.streams.given import parsed as rows_given
 from seekable.state.canonical import plain_json
 from seekable.state.difference import difference
 from seekable.state.stream import StreamState
 from seekable.stream.flow import Flow, kept_in, load_all
 from seekable.stream.kept import Kept
+from seekable.stream.partly_delivered import Given, noted_joint
+from seekable.stream.partly_delivered import parsed as rows_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,12 +10,12 @@ from seekable.errors import NotResumable
 from seekable.loader.steps import Cursor
 from seekable.loader.streams.lanes import Lanes
 from seekable.loader.streams.produce import produce_items
-from seekable.resume.streams.given import Given, noted_joint
 from seekable.resume.streams.known import described_for_rows, remember
 from seekable.resume.streams.load import loaded_stream
 from seekable.resume.streams.recipe import settled_stream, stream_recipe_of
 from seekable.state.stream import StreamState
 from seekable.stream.iterator import check_resumable
+from seekable.stream.partly_delivered import Given, noted_joint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

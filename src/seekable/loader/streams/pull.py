@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seekable.errors import NothingPassed
 from seekable.loader.streams.lanes import LaneChanges
-from seekable.resume.streams.given import noted_joint
 from seekable.stream.flow import Flow, changes_in, load_all
+from seekable.stream.partly_delivered import noted_joint
 
 if TYPE_CHECKING:
     from seekable.loader.streams.lanes import Lanes

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, StateMismatch
+from seekable.resume.carry_counters import carried_on
 from seekable.resume.described.kept import without_paths
-from seekable.resume.streams.carried import carried_on
-from seekable.resume.streams.given import parsed
-from seekable.resume.streams.joints import described_joint, joint_of
+from seekable.resume.log import tell
 from seekable.resume.streams.known import check_described, description_of, known
 from seekable.resume.streams.recipe import settled_stream, stream_made_of
 from seekable.resume.streams.resume import old_sources, resumed_stream
-from seekable.resume.streams.tell import tell
 from seekable.state.canonical import fingerprint_of
 from seekable.state.stream import StreamState
 from seekable.stream.iterator import check_stream
 from seekable.stream.kept import Kept
+from seekable.stream.lineage import described_joint, joint_of
+from seekable.stream.partly_delivered import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

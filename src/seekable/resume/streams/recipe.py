@@ -2,7 +2,7 @@
 
     {"0": {"start": 0, "begin": 900, "parts": {...}}}
 
-Each source has an entry under its number; ``parts`` is that of its dataset (`seekable.resume.graph.recipe`).
+Each source has an entry under its number; ``parts`` is that of its dataset (`seekable.resume.serialize`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import SeekableError, StateMismatch
-from seekable.resume.graph.recipe import made_of, recipe_of
-from seekable.resume.graph.settle import settled
-from seekable.resume.streams.joints import joint_of, rows_held
+from seekable.resume.serialize import made_of, recipe_of
+from seekable.resume.simplify import settled
 from seekable.resume.streams.resume import left_of, with_sources
+from seekable.stream.lineage import joint_of, rows_held
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

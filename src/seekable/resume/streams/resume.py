@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import CorruptState
-from seekable.order.combs import Comb, Left
+from seekable.order.positions import Comb, Left
 from seekable.order.striding import number_from, rows_in_lane
-from seekable.resume.described.rebuild import outlined
-from seekable.resume.graph.matching import matched
-from seekable.resume.graph.parts import Part, parts_of
-from seekable.resume.graph.resume import Gone, continued_from, gone_by
-from seekable.resume.streams.joints import joint_of, rows_held
+from seekable.resume.by_rows import Gone, continued_from, gone_by
+from seekable.resume.description import outlined
+from seekable.resume.match import matched
+from seekable.resume.sources import Part, parts_of
 from seekable.stream.contract import Stage
+from seekable.stream.lineage import joint_of, rows_held
 from seekable.stream.source import FromDataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from seekable.dataset.base import Dataset
-    from seekable.resume.graph.parts import Name
-    from seekable.resume.graph.rest import Rest
-    from seekable.resume.graph.resume import Resumed
-    from seekable.resume.streams.joints import Joint
+    from seekable.resume.by_rows import Resumed
+    from seekable.resume.remainder import Rest
+    from seekable.resume.sources import Name
     from seekable.stream.base import Stream
     from seekable.stream.kept import Kept
+    from seekable.stream.lineage import Joint
 
 __all__ = ["OldSource", "left_of", "old_sources", "resumed_stream", "with_sources"]
 

@@ -16,7 +16,7 @@ from seekable.nodes.bases import Aligned, OverOne
 from seekable.nodes.batch import Batch
 from seekable.nodes.mix import Mix
 from seekable.nodes.slice import Slice
-from seekable.order.combs import Left
+from seekable.order.positions import Left
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

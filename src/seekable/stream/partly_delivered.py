@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState
-from seekable.resume.streams.joints import joint_of, rows_held
 from seekable.stream.contract import Inner
+from seekable.stream.lineage import joint_of, rows_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from seekable.resume.streams.joints import Joint
     from seekable.stream.contract import Stage
     from seekable.stream.kept import Kept
+    from seekable.stream.lineage import Joint
 
     Row = tuple[int, int]
 

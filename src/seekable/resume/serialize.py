@@ -16,9 +16,9 @@ from seekable.errors import SeekableError, StateMismatch
 from seekable.nodes.bases import OverOne
 from seekable.nodes.filter.node import Filter
 from seekable.resume.continued import Continued
-from seekable.resume.described.rebuild import REBUILT, UNKNOWN_ROWS
-from seekable.resume.graph.chosen import with_chosen_rows
-from seekable.resume.graph.parts import over, parts_of, with_parts
+from seekable.resume.description import REBUILT, UNKNOWN_ROWS
+from seekable.resume.match_rows import with_chosen_rows
+from seekable.resume.sources import over, parts_of, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

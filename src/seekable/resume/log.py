@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.nodes.contract import Leaf
-from seekable.order.combs import Left
+from seekable.order.positions import Left
 from seekable.resume.continued import Continued
-from seekable.resume.graph.parts import lefts, parts_of
+from seekable.resume.sources import lefts, parts_of
 
 if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
     from seekable.nodes.contract import Node
-    from seekable.resume.graph.resume import Resumed
+    from seekable.resume.by_rows import Resumed
 
 __all__ = ["tell"]
 

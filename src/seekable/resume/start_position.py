@@ -9,7 +9,7 @@ from seekable.nodes.batch import Batch
 from seekable.nodes.mix import Mix
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.slice import Slice
-from seekable.resume.graph.parts import parts_of, passes_on
+from seekable.resume.sources import parts_of, passes_on
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seekable.order.combs import Comb, Combs, Left, combs_of
+from seekable.order.positions import Comb, Combs, Left, combs_of
 
 END = 80
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import StateMismatch
 from seekable.resume.continued import Continued
-from seekable.resume.graph.graft import grafted
+from seekable.resume.transplant import grafted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.dataset.base import Dataset
-    from seekable.resume.graph.parts import Part
-    from seekable.resume.graph.rest import Rest
+    from seekable.resume.remainder import Rest
+    from seekable.resume.sources import Part
 
 __all__ = ["Match", "matched"]
 

@@ -16,7 +16,7 @@ from seekable.stream.rebuild import as_token
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from seekable.resume.graph.parts import Name
+    from seekable.resume.sources import Name
     from seekable.stream.contract import Stage, Token
     from seekable.stream.kept import Kept
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.dataset.base import known_size
-from seekable.order.combs import Comb, Left, combs_of
+from seekable.order.positions import Comb, Left, combs_of
 from seekable.resume.continued import Continued
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.zip import Zip
-from seekable.resume.described.nodes import DescribedSource
-from seekable.resume.described.rebuild import UNKNOWN_ROWS, outlined
-from seekable.resume.graph.chosen import with_chosen_rows
-from seekable.resume.graph.leaves import rows_in
-from seekable.resume.graph.parts import over
+from seekable.resume.description import UNKNOWN_ROWS, outlined
+from seekable.resume.match_files import rows_in
+from seekable.resume.match_rows import with_chosen_rows
+from seekable.resume.placeholders import DescribedSource
+from seekable.resume.sources import over
 from seekable.state.canonical import canonical_json
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def grafted(old: Dataset, new: Dataset) -> Dataset:
     """Return a dataset in the old order with the records of the new one.
 
     Args:
-        old: made of a description (`seekable.resume.described.rebuild.outlined`).
+        old: made of a description (`seekable.resume.description.outlined`).
         new: the present one.
 
     Raises:

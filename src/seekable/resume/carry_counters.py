@@ -17,9 +17,9 @@ from seekable.stream.take import SkipSlots, TakeSlots
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seekable.resume.streams.joints import Joint
     from seekable.stream.base import Stream
     from seekable.stream.contract import Stage
+    from seekable.stream.lineage import Joint
 
 __all__ = ["carried_on"]
 

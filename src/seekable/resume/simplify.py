@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeGuard
 
-from seekable.order.combs import Left
+from seekable.order.positions import Left
 from seekable.resume.continued import Continued, Piece
-from seekable.resume.graph.parts import lefts, with_parts
+from seekable.resume.sources import lefts, with_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.dataset.base import Dataset
-    from seekable.order.combs import Comb
+    from seekable.order.positions import Comb
 
 __all__ = ["continued", "settled"]
 

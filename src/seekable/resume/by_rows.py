@@ -9,12 +9,12 @@ import numpy as np
 
 from seekable.dataset.base import known_size
 from seekable.errors import InvalidArgument
-from seekable.order.combs import Left
-from seekable.resume.graph.begin import beginning, draws_before
-from seekable.resume.graph.matching import matched
-from seekable.resume.graph.parts import lefts, parts_of, routed, with_parts
-from seekable.resume.graph.rest import rest_of
-from seekable.resume.graph.settle import continued
+from seekable.order.positions import Left
+from seekable.resume.match import matched
+from seekable.resume.remainder import rest_of
+from seekable.resume.simplify import continued
+from seekable.resume.sources import lefts, parts_of, routed, with_parts
+from seekable.resume.start_position import beginning, draws_before
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.base import Dataset
-    from seekable.resume.graph.matching import Match
-    from seekable.resume.graph.parts import Part
-    from seekable.resume.graph.rest import Rest
+    from seekable.resume.match import Match
+    from seekable.resume.remainder import Rest
+    from seekable.resume.sources import Part
 
     Int64s = NDArray[np.int64]
 
@@ -62,7 +62,7 @@ def gone_by(old: Dataset, left: Left, *, epoch: int = 0, in_flight: Int64s | Non
     """Return how far a pipeline had come.
 
     Args:
-        old: its order (`seekable.resume.described.rebuild.outlined`).
+        old: its order (`seekable.resume.description.outlined`).
         left: what of its positions was not delivered, nor is in flight.
         epoch: the first epoch of its run.
         in_flight: positions of which nothing was delivered, though what comes after them was drawn.

@@ -1,6 +1,6 @@
 """Nodes made from a description alone: they give the order and the places of records, never records.
 
-`seekable.resume.described.rebuild` puts them where a pipeline reads files or calls functions. They describe
+`seekable.resume.description` puts them where a pipeline reads files or calls functions. They describe
 themselves as what they stand for, so that a rebuilt pipeline has the fingerprint of the described one.
 """
 

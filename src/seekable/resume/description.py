@@ -26,7 +26,7 @@ from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
 from seekable.resume.continued import Continued
 from seekable.resume.described.kept import without_paths
-from seekable.resume.described.nodes import DescribedMap, DescribedSource
+from seekable.resume.placeholders import DescribedMap, DescribedSource
 from seekable.state.canonical import canonical_json
 
 if TYPE_CHECKING:
