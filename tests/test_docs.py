@@ -20,8 +20,12 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 ROOT = Path(__file__).resolve().parent.parent
 SHOWN_ONLY = frozenset({"json", "mermaid", "text", "toml"})
@@ -189,13 +193,23 @@ run_page(Path(sys.argv[1]).read_text(encoding="utf-8"), Path.cwd(), sys.argv[2])
 """
 
 PAGES = sorted([*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md")])
+IMPORT = re.compile(r"^(?:import|from) (accelerate|grain|jax|lightning|torch|transformers)\b", re.MULTILINE)
+
+
+def case_of(page: Path) -> ParameterSet:
+    """Return a page as a test case; one whose blocks import a framework is marked with the framework."""
+    imported = {name for block in blocks_of(page.read_text("utf-8")) for name in IMPORT.findall(block.text)}
+    # The others import torch too, so the one that is not torch tells the process.
+    framework = min(imported - {"torch"} or imported, default=None)
+    marks = [pytest.mark.frameworks(framework)] if framework else []
+    return pytest.param(page, id=page.relative_to(ROOT).as_posix(), marks=marks)
 
 
 @pytest.mark.filterwarnings(
     "ignore:.*LeafSpec.* is deprecated:FutureWarning",  # of torch, which Lightning uses
     "ignore:Checkpoint directory .* is not empty:UserWarning",  # Lightning's word on every resumed run
 )
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", [case_of(page) for page in PAGES])
 def test_what_a_page_shows_is_true(page: Path, folder: Path) -> None:
     name = page.relative_to(ROOT).as_posix()
     if name not in APART:

@@ -197,9 +197,10 @@ def test_merging(peer: Any, ours: sk.Dataset) -> None:
     same(peer.select(some).merge(peer.select(others)), ours.select(some).merge(ours.select(others)))
 
 
+@pytest.mark.frameworks("torch")
 @pytest.mark.parametrize("none", ["drop", "fill", "raise"])
 def test_collating(ours: sk.Dataset, none: str) -> None:
-    torch = pytest.importorskip("torch")
+    import torch
     from torch.utils.data import default_collate
 
     batch = ours.select_columns(["id", "text"])[list(range(10))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integrations.samplers import (
+from tests.integrations.torch_samplers import (
     BATCH,
     RECORDS,
     context,

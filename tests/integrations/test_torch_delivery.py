@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from accelerate import PartialState
 from accelerate.data_loader import BatchSamplerShard, prepare_data_loader, skip_first_batches
-from tests.integrations.samplers import loader_of, numbers, rest, sampled, through
+from tests.integrations.torch_samplers import loader_of, numbers, rest, sampled, through
 from torch.utils.data import DataLoader
 from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from torchdata.stateful_dataloader import StatefulDataLoader

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.integrations.samplers import loader_of, numbers, sampled
+from tests.integrations.torch_samplers import loader_of, numbers, sampled
 
 import seekable as sk
 

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.integrations.samplers import context, corpus, cuts, loader_of, numbers, rest, sampled, through
+from tests.integrations.torch_samplers import (
+    context,
+    corpus,
+    cuts,
+    loader_of,
+    numbers,
+    rest,
+    sampled,
+    through,
+)
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 from torchdata.stateful_dataloader import StatefulDataLoader

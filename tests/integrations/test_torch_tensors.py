@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from tests.integrations.samplers import corpus, loader_of, numbers, sampled
+from tests.integrations.torch_samplers import corpus, loader_of, numbers, sampled
 from torch.utils.data import default_collate
 
 from seekable.loader.collate import collate

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from tests.integrations.samplers import sampled
+from tests.integrations.torch_samplers import sampled
 
 import seekable as sk
 

@@ -1,6 +1,7 @@
 """One rank of a training run that only logs what it is given: `elastic_train.py SETTINGS`, as JSON.
 
-It says on stdout how far it is, a line a batch: rank, process id, step.
+Prints a line after each batch: rank, process id, step. The ranks meet after each batch: with
+``settings.gloo`` in a collective of torch; otherwise at the launcher, which writes a byte to each rank.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import distributed
-
 import seekable as sk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TextIO
 
 SAVE_EVERY = 3
@@ -38,6 +37,8 @@ class Settings:
     """The step to end at."""
     torn: int | None
     """The step at which the last rank gets stuck where it would save its state."""
+    gloo: bool
+    """True if the ranks meet in a collective of torch, which is not imported otherwise."""
 
 
 def number(record: dict[str, Any]) -> int:
@@ -53,13 +54,7 @@ def pipeline(data: str) -> sk.Dataset:
 
 def main(settings: Settings) -> None:
     rank, world_size = sk.distributed()
-    # A collective that not all ranks come to is an error after this time, and not a hang.
-    patience = timedelta(seconds=60)
-    where = os.environ.get("RENDEZVOUS", "env://")
-    distributed.init_process_group(
-        "gloo", init_method=where, rank=rank, world_size=world_size, timeout=patience
-    )
-    assert sk.distributed() == (rank, world_size)
+    meet = met_by_gloo(rank, world_size) if settings.gloo else met_at_launcher
     loader = sk.Loader(
         pipeline(settings.data),
         global_batch_size=settings.batch,
@@ -71,15 +66,45 @@ def main(settings: Settings) -> None:
     )
     with loader, open(f"{settings.logs}/rank-{rank}", "a", encoding="utf-8") as log:
         sk.load_state(settings.states, loader)
-        train(loader, settings, log)
-    distributed.destroy_process_group()
+        train(loader, settings, log, meet)
+    if settings.gloo:
+        from torch import distributed
+
+        distributed.destroy_process_group()
 
 
-def train(loader: sk.Loader, settings: Settings, log: TextIO) -> None:
+def met_by_gloo(rank: int, world_size: int) -> Callable[[int], None]:
+    """Join the group of all ranks; return a function that checks that all have made as many steps."""
+    import torch
+    from torch import distributed
+
+    # A collective that not all ranks come to is an error after this time, and not a hang.
+    patience = timedelta(seconds=60)
+    where = os.environ.get("RENDEZVOUS", "env://")
+    distributed.init_process_group(
+        "gloo", init_method=where, rank=rank, world_size=world_size, timeout=patience
+    )
+    assert sk.distributed() == (rank, world_size)
+
+    def meet(step: int) -> None:
+        mine = torch.tensor([step])
+        steps = [torch.zeros_like(mine) for _ in range(world_size)]
+        distributed.all_gather(steps, mine)
+        assert all(other == mine for other in steps), f"rank {rank} is at {step}, all at {steps}"
+
+    return meet
+
+
+def met_at_launcher(step: int) -> None:
+    """Wait for the byte of the launcher."""
+    assert os.read(0, 1), f"the launcher ended at step {step}"
+
+
+def train(loader: sk.Loader, settings: Settings, log: TextIO, meet: Callable[[int], None]) -> None:
     put(log, {"begins": loader.step})
     while True:
         for batch in loader:
-            check_in_step(loader)
+            meet(loader.step)
             put(log, {"step": loader.step - 1, "batch": batch})
             if loader.step % SAVE_EVERY == 0:
                 if loader.step == settings.torn and loader.rank == loader.world_size - 1:
@@ -88,14 +113,6 @@ def train(loader: sk.Loader, settings: Settings, log: TextIO) -> None:
             os.write(1, f"{loader.rank} {os.getpid()} {loader.step}\n".encode())
             if loader.step == settings.until:
                 return
-
-
-def check_in_step(loader: sk.Loader) -> None:
-    """Meet the other ranks: all of them have made as many steps."""
-    mine = torch.tensor([loader.step])
-    steps = [torch.zeros_like(mine) for _ in range(loader.world_size)]
-    distributed.all_gather(steps, mine)
-    assert all(step == mine for step in steps), f"rank {loader.rank} is at {loader.step}, all at {steps}"
 
 
 def put(log: TextIO, entry: dict[str, Any]) -> None:

@@ -176,6 +176,7 @@ def test_accelerate_3996_epochs_after_a_resume_have_their_own_order(workers: int
             assert [*second, *second] == wanted[at:]
 
 
+@pytest.mark.frameworks("torch")
 def test_transformers_31441_a_loader_is_stateful() -> None:
     """In transformers #31441 people ask for loaders with a state, where the trainer replays what has come."""
     from torch.distributed.checkpoint.stateful import Stateful

@@ -41,8 +41,9 @@ def test_arrays_are_not_compared_with_none() -> None:
     assert sk.FillCollate(values={"n": 0})(batch)["n"].tolist() == [0, 1]
 
 
+@pytest.mark.frameworks("torch")
 def test_then_makes_the_batch() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
     from torch.utils.data import default_collate
 
     made = sk.FillCollate(values={"n": 0, "text": ""}, then=default_collate)(RECORDS[:4])

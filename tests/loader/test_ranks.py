@@ -142,6 +142,7 @@ distributed.destroy_process_group()
 """
 
 
+@pytest.mark.frameworks
 def test_ranks_of_torch_must_be_answered(tmp_path: Path) -> None:
     """Two processes that torch alone knows to be ranks: nothing in the environment says so."""
     around = {name: value for name, value in os.environ.items() if name not in {"RANK", "WORLD_SIZE"}}

@@ -16,7 +16,6 @@ import pytest
 from tests.loader.by_rows import Batches, pipeline, source, through_json
 
 import seekable as sk
-from seekable.integrations.torch import BatchSampler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -298,8 +297,11 @@ def test_a_live_iterator_moves_and_workers_are_told(workers: int, worker_type: A
     assert rows[40:] == list(now.epoch(1))
 
 
+@pytest.mark.frameworks("torch")
 def test_a_sampler_of_positions_refuses() -> None:
     loader, _ = after(2, source("a", 20))
+    from seekable.integrations.torch import BatchSampler
+
     sampler = BatchSampler(source("a", 20).shuffle(seed=1), batch_size=4)
     with pytest.raises(sk.InvalidArgument, match=r"use sk\.Loader"):
         sampler.load_state_dict(loader.state_dict(rows=True), resume="rows")

@@ -10,7 +10,6 @@ import pytest
 from tests.stream.matrix import BUILDERS
 
 import seekable as sk
-from seekable.integrations.torch import IterableDataset
 from seekable.loader.streams.lanes import Lanes
 from seekable.loader.streams.pull import Puller
 from seekable.testing.same import same
@@ -91,10 +90,13 @@ def test_worker_processes_deliver_what_one_process_does(builder: Builder) -> Non
                 assert alone.state_dict() == loader.state_dict()
 
 
+@pytest.mark.frameworks("torch")
 @each_stage
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
 def test_torchdata_resumes_its_workers(builder: Builder) -> None:
     from torchdata.stateful_dataloader import StatefulDataLoader
+
+    from seekable.integrations.torch import IterableDataset
 
     stream = builder(SOME, 4)
     if not stream.checkpointable:

@@ -1,0 +1,60 @@
+"""Which tests a command runs: markers, the groups of ``--dist=loadgroup``, and the set for ``python -O``.
+
+docs/design/testing.md says which proof belongs to which command.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FRAMEWORKS = frozenset({"accelerate", "grain", "jax", "lightning", "torch", "transformers"})
+
+# Modules beside the tests assert as tests do: their asserts print values, and hold under `python -O` too.
+pytest.register_assert_rewrite("tests")
+
+
+def marker_of(path: Path) -> pytest.MarkDecorator | None:
+    """Return the marker of all tests in a file, or None.
+
+    A module of a folder ``integrations`` whose name begins with a framework imports that framework.
+    """
+    name = path.stem.removeprefix("test_").partition("_")[0]
+    folder = path.parent.name
+    if folder == "integrations" and name in FRAMEWORKS:
+        return pytest.mark.frameworks(name)
+    folders = {"benchmarks": pytest.mark.bench, "examples": pytest.mark.demo}
+    return folders.get(folder)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files unread that ``-m`` deselects: what they import takes seconds, or is not installed."""
+    marker = marker_of(collection_path)
+    return True if marker is not None and f"not {marker.name}" in config.option.markexpr else None
+
+
+# First, because the markers decide which items -m deselects.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests, and give each framework one process; under ``-O`` keep the tests that expect errors."""
+    for item in items:
+        if marker := marker_of(item.path):
+            item.add_marker(marker)
+        framework = item.get_closest_marker("frameworks")
+        if framework is not None and framework.args:
+            item.add_marker(pytest.mark.xdist_group(framework.args[0]))
+    if not __debug__:
+        kept = [item for item in items if _expects_an_error(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+def _expects_an_error(item: pytest.Item) -> bool:
+    """Return True for a test function that contains ``pytest.raises``."""
+    function = getattr(item, "function", None)
+    return function is not None and "pytest.raises" in inspect.getsource(function)
