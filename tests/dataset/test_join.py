@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.dataset.common import endless, flow
 
 import seekable as sk
-from seekable.dataset.evaluate import means
 from seekable.nodes.join.matching import Matching, RightKeys, right_keys
+from seekable.parallel.map_ranges import execution_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +105,7 @@ def test_equal_hashes_of_other_keys_do_not_match() -> None:
     """All keys are given one hash, as if xxh3 had failed: the keys themselves are compared."""
     right = sk.from_sequence([{"k": value} for value in ("x", 1, "1", None, 2)])
     left = sk.from_sequence([{"k": value} for value in (1, "1", "x", 3, None)])
-    using = means(1, None, at_once=True)
+    using = execution_options(1, None, at_once=True)
     honest = right_keys(right, ("k",), 5, using=using, columns=False)
     assert honest.rows.size == 4
     for value in (1, "1", "x", 3):

@@ -206,7 +206,7 @@ def test_a_record_without_a_key_is_told_with_its_place(
 def in_workers(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have keys read in worker processes at once, if there shall be any."""
     if jobs > 1:
-        monkeypatch.setattr("seekable.dataset.evaluate._PATIENCE_SECONDS", 0.0)
+        monkeypatch.setattr("seekable.parallel.map_ranges._PATIENCE_SECONDS", 0.0)
 
 
 def test_what_the_fast_way_refuses_is_read_slowly(tmp_path: Path) -> None:

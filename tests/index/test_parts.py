@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.test_lines import DATA
 from tests.index.corpus import LONG_AGO_NS, check, fill, open_data, write
-from tests.index.executors import Backwards, Cancelling, Inline, Interfering
+from tests.parallel.executors import Backwards, Cancelling, Inline, Interfering
 
 from seekable.errors import IndexStale, UnsupportedFormat, WorkerDied
 from seekable.formats.jsonl import JsonlScanner

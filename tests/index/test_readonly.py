@@ -193,7 +193,9 @@ def test_a_data_file_that_cannot_be_read_is_told_of(shared: Path) -> None:
     told = as_nobody(TELL.format(arguments=""), shared).stdout
     assert f"{str(path)!r} cannot be read by this user (uid " in told
     assert "it has mode -rw-------" in told
-    script = TELL.format(arguments=", executor=__import__('tests.index.executors').index.executors.Inline()")
+    script = TELL.format(
+        arguments=", executor=__import__('tests.parallel.executors').parallel.executors.Inline()"
+    )
     assert "cannot be read by this user" in as_nobody(script, shared).stdout
 
 

@@ -7,7 +7,6 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.evaluate import means
 from seekable.dataset.hub_files import hub_files
 from seekable.dataset.show import listed
 from seekable.dataset.specs import (
@@ -30,6 +29,7 @@ from seekable.nodes.keys.duplicates import duplicates_told
 from seekable.nodes.sources.columnar.asked import checked_columns, checked_for_tables, refuse_for_lines
 from seekable.nodes.sources.columnar.source import MOST_OPEN_FILES, TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import progress_or_bar
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
@@ -142,7 +142,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     opened = make(files)
     if key is None:
         return opened
-    using = means(jobs, executor, at_once=False)
+    using = execution_options(jobs, executor, at_once=False)
     keys = open_keys(opened, key, index_dir=index_dir, using=using, progress=progress)
     if keys.index.duplicates:
         warnings.warn(duplicates_told(opened, keys), DuplicateKeys, stacklevel=2)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.dataset.evaluate import evaluate, means, read_rows
 from seekable.dataset.open import format_of_all
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import decoder_named
@@ -18,8 +17,10 @@ from seekable.formats.registry import find_data, format_named
 from seekable.index.surveyor import is_surveyor
 from seekable.index.verifying.problem import Problem
 from seekable.index.verifying.verify import verify_files
+from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _records(files: FileSet, kind: Format) -> FileSource | TableSource:
 def _undecodable(records: FileSource | TableSource, jobs: int | None, progress: ProgressHook | None) -> Bad:
     bad: Bad = {}
     job = partial(undecodable_in, records)
-    with closing(evaluate(job, records.size, using=means(jobs, None, at_once=False))) as runs:
+    with closing(map_ranges(job, records.size, using=execution_options(jobs, None, at_once=False))) as runs:
         for row, found in runs:
             for path, (error, count) in found.items():
                 first, before = bad.get(path, (error, 0))

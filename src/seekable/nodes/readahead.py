@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable.dataset.base import Dataset
     from seekable.nodes.contract import Plan
 
-__all__ = ["Ahead", "Streak"]
+__all__ = ["Ahead", "Streak", "read_rows", "seconds_a_row"]
 
 _RECORDS = 4096
 """Records to be ahead by: enough for a disk to work on many at once, and for many to be neighbours."""
 
 _BYTES = 64 << 20
 """Their bytes, about, where that is less: memory that waits to be read."""
+
+_PLANNED, _AT_ONCE = 4096, 64
+"""How many rows `read_rows` plans together, and how many of them it reads together."""
+
+_WARM_ROWS, _TIMED_ROWS = 4, 60
+_TIMED_SECONDS = 0.5
 
 
 class Ahead:
@@ -42,3 +56,30 @@ class Streak:
         """Begin before position 0."""
         self.expected = 0
         self.length = 0
+
+
+def read_rows(dataset: Dataset, rows: NDArray[np.int64]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield the records of some rows in lists of up to 64, each with the number of records before it."""
+    for start in range(0, rows.size, _PLANNED):
+        plan = dataset.plan(rows[start : start + _PLANNED])
+        ahead = Ahead(plan)
+        for first in range(0, len(plan), _AT_ONCE):
+            last = min(first + _AT_ONCE, len(plan))
+            ahead.read_to(last)
+            yield start + first, plan.slice(first, last).read()
+
+
+def seconds_a_row(dataset: Dataset, rows: range) -> float:
+    """Return the mean time that some of the rows take to be read one by one, in half a second at most.
+
+    The first four do not count, because files are opened for them.
+    """
+    for row in rows[:_WARM_ROWS]:
+        dataset.record(row)
+    begun, read = time.monotonic(), 0
+    for row in rows[_WARM_ROWS : _WARM_ROWS + _TIMED_ROWS]:
+        dataset.record(row)
+        read += 1
+        if time.monotonic() - begun > _TIMED_SECONDS:
+            break
+    return (time.monotonic() - begun) / max(1, read)

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.dataset.base import known_size, must_be_steady
-from seekable.dataset.evaluate import evaluate, means, read_rows
 from seekable.errors import BadValue, MissingColumn, WrongType
 from seekable.nodes.columns.missing import lacking, must_have
 from seekable.nodes.columns.node import place_of
 from seekable.nodes.filter.kept import keep_unnamed
 from seekable.nodes.filter.node import Filter
 from seekable.nodes.hole import HOLE
+from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.sequence import SequenceSource
 from seekable.nodes.split import split
+from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _numbered(job: _Labels, size: int) -> Int64s:
     found = [np.empty(0, dtype=np.int64)]
     with (
         watched(None, task="reading labels", rows=size) as watch,
-        contextlib.closing(evaluate(job, size, using=means(None, None, at_once=True))) as runs,
+        contextlib.closing(map_ranges(job, size, using=execution_options(None, None, at_once=True))) as runs,
     ):
         for done, labels in runs:
             watch(done)

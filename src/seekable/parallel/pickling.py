@@ -1,28 +1,38 @@
-"""Pipelines and functions as they are sent to other processes: by cloudpickle, through a pipe."""
+"""Functions and errors as they travel to other processes: by cloudpickle, through a pipe or a socket.
+
+Only a process and its own children exchange these bytes. No file is ever unpickled.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import pickle
+import traceback
+from typing import TYPE_CHECKING, Any
 
-import cloudpickle
-
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 
-__all__ = ["sent"]
+if TYPE_CHECKING:
+    import cloudpickle
+else:
+    cloudpickle = lazy("cloudpickle")
+
+__all__ = ["deserialized", "portable_error", "serialized"]
 
 
-def sent(thing: Any, *, way_out: str) -> bytes:
-    """Return the bytes of something, functions of a script, lambdas and closures included.
+def serialized(thing: Any, *, way_out: str) -> bytes:
+    """Return the bytes of an object; functions of a script, lambdas and closures can be serialized too.
 
     Args:
-        thing: what to send.
-        way_out: what does without, for the message.
+        thing: the object.
+        way_out: what the user can do if the object cannot be serialized; the end of the error message.
 
     Raises:
-        InvalidArgument: it cannot be sent.
+        InvalidArgument: the object cannot be serialized.
 
     Example:
-        >>> cloudpickle.loads(sent(lambda x: x + 1, way_out=""))(1)
+        >>> deserialized(serialized(lambda x: x + 1, way_out=""))(1)
         2
     """
     try:
@@ -34,3 +44,23 @@ def sent(thing: Any, *, way_out: str) -> bytes:
         )
         raise InvalidArgument(message) from error
     return data
+
+
+def deserialized(data: bytes) -> Any:
+    """Return the object of `serialized` bytes. Call this only with bytes of the parent process."""
+    return cloudpickle.loads(data)
+
+
+def portable_error(error: BaseException) -> BaseException:
+    """Return an error that can be pickled, with the traceback of this process among its notes.
+
+    An error that cannot be pickled is replaced by a ``RuntimeError`` with its type and its message.
+    """
+    error.add_note(f"in a worker process (pid {os.getpid()}):\n{traceback.format_exc()}")
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled in the line itself
+    except Exception:  # noqa: BLE001 - an error class of the user may raise anything here
+        described = RuntimeError(f"{type(error).__name__}: {error}")
+        described.__notes__ = error.__notes__
+        return described
+    return error

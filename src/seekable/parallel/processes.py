@@ -5,11 +5,14 @@ the user's main module again, which breaks in scripts without a main guard and i
 workers are fresh interpreters that import only what the pickled requests name. Requests and answers
 go over their standard input and output; a worker ends at once when its input ends, so none outlives
 the process that started it, however that one ends.
+
+The workers of a `seekable.Loader` are started in the same way, and talk over sockets (`loader/workers`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pickle
 import queue
@@ -17,15 +20,17 @@ import signal
 import subprocess
 import sys
 import threading
-import traceback
 from concurrent.futures import Executor, Future
 from typing import TYPE_CHECKING, Any, BinaryIO, ParamSpec, TypeVar
 
 from seekable.errors import InvalidArgument, WorkerDied
+from seekable.parallel.pickling import portable_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
+
+__all__ = ["WorkerProcesses", "ending_of", "ignore_interrupts", "serve", "start_interpreter", "usable_cpus"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,8 +41,8 @@ _DEAD = (EOFError, OSError, pickle.UnpicklingError)
 """What talking to a worker raises that has ended."""
 
 _BOOT = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from seekable.parallel.processes import serve; serve()"
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
+    "from {module} import serve; serve(*map(int, sys.argv[1:]))"
 )
 
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
@@ -45,10 +50,55 @@ _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 def usable_cpus() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def start_interpreter(
+    module: str, *numbers: int, stdin: int, stdout: int | None = None, pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """Start a fresh interpreter that calls the function ``serve`` of a module.
+
+    It is no fork, which would hang where this process has threads, and does not run the user's main module.
+
+    Args:
+        module: an importable module; the interpreter has the ``sys.path`` of this process.
+        numbers: the arguments of ``serve``.
+        stdin: the standard input, as for `subprocess.Popen`.
+        stdout: the standard output, as for `subprocess.Popen`.
+        pass_fds: the descriptors that the interpreter inherits.
+    """
+    return subprocess.Popen(  # noqa: S603 - this interpreter, and a command made of constants
+        # -P keeps the working folder off the path until the path of this process is there.
+        [
+            *(sys.executable, "-P", "-c", _BOOT.format(module=module)),
+            *(*map(str, numbers), json.dumps(sys.path)),
+        ],
+        stdin=stdin,
+        stdout=stdout,
+        env=_ONE_THREAD | os.environ,
+        pass_fds=pass_fds,
+        # A group of its own gets no interrupt from the terminal, not even before it can ignore one.
+        process_group=0,
+    )
+
+
+def ignore_interrupts() -> None:
+    """Ignore interrupts: one at the terminal goes to all processes there, and the parent handles it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def ending_of(process: subprocess.Popen[bytes]) -> str:
+    """Wait until a process that has closed its end has ended, and return how: "by signal SIGKILL", say."""
+    try:
+        # It is ending; killed at once, it could not say how.
+        status = process.wait(_ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        status = process.wait()
+    return f"by signal {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
 
 
 class WorkerProcesses(Executor):
@@ -67,18 +117,20 @@ class WorkerProcesses(Executor):
         """Start the workers.
 
         Args:
-            jobs: how many.
+            jobs: the number of workers.
             first: a function and its arguments, called in each worker before any request; what it returns or
-                raises is not told.
+                raises is dropped.
 
         Raises:
-            InvalidArgument: fewer than one.
+            InvalidArgument: ``jobs`` is less than 1.
         """
         if jobs < 1:
             raise InvalidArgument(f"jobs must be at least 1, got {jobs}")
         self._requests: queue.SimpleQueue[tuple[Future[Any], bytes] | None] = queue.SimpleQueue()
         greeting = None if first is None else pickle.dumps((*first, {}), protocol=5)
-        self._workers = [_start() for _ in range(jobs)]
+        self._workers = [
+            start_interpreter(__name__, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(jobs)
+        ]
         self._threads = [
             threading.Thread(target=_attend, args=(worker, self._requests, greeting), daemon=True)
             for worker in self._workers
@@ -87,7 +139,7 @@ class WorkerProcesses(Executor):
             thread.start()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run ``fn(*args, **kwargs)`` in a worker; the signature is that of the base class."""
+        """Run ``fn(*args, **kwargs)`` in a worker, and return its future."""
         future: Future[T] = Future()
         self._requests.put((future, pickle.dumps((fn, args, kwargs), protocol=5)))
         return future
@@ -123,25 +175,6 @@ def _take_now(
     return None
 
 
-def _start() -> subprocess.Popen[bytes]:
-    # -P keeps the working folder off the path until the parent's own path is there. In a process group of its
-    # own it gets no interrupt from the terminal, not even before it can ignore one.
-    worker = subprocess.Popen(  # noqa: S603 - our own interpreter and our own text
-        [sys.executable, "-P", "-c", _BOOT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=_ONE_THREAD | os.environ,
-        process_group=0,
-    )
-    assert worker.stdin is not None
-    with contextlib.suppress(
-        BrokenPipeError
-    ):  # A worker that is dead already is told of by its first request.
-        worker.stdin.write(pickle.dumps(sys.path))
-        worker.stdin.flush()
-    return worker
-
-
 def _attend(
     worker: subprocess.Popen[bytes],
     requests: queue.SimpleQueue[tuple[Future[Any], bytes] | None],
@@ -151,14 +184,14 @@ def _attend(
     assert worker.stdin is not None
     with worker:
         if greeting is not None:
-            with contextlib.suppress(*_DEAD):  # The first request tells.
-                _ask(worker, greeting)
+            with contextlib.suppress(*_DEAD):  # The first request raises it again.
+                _exchange(worker, greeting)
         while (request := requests.get()) is not None:
             future, message = request
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                failed, answer = _ask(worker, message)
+                failed, answer = _exchange(worker, message)
             except _DEAD:
                 future.set_exception(_death(worker))
                 continue
@@ -170,38 +203,30 @@ def _attend(
             worker.stdin.close()
 
 
-def _ask(worker: subprocess.Popen[bytes], message: bytes) -> tuple[bool, Any]:
-    """Send a request to a worker and return whether it failed, and the answer or the error."""
+def _exchange(worker: subprocess.Popen[bytes], message: bytes) -> tuple[bool, Any]:
+    """Send a request to a worker, and return True and the error if it failed, or False and the answer."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     worker.stdin.write(len(message).to_bytes(_HEADER_BYTES, "little"))
     worker.stdin.write(message)
     worker.stdin.flush()
-    answer: tuple[bool, Any] = pickle.load(worker.stdout)  # noqa: S301 - from our own child
+    answer: tuple[bool, Any] = pickle.load(worker.stdout)  # noqa: S301 - from a child of this process
     return answer
 
 
 def _death(worker: subprocess.Popen[bytes]) -> WorkerDied:
-    try:
-        # It has closed its end, so it is ending; killed at once, it could not say how.
-        status = worker.wait(_ENDING_SECONDS)
-    except subprocess.TimeoutExpired:
-        worker.kill()
-        status = worker.wait()
-    how = f"by signal {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
     return WorkerDied(
-        f"a worker process (pid {worker.pid}) ended {how} before it gave its answer; what it wrote to "
-        f"stderr tells more. Was memory short? Fewer jobs need less: jobs=1 starts no process at all"
+        f"a worker process (pid {worker.pid}) ended {ending_of(worker)} before it gave its answer; see what "
+        f"it wrote to stderr. Was memory short? Fewer jobs need less: jobs=1 starts no process at all"
     )
 
 
 def serve() -> None:
-    """Answer requests until standard input ends: what a worker process does."""
-    # An interrupt at the terminal goes to all processes there; the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Answer requests until standard input ends: the main function of a worker process."""
+    ignore_interrupts()
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # Whatever prints must not print between the answers.
+    os.dup2(2, 1)  # What a function prints must not come between the answers.
     threading.Thread(target=_listen, args=(sys.stdin.buffer, requests), daemon=True).start()
     while True:
         answers.write(_answer(requests.get()))
@@ -211,24 +236,12 @@ def serve() -> None:
 def _listen(messages: BinaryIO, requests: queue.SimpleQueue[bytes]) -> None:
     while header := messages.read(_HEADER_BYTES):
         requests.put(messages.read(int.from_bytes(header, "little")))
-    os._exit(0)  # At once, even from the middle of a request: nobody waits for its answer.
+    os._exit(0)  # At once, even from the middle of a request: the parent has gone.
 
 
 def _answer(message: bytes) -> bytes:
     try:
-        function, args, kwargs = pickle.loads(message)  # noqa: S301 - from our own parent
+        function, args, kwargs = pickle.loads(message)  # noqa: S301 - from the parent of this process
         return pickle.dumps((False, function(*args, **kwargs)), protocol=5)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, the caller's future raises it
-        return pickle.dumps((True, as_sent(error)), protocol=5)
-
-
-def as_sent(error: BaseException) -> BaseException:
-    """Return an error as it can be sent to another process, with what it looked like here among its notes."""
-    error.add_note(f"in a worker process (pid {os.getpid()}):\n{traceback.format_exc()}")
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
-    except Exception:  # noqa: BLE001 - an error that does not survive the journey is told as text
-        told = RuntimeError(f"{type(error).__name__}: {error}")
-        told.__notes__ = error.__notes__
-        return told
-    return error
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the future of the caller raises it
+        return pickle.dumps((True, portable_error(error)), protocol=5)

@@ -1,4 +1,4 @@
-"""Sharing out work between an executor and this process, a bounded amount of it at a time."""
+"""Requests answered by an executor and by this process, with a bounded number under way."""
 
 from __future__ import annotations
 
@@ -11,63 +11,65 @@ from seekable.errors import SeekableError, WorkerDied
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
+__all__ = ["Tasks", "run_tasks"]
+
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 
 _IDLE_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Work(Generic[Request, Answer]):
-    """What is to be done, and how."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tasks(Generic[Request, Answer]):
+    """The requests of one piece of work, and the functions that answer them."""
 
     take: Callable[[], Request | None]
-    """Returns the next request; None if there is none now. It is asked again when answers have come."""
+    """Returns the next request, or None if there is none now. It is called again after each answer."""
 
-    there: Callable[[Executor, Request], Future[Answer]]
-    """Hands a request to an executor."""
+    submit: Callable[[Executor, Request], Future[Answer]]
+    """Submits a request to an executor."""
 
-    here: Callable[[Request], Answer]
-    """Does it in this process."""
+    here: Callable[[Request], Answer] | None
+    """Answers a request in this process; None if this process is not to work."""
 
     idle: Callable[[], object]
-    """Is called some ten times a second while nothing is done here."""
+    """Is called about ten times a second while this process only waits."""
 
     name: Callable[[Request], str]
-    """Says what a request is about, for errors."""
+    """Returns the subject of a request, for error messages."""
 
 
-def answers(
-    work: Work[Request, Answer], *, executor: Executor | None, ahead: int, helping: bool
+def run_tasks(
+    tasks: Tasks[Request, Answer], *, executor: Executor | None, ahead: int
 ) -> Generator[tuple[Request, Answer]]:
-    """Yield all requests with their answers as they come.
+    """Yield each request with its answer, as the answers come.
 
-    Close the iterator to cancel what is not begun.
+    This process answers a request itself only while no answer waits. Closing the generator cancels the
+    requests that no worker has begun.
 
     Args:
-        work: what is to be done.
-        executor: does it, if there is one.
-        ahead: how many requests the executor is given before their answers have come.
-        helping: whether this process works too, while no answer waits.
+        tasks: the requests.
+        executor: answers requests, if there is one.
+        ahead: the most requests under way in the executor.
 
     Raises:
         WorkerDied: the executor broke, or cancelled a request.
-        Exception: whatever a request raised.
+        Exception: the error that a request raised, with the name of the request among its notes.
     """
     running: dict[Future[Answer], Request] = {}
     try:
         while True:
             if done := [future for future in running if future.done()]:
                 for future in done:
-                    answer = _answer_of(future, work.name(running[future]), executor)
+                    answer = _answer_of(future, tasks.name(running[future]), executor)
                     yield running.pop(future), answer
-            elif executor and len(running) < ahead and (for_executor := work.take()) is not None:
-                running[work.there(executor, for_executor)] = for_executor
-            elif helping and (for_us := work.take()) is not None:
-                yield for_us, work.here(for_us)
+            elif executor and len(running) < ahead and (for_executor := tasks.take()) is not None:
+                running[tasks.submit(executor, for_executor)] = for_executor
+            elif tasks.here and (for_us := tasks.take()) is not None:
+                yield for_us, tasks.here(for_us)
             elif running:
                 wait(running, timeout=_IDLE_SECONDS, return_when=FIRST_COMPLETED)
-                work.idle()
+                tasks.idle()
             else:
                 return
     finally:
@@ -81,10 +83,10 @@ def _answer_of(future: Future[Answer], name: str, executor: Executor | None) -> 
     except SeekableError:
         raise
     except (BrokenExecutor, CancelledError) as error:
-        what = "cancelled the work on" if isinstance(error, CancelledError) else "broke while it worked on"
+        event = "cancelled the work on" if isinstance(error, CancelledError) else "broke while it worked on"
         raise WorkerDied(
-            f"the executor {executor!r} {what} {name}{f': {error}' if str(error) else ''}. "
-            f"What was finished is kept; open the data again to go on, with another executor or with jobs=1"
+            f"the executor {executor!r} {event} {name}{f': {error}' if str(error) else ''}. "
+            f"Finished work is kept; call again to continue, with another executor or with jobs=1"
         ) from error
     except Exception as error:
         error.add_note(f"raised by the executor {executor!r} while it worked on {name}")

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.dataset.evaluate import read_rows
 from seekable.nodes.compile import Parts
 from seekable.nodes.hole import HOLE
+from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.columnar.batches import table_of
 from seekable.nodes.sources.columnar.plan import TablesPlan
 

@@ -57,7 +57,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class WriteShards:
-    """Writes some of the files: a job for `evaluate`."""
+    """Writes some of the files: a job for `map_ranges`."""
 
     dataset: Dataset
     form: Form

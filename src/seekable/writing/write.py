@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.dataset.base import known_size
-from seekable.dataset.evaluate import evaluate, means
 from seekable.errors import StateMismatch, WrongType
+from seekable.nodes.readahead import seconds_a_row
+from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
 from seekable.parallel.progress import watched
 from seekable.state.code import python_version
 from seekable.storage.lock import locked
@@ -26,13 +27,12 @@ from seekable.writing.manifest import (
 )
 from seekable.writing.result import Written
 from seekable.writing.shard import Tally, WriteShards
-from seekable.writing.workers import started_where_that_pays
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.dataset.base import Dataset
-    from seekable.dataset.evaluate import Means
+    from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
     from seekable.writing.form import Form
 
@@ -69,7 +69,7 @@ def write(  # noqa: PLR0913 - all that the public methods are given
 ) -> Written:
     """Write the records of epoch 0; see ``Dataset.write_parquet``."""
     records = known_size(dataset, f"write_{form.name}()")
-    using = means(jobs, executor, at_once=True)
+    using = execution_options(jobs, executor, at_once=True)
     path = _checked_path(folder)
     identity = Identity(
         pipeline=dataset.fingerprint,
@@ -152,7 +152,7 @@ class _Writing:
         self._shards = manifest.identity.shards
         self._noted = time.monotonic()
 
-    def run(self, using: Means) -> Written:
+    def run(self, using: ExecutionOptions) -> Written:
         """Write what is not there yet."""
         files.remove_torn(self._path)
         there = files.finished(self._path, self._manifest, self._form)
@@ -164,9 +164,14 @@ class _Writing:
         job = WriteShards(self._dataset, self._form, self._path, self._shards, missing, tally)
         if missing:
             rows = self._shards.rows(missing[0])
-            using = started_where_that_pays(using, self._dataset, rows, files=len(missing), job=job)
+            using = with_workers_if_worth_it(
+                using,
+                job,
+                len(missing),
+                seconds=lambda: seconds_a_row(self._dataset, rows) * len(rows) * len(missing),
+            )
         try:
-            with contextlib.closing(evaluate(job, len(missing), using=using)) as runs:
+            with contextlib.closing(map_ranges(job, len(missing), using=using)) as runs:
                 for _, finished in runs:
                     for done in finished:
                         there[done.number] = done.rows, done.bytes

@@ -21,7 +21,7 @@ from seekable.index.building.scan import ScanBatch, ScanJob, scan_batch, scan_pa
 from seekable.index.digest import PIECE_BYTES
 from seekable.index.surveyor import is_surveyor
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
-from seekable.parallel.tasks import Work, answers
+from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
@@ -149,10 +149,14 @@ class _Scans:
 
     def run(self, executor: Executor | None, *, ahead: int, helping: bool) -> None:
         """Scan all files."""
-        work = Work(
-            take=self._take, there=_submit, here=self._scan_here, idle=self._ledger.tell, name=_name_of
+        tasks = Tasks(
+            take=self._take,
+            submit=_submit,
+            here=self._scan_here if helping else None,
+            idle=self._ledger.tell,
+            name=_name_of,
         )
-        with closing(answers(work, executor=executor, ahead=ahead, helping=helping)) as found:
+        with closing(run_tasks(tasks, executor=executor, ahead=ahead)) as found:
             for request, scans in found:
                 for job, place, scan in zip(request.batch.jobs, request.places, scans, strict=True):
                     self._add(job, *place, scan)

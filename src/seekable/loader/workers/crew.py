@@ -11,7 +11,7 @@ from seekable.errors import WorkerHung
 from seekable.loader.workers.message import Closed
 from seekable.loader.workers.process import WorkerProcess
 from seekable.loader.workers.worker import Delivered, Failed, Run
-from seekable.parallel.pickling import sent
+from seekable.parallel.pickling import serialized
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class Crew:
             InvalidArgument: the pipeline cannot be sent to another process.
         """
         self._jobs = jobs
-        self._sent = [sent(job, way_out=_WAY_OUT) for job in jobs]
+        self._sent = [serialized(job, way_out=_WAY_OUT) for job in jobs]
         self._timeout, self._restart = timeout, restart
         self._process = os.getpid()
         self._run = 0

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from typing import TYPE_CHECKING, Any
@@ -17,21 +15,13 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import WorkerDied, WorkerHung
 from seekable.loader.workers.message import Closed, Connection
 from seekable.loader.workers.slots import Slots, memory_without_name
+from seekable.parallel.processes import ending_of, start_interpreter
 
 if TYPE_CHECKING:
     from seekable.loader.steps import Cursor
 
 __all__ = ["WorkerProcess"]
 
-_BOOT = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "
-    "from seekable.loader.workers.worker import serve; serve(*map(int, sys.argv[1:]))"
-)
-
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""There is a worker to each processor already; and numpy starts in half the time without its threads."""
-
-_ENDING_SECONDS = 5.0
 _STACK_SECONDS = 2.0
 _LOOK_SECONDS = 0.05
 
@@ -50,13 +40,11 @@ class WorkerProcess:
         self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process lives
         with theirs:
             descriptors = (theirs.fileno(), self._stacks.fileno(), memory)
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own text
-                [sys.executable, "-P", "-c", _BOOT, *map(str, (*descriptors, slots)), json.dumps(sys.path)],
+            self._process = start_interpreter(
+                "seekable.loader.workers.worker",
+                *(*descriptors, slots),
                 stdin=subprocess.DEVNULL,
-                env=_ONE_THREAD | os.environ,
                 pass_fds=descriptors,
-                # A group of its own gets no interrupt from the terminal, not even before it can ignore one.
-                process_group=0,
             )
         self.connection = Connection(ours, Slots(memory, slots))
         os.close(memory)
@@ -95,13 +83,9 @@ class WorkerProcess:
 
     def death(self, cursor: Cursor) -> WorkerDied:
         """Wait until the process has ended, and return what there is to say of that."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            # It has closed its end, so it is ending; killed at once, it could not say how.
-            self._process.wait(_ENDING_SECONDS)
+        how = ending_of(self._process)
         self.end()
-        status = self._process.returncode
-        how = f"by signal {signal.Signals(-status).name}" if status < 0 else f"with exit status {status}"
-        memory = " Was memory short?" if -status == signal.SIGKILL else ""
+        memory = " Was memory short?" if -self._process.returncode == signal.SIGKILL else ""
         return WorkerDied(
             f"{self._shown} ended {how} before it had made the {_batch(cursor)}; what it wrote to stderr "
             f"tells more.{memory} restart_workers=True has another one take its place"

@@ -12,11 +12,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import cloudpickle
-
 from seekable.loader.workers.message import Closed, Connection
 from seekable.loader.workers.slots import Slots
-from seekable.parallel.processes import as_sent
+from seekable.parallel.pickling import deserialized, portable_error
+from seekable.parallel.processes import ignore_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,18 +109,17 @@ def serve(descriptor: int, stacks: int, memory: int, slots: int) -> None:
         memory: the memory that batches are put into, by slots.
         slots: how many slots it has, one for each batch that may be made and not delivered.
     """
-    # An interrupt at the terminal goes to all processes there; the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ignore_interrupts()
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
     connection = Connection(socket.socket(fileno=descriptor), Slots(memory, slots))
     os.close(memory)
     desk = _Desk()
     try:
-        job: Job = cloudpickle.loads(connection.receive())
+        job: Job = deserialized(connection.receive())
     except Closed:
         return
     except Exception as error:  # noqa: BLE001 - it is raised where the first batch would have come
-        connection.send(Failed(as_sent(error)))
+        connection.send(Failed(portable_error(error)))
         return
     threading.Thread(target=_listen, args=(connection, desk), daemon=True).start()
     number = 0
@@ -154,13 +152,13 @@ def _make(job: Job, run: Run, connection: Connection, desk: _Desk) -> None:
         except StopIteration:
             return
         except BaseException as error:  # noqa: BLE001 - it is raised where the result would have come
-            result = Failed(as_sent(error))
+            result = Failed(portable_error(error))
         try:
             count = connection.send(result, tag=run.number, slot=slot)
         except Closed:
             os._exit(0)
         except Exception as error:  # noqa: BLE001 - a result that cannot be pickled
-            result = Failed(as_sent(error))
+            result = Failed(portable_error(error))
             count = connection.send(result, tag=run.number, slot=slot)
         desk.sent(run.number, count)
         if isinstance(result, Failed):

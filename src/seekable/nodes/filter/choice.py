@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._arguments import checked_count
-from seekable.dataset.evaluate import evaluate, read_rows
 from seekable.errors import InvalidArgument, MissingColumn, SeekableError, WrongType
 from seekable.nodes.columns.missing import no_such_column
 from seekable.nodes.columns.node import OverColumns
@@ -19,7 +18,9 @@ from seekable.nodes.failures import add_place
 from seekable.nodes.filter.vectors import passing
 from seekable.nodes.hole import HOLE
 from seekable.nodes.provenance import file_matches
+from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.columnar.plan import TablesPlan
+from seekable.parallel.map_ranges import map_ranges
 from seekable.state.code import code_digest
 from seekable.state.functions import describe_function
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.base import Dataset
-    from seekable.dataset.evaluate import Means
+    from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
 
     Int64s = NDArray[np.int64]
@@ -127,7 +128,9 @@ def choice(
     )
 
 
-def kept_rows(dataset: Dataset, asked: Choice, size: int, *, using: Means, watch: Watch) -> Iterator[Int64s]:
+def kept_rows(
+    dataset: Dataset, asked: Choice, size: int, *, using: ExecutionOptions, watch: Watch
+) -> Iterator[Int64s]:
     """Yield the rows that pass, ascending, a run at a time.
 
     Raises:
@@ -141,7 +144,7 @@ def kept_rows(dataset: Dataset, asked: Choice, size: int, *, using: Means, watch
     if left == 0:
         watch(size)
         return
-    with contextlib.closing(evaluate(job, int(job.before[-1]), using=using)) as answers:
+    with contextlib.closing(map_ranges(job, int(job.before[-1]), using=using)) as answers:
         for done, (passed, seen) in answers:
             watch(done if done < job.before[-1] else size)
             looked, unseen = done, unseen - seen

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.dataset.base import Dataset, known_size, must_be_steady
-from seekable.dataset.evaluate import means
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.ascending import Ascending
 from seekable.nodes.filter.choice import Choice, kept_rows
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed
 from seekable.nodes.filter.saved import Origin, saved_rows
 from seekable.nodes.routers import EachRouter
+from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import watched
 from seekable.state.code import python_version
 
@@ -47,7 +47,7 @@ def filter_rows(
     if choice.fn is not None and not callable(choice.fn):
         message = f"filter() needs a function (got {choice.fn!r} of type {type(choice.fn).__name__})"
         raise WrongType(message)
-    using = means(jobs, executor, at_once=True)
+    using = execution_options(jobs, executor, at_once=True)
     path, origin = None, None
     if save is not None:
         path = _checked_path(save)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import xxhash
 
-from seekable.dataset.evaluate import evaluate, read_rows
 from seekable.errors import AmbiguousKey, BadKey, KeyNotFound, WrongType
 from seekable.nodes.columns.missing import must_have
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import is_key, key_hash
+from seekable.nodes.readahead import read_rows
+from seekable.parallel.map_ranges import map_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.base import Dataset
-    from seekable.dataset.evaluate import Means
+    from seekable.parallel.map_ranges import ExecutionOptions
 
     Int64s = NDArray[np.int64]
     UInt64s = NDArray[np.uint64]
@@ -50,7 +51,9 @@ class RightKeys:
     """All columns of its records, in the order in which they come first."""
 
 
-def right_keys(right: Dataset, on: tuple[str, ...], size: int, *, using: Means, columns: bool) -> RightKeys:
+def right_keys(
+    right: Dataset, on: tuple[str, ...], size: int, *, using: ExecutionOptions, columns: bool
+) -> RightKeys:
     """Read the keys of all records.
 
     Args:
@@ -67,7 +70,7 @@ def right_keys(right: Dataset, on: tuple[str, ...], size: int, *, using: Means, 
     declared = right.declared()
     job = _Hashing(right if columns and declared is None else right.narrowed(frozenset(on)), on)
     hashes, rows, names = [np.empty(0, dtype=np.uint64)], [np.empty(0, dtype=np.int64)], dict[str, None]()
-    with contextlib.closing(evaluate(job, size, using=using)) as runs:
+    with contextlib.closing(map_ranges(job, size, using=using)) as runs:
         for _, (some_hashes, some_rows, some_names) in runs:
             hashes.append(some_hashes)
             rows.append(some_rows)

@@ -10,7 +10,6 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.dataset.base import Dataset, known_size, must_be_steady
-from seekable.dataset.evaluate import evaluate, means
 from seekable.errors import BadValue, InvalidArgument, WrongType
 from seekable.nodes.columns.missing import must_have
 from seekable.nodes.columns.node import checked_names, place_of
@@ -19,6 +18,7 @@ from seekable.nodes.contract import Inner, Plan, Reader, RecordNode
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed
 from seekable.nodes.hole import HOLE
 from seekable.nodes.join.matching import Duplicates, How, Matching, right_keys
+from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
     _check(left, right, names, how=how, duplicates=duplicates, missing=missing, suffix=suffix)
     for side in (left, right):
         must_have(side, "join()", names)
-    using = means(jobs, executor, at_once=True)
+    using = execution_options(jobs, executor, at_once=True)
     size = known_size(left, "join()")
     keys = right_keys(right, names, known_size(right, "join()"), using=using, columns=how == "left")
     only = frozenset(names)
@@ -102,7 +102,7 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
     lefts, rights = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     with (
         watched(progress, task="joining", rows=size) as watch,
-        contextlib.closing(evaluate(job, size, using=using)) as runs,
+        contextlib.closing(map_ranges(job, size, using=using)) as runs,
     ):
         for done, (some, matched) in runs:
             watch(done)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from seekable.dataset.evaluate import evaluate, read_rows
 from seekable.errors import BadKey, WrongType
 from seekable.formats.decoding import Decoder
 from seekable.index.building.commit import make_folder
@@ -22,8 +21,10 @@ from seekable.nodes.failures import add_place
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.duplicates import find_duplicates
 from seekable.nodes.keys.key import Keys, is_key, key_hash, key_in
+from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.parallel.map_ranges import map_ranges
 from seekable.parallel.progress import watched
 from seekable.state.code import code_digest, python_version
 from seekable.state.functions import describe_function
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.evaluate import Means
     from seekable.index.keys.hashes import KeyIndex
     from seekable.nodes.keys.key import KeyOf
+    from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
@@ -52,7 +53,7 @@ def open_keys(
     of: KeyOf,
     *,
     index_dir: str | os.PathLike[str] | None,
-    using: Means,
+    using: ExecutionOptions,
     progress: ProgressHook | None,
 ) -> Keys:
     """Return the keys of a source, after reading those that no index has yet.
@@ -114,12 +115,12 @@ def _built(
     source: FileSource | TableSource,
     of: KeyOf,
     *,
-    using: Means,
+    using: ExecutionOptions,
     watch: Callable[[int], None],
 ) -> KeyIndex:
     hashes, has_key, known = known_hashes(folders, keyed)
     job = _Hashing.of_files(source, of, np.flatnonzero(~known))
-    with contextlib.closing(evaluate(job, job.size, using=using)) as runs:
+    with contextlib.closing(map_ranges(job, job.size, using=using)) as runs:
         start = 0
         for stop, (some, some_have) in runs:
             rows = job.rows(start, stop)

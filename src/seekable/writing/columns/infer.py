@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.dataset.evaluate import read_rows
 from seekable.errors import WrongType
 from seekable.nodes.hole import HOLE
+from seekable.nodes.readahead import read_rows
 from seekable.writing.columns.kinds import Unfit, merged, type_of
 from seekable.writing.columns.table import check_names
 from seekable.writing.place import place_of

@@ -1,0 +1,323 @@
+"""A function of a range of numbers, called for each part of ``range(count)``, here or in other processes.
+
+The numbers are rows of a dataset, or files to be written. A range takes a fraction of a second, and what the
+function returns comes in the order of the ranges, however many processes there are.
+
+The function travels to other processes by cloudpickle, through a pipe, and once to each process. So functions
+of a script, lambdas and closures work there too, and a dataset over a long list is not sent again and again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument
+from seekable.parallel.pickling import deserialized, portable_error, serialized
+from seekable.parallel.tasks import Tasks, run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Executor
+
+    from seekable.parallel import processes
+else:
+    processes = lazy("seekable.parallel.processes")
+
+__all__ = [
+    "ExecutionOptions",
+    "RangeFunction",
+    "execution_options",
+    "map_ranges",
+    "with_workers_if_worth_it",
+]
+
+T = TypeVar("T")
+RangeFunction = Callable[[int, int], T]
+"""A picklable function of the first number of a range and the number behind its last."""
+
+_RANGE_SECONDS = 0.2
+"""The time that a range is to take: short enough to show progress, and far more than sending one costs."""
+
+_MOST_NUMBERS = 1 << 17
+"""The longest range."""
+
+_PATIENCE_SECONDS = 1.0
+_START_SECONDS = 0.6
+"""The time that workers must save to be worth starting: a new process can begin after some 0.3 s."""
+
+_WORTH_SECONDS = 4.0
+"""The time that workers must save where each number is a file, and the estimate is rough."""
+
+_MOST_COPIES = 4
+"""The most requests under way that carry the function, which may be large."""
+
+_FOREIGN_REQUESTS = 64
+"""The most requests under way in a user's executor, which does not say how many workers it has."""
+
+_WAY_OUT = "jobs=1 does everything in this process"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOptions:
+    """The processes that `map_ranges` may use."""
+
+    workers: int
+    """The most worker processes."""
+
+    patience_seconds: float
+    """The time for which this process works alone before workers may be started."""
+
+    executor: Executor | None
+    """A user's executor, which does all the work and stays open."""
+
+
+def execution_options(jobs: int | None, executor: Executor | None, *, at_once: bool) -> ExecutionOptions:
+    """Return the options that the arguments ``jobs=`` and ``executor=`` of a user stand for.
+
+    Args:
+        jobs: the most processes; None for as many as there are processors, where they are worth their start.
+        executor: does the work instead.
+        at_once: True to start workers at once where ``jobs`` is a number.
+
+    Raises:
+        InvalidArgument: ``jobs`` is less than 1.
+    """
+    if jobs is not None and jobs < 1:
+        message = f"jobs must be at least 1, or None for one to a processor where it pays (got {jobs})"
+        raise InvalidArgument(message)
+    patience = 0.0 if at_once and jobs is not None else _PATIENCE_SECONDS
+    return ExecutionOptions(processes.usable_cpus() if jobs is None else jobs, patience, executor)
+
+
+def with_workers_if_worth_it(
+    using: ExecutionOptions, function: RangeFunction[Any], count: int, *, seconds: Callable[[], float]
+) -> ExecutionOptions:
+    """Return options that start workers at once, if the work is long enough and the function can be sent.
+
+    `map_ranges` itself decides after the first range. Where a single number is a file, that may take an hour.
+
+    Args:
+        using: the options of the user.
+        function: the work.
+        count: how many numbers there are; no more workers than that are started.
+        seconds: estimates the time of all the work in this process; is called where that matters.
+    """
+    using = replace(using, workers=max(1, min(count, using.workers)))
+    if using.executor is not None or using.workers == 1 or not using.patience_seconds:
+        return using
+    if seconds() * (1 - 1 / using.workers) < _WORTH_SECONDS:
+        return using
+    try:
+        serialized(function, way_out="")
+    except InvalidArgument:
+        return using
+    return replace(using, patience_seconds=0.0)
+
+
+def map_ranges(
+    function: RangeFunction[T], count: int, *, using: ExecutionOptions
+) -> Generator[tuple[int, T]]:
+    """Yield the end of each range and what the function returned for it, in ascending order.
+
+    Close the generator (`contextlib.closing`) if it is not run to its end: that ends the workers.
+
+    Args:
+        function: is called many times, in any process, with ranges that make up ``range(count)``.
+        count: how many numbers there are.
+        using: the processes that may be used.
+
+    Raises:
+        WorkerDied: a worker process or the executor ended too early.
+        InvalidArgument: workers are to start at once and the function cannot be sent to them.
+        BaseException: the error that the function raised for the lowest range that failed.
+
+    Example:
+        >>> parts = map_ranges(range, 25, using=execution_options(1, None, at_once=True))
+        >>> [number for _, part in parts for number in part] == list(range(25))
+        True
+    """
+    if using.executor is not None:
+        token = secrets.token_hex(8)
+        # Threads, and processes that are forked from this one, have the function already.
+        _submitted[token] = function
+        try:
+            yield from _elsewhere(using.executor, token, function, range(count), most=_FOREIGN_REQUESTS)
+        finally:
+            del _submitted[token]
+        return
+    start, payload = yield from _here(function, count, using=using)
+    if payload is not None:
+        token = secrets.token_hex(8)
+        with processes.WorkerProcesses(using.workers, first=(_receive, (token, payload))) as workers:
+            rest = range(start, count)
+            yield from _elsewhere(workers, token, function, rest, most=2 * using.workers)
+
+
+class _Pace:
+    """The length of the next range, learned from the ranges before."""
+
+    def __init__(self) -> None:
+        self.length = 1
+
+    def saw(self, length: int, seconds: float) -> None:
+        """Learn from the time that a range took, by a factor of four at the most."""
+        wanted = int(length * _RANGE_SECONDS / max(seconds, 1e-6))
+        self.length = min(max(wanted, self.length // 4, 1), self.length * 4, _MOST_NUMBERS)
+
+
+def _here(
+    function: RangeFunction[T], count: int, *, using: ExecutionOptions
+) -> Generator[tuple[int, T], None, tuple[int, bytes | None]]:
+    """Call the function in this process, until all is done or workers are worth their start.
+
+    Returns:
+        The first number that is left, and the bytes of the function for workers; None if nothing is left.
+    """
+    pace, spent, start, alone = _Pace(), 0.0, 0, using.workers == 1
+    while start < count:
+        if not alone and spent >= using.patience_seconds:
+            rest = (count - start) * spent / max(start, 1)
+            ordered = not using.patience_seconds
+            if ordered or rest * (1 - 1 / using.workers) > _START_SECONDS:
+                try:
+                    return start, serialized(function, way_out=_WAY_OUT)
+                except InvalidArgument:
+                    if ordered:
+                        raise
+                    alone = True
+        stop = min(start + pace.length, count)
+        began = time.monotonic()
+        made = function(start, stop)
+        seconds = time.monotonic() - began
+        spent += seconds
+        pace.saw(stop - start, seconds)
+        start = stop
+        yield start, made
+    return start, None
+
+
+def _elsewhere(
+    executor: Executor, token: str, function: RangeFunction[T], numbers: range, *, most: int
+) -> Generator[tuple[int, T]]:
+    """Call the function in an executor, with a few ranges under way."""
+    ranges = _Ranges(token, function, numbers, most=most)
+    tasks: Tasks[_Request, _Answer | None] = Tasks(
+        take=ranges.take,
+        submit=lambda executor, request: executor.submit(
+            _run, token, request.payload, request.start, request.stop
+        ),
+        here=None,
+        idle=int,
+        name=lambda request: f"the range from {request.start:,} to {request.stop:,}",
+    )
+    with closing(run_tasks(tasks, executor=executor, ahead=most)) as answers:
+        for request, answer in answers:
+            ranges.put(request, answer)
+            yield from ranges.in_order()
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A range, with the function where the worker is known to lack it."""
+
+    start: int
+    stop: int
+    payload: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the function returned or raised, and the time it took."""
+
+    made: Any
+    error: BaseException | None
+    seconds: float
+
+
+class _Ranges(Generic[T]):
+    """The ranges that are under way, and the answers that came before those of lower ranges."""
+
+    def __init__(self, token: str, function: RangeFunction[T], numbers: range, *, most: int) -> None:
+        self._token = token
+        self._function = function
+        self._payload: bytes | None = None
+        self._pace = _Pace()
+        self._next, self._stop = numbers.start, numbers.stop
+        self._most = most
+        self._line: deque[_Request] = deque()
+        """The ranges that were taken and not yielded, in ascending order."""
+        self._answers: dict[int, _Answer] = {}
+        """By the first number of their ranges."""
+        self._lacking: deque[_Request] = deque()
+        """The ranges whose worker did not have the function."""
+        self._copies = 0
+
+    def take(self) -> _Request | None:
+        """Return the next request: a new range, or one that is sent again with the function."""
+        if self._lacking and self._copies < _MOST_COPIES:
+            again = self._lacking.popleft()
+            self._copies += 1
+            self._payload = self._payload or serialized(self._function, way_out=_WAY_OUT)
+            return replace(again, payload=self._payload)
+        if self._next == self._stop or len(self._line) == self._most:
+            return None
+        request = _Request(self._next, min(self._next + self._pace.length, self._stop))
+        self._line.append(request)
+        self._next = request.stop
+        return request
+
+    def put(self, request: _Request, answer: _Answer | None) -> None:
+        """Take an answer; None is that of a worker without the function."""
+        self._copies -= request.payload is not None
+        if answer is None:
+            self._lacking.append(request)
+        else:
+            self._answers[request.start] = answer
+
+    def in_order(self) -> Iterator[tuple[int, T]]:
+        """Yield the answers to the lowest ranges, as far as there is no gap."""
+        while self._line and (answer := self._answers.pop(self._line[0].start, None)) is not None:
+            request = self._line.popleft()
+            if answer.error is not None:
+                raise answer.error
+            self._pace.saw(request.stop - request.start, answer.seconds)
+            yield request.stop, answer.made
+
+
+_submitted: dict[str, RangeFunction[Any]] = {}
+"""The functions that this process has others call, by token."""
+
+_received: dict[str, RangeFunction[Any]] = {}
+"""The function that this process was sent last, by token."""
+
+
+def _receive(token: str, payload: bytes) -> None:
+    _received.clear()
+    _received[token] = deserialized(payload)
+
+
+def _run(token: str, payload: bytes | None, start: int, stop: int) -> _Answer | None:
+    """Call a function for one range: the request that an executor is sent.
+
+    Returns:
+        The answer; None if this process does not have the function and was not sent it.
+    """
+    if payload is not None:
+        _receive(token, payload)
+    own = _submitted.get(token)
+    function = own or _received.get(token)
+    if function is None:
+        return None
+    began = time.monotonic()
+    try:
+        made = function(start, stop)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is raised where the answer would have come
+        return _Answer(None, error if own else portable_error(error), time.monotonic() - began)
+    return _Answer(made, None, time.monotonic() - began)
