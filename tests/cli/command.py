@@ -1,9 +1,10 @@
-"""Running the command line as its users do: in a process of its own, in a pipe or in a terminal."""
+"""Running the command line: in this process, in a process of its own, or in a terminal."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import json
 import os
 import pty
@@ -12,24 +13,87 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
+import pytest
 from tests.index.corpus import age
+
+from seekable.cli.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SEEKABLE = str(Path(sys.executable).with_name("seekable"))
+UNWANTED = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "SEEKABLE_INDEX_DIR"}
+"""Variables that change how commands behave."""
+
+AT_ONCE = {"SEEKABLE_BAR_AFTER_SECONDS": "0"}
+"""Makes a bar appear at the first call of a progress hook, in place of a second later."""
 
 
-def run(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in pipes."""
-    return subprocess.run(
-        [SEEKABLE, *map(str, arguments)], cwd=cwd, env=environment(), capture_output=True, check=False
-    )
+def run(
+    *arguments: str | Path, cwd: Path | None = None, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in this process: what a process of its own prints and exits with, without its start."""
+    given = [*map(str, arguments)]
+    with (
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(),
+    ):
+        stdout, stderr = (io.TextIOWrapper(file, encoding="utf-8", write_through=True) for file in (out, err))
+        patch.setattr(sys, "argv", ["seekable", *given])
+        patch.setattr(sys, "stdout", stdout)
+        patch.setattr(sys, "stderr", stderr)
+        for name in UNWANTED:
+            patch.delenv(name, raising=False)
+        for name, value in (more or {}).items():
+            patch.setenv(name, value)
+        if cwd is not None:
+            patch.chdir(cwd)
+        patch.setattr(sys, "path", [*sys.path])
+        _filter_warnings_as_python_does()
+        before = {*sys.modules}
+        try:
+            with pytest.raises(SystemExit) as ended:
+                main()
+        finally:
+            _forget_modules({*sys.modules} - before, of=cwd)
+        stdout.flush()
+        return subprocess.CompletedProcess(given, int(ended.value.code or 0), _content(out), _content(err))
+
+
+def _forget_modules(names: set[str], *, of: Path | None) -> None:
+    """Let the next command import the programs of a folder anew, as a process of its own does."""
+    for name in names:
+        path = getattr(sys.modules[name], "__file__", None)
+        if of is not None and path is not None and Path(path).is_relative_to(of):
+            del sys.modules[name]
+
+
+def _filter_warnings_as_python_does() -> None:
+    warnings.resetwarnings()
+    for kind in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+        warnings.simplefilter("ignore", kind)
+
+
+def _content(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
+
+
+def run_process(
+    *arguments: str | Path, cwd: Path | None = None, more: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in a process of its own, in pipes."""
+    command = [SEEKABLE, *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd, env=environment(more), capture_output=True, check=False)
 
 
 def output(*arguments: str | Path, cwd: Path | None = None) -> bytes:
@@ -46,8 +110,7 @@ def documents(*arguments: str | Path, cwd: Path | None = None) -> list[Any]:
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment, without what would change how commands behave."""
-    unwanted = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "SEEKABLE_INDEX_DIR"}
-    kept = {name: value for name, value in os.environ.items() if name not in unwanted}
+    kept = {name: value for name, value in os.environ.items() if name not in UNWANTED}
     return {**kept, "TERM": "xterm", **(more or {})}
 
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import Corpus, documents, run
+from tests.cli.command import Corpus, documents, run, run_process
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +71,24 @@ def test_a_failure_is_told_as_json_too(folder: Path, arguments: list[str], code:
     assert told["schema"] == 1
     assert (told["error"]["exit_code"], told["error"]["type"]) == (code, kind)
     assert told["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["get", "corpus", "5"], 0),
+        (["info", "both", "--json"], 1),
+        (["get", "corpus", "five"], 2),
+        (["verify", "corpus"], 3),
+        (["head", "no/such"], 4),
+    ],
+)
+def test_a_process_of_its_own_prints_and_ends_as_the_command_does_here(
+    folder: Path, arguments: list[str], code: int
+) -> None:
+    here, there = (start(*arguments, cwd=folder) for start in (run, run_process))
+    assert here.returncode == there.returncode == code
+    assert (here.stdout, here.stderr) == (there.stdout, there.stderr)
 
 
 def test_nothing_is_printed_when_one_of_the_rows_is_not_there(corpus: Corpus) -> None:

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.cli.command import environment, output, run, write_corpus
+from tests.cli.command import environment, output, run, run_process, write_corpus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,7 +181,7 @@ def test_what_cannot_be_planned_is_told(trained: Path, arguments: list[str], cod
 
 
 def test_what_a_users_program_raises_keeps_its_traceback(trained: Path) -> None:
-    done = run("plan", "train:fail", cwd=trained)
+    done = run_process("plan", "train:fail", cwd=trained)
     assert done.returncode == 1
     assert b"Traceback" in done.stderr
     assert b"no_such_package" in done.stderr

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.cli.command import SEEKABLE, Corpus, in_terminal, output, run
+from tests.cli.command import AT_ONCE, SEEKABLE, Corpus, in_terminal, output, run, run_process
 from tests.index.corpus import age
 from tests.processes import ends
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 ENDLESS_BYTES = 1 << 42
 """More than can be scanned before the test interrupts it."""
-
-LONG_BYTES = 1 << 33
-"""What takes longer to scan than a bar waits to appear, if a machine scans less than 8 GB/s."""
 
 FILE_BYTES = 1 << 28
 """What takes a moment to scan."""
@@ -52,10 +49,10 @@ def test_a_quick_build_draws_no_bar(corpus: Corpus) -> None:
     assert seen == corpus.lines[0] + b"\r\n"
 
 
-def write_endless(path: Path) -> None:
-    """Write a file that takes longer to scan than any test: a hole, so that it takes no room."""
+def write_hole(path: Path, size: int = ENDLESS_BYTES) -> None:
+    """Write a file that takes no room, by default one that takes longer to scan than any test."""
     with open(path, "wb") as file:
-        file.truncate(ENDLESS_BYTES)
+        file.truncate(size)
     age(path)
 
 
@@ -70,9 +67,9 @@ def assert_wiped(seen: bytes, message: bytes) -> None:
 
 @pytest.mark.parametrize("columns", [24, 80, 300])
 def test_a_long_build_draws_a_bar_of_one_line(corpus: Corpus, columns: int) -> None:
-    write_endless(corpus.folder / "z.jsonl")
+    write_hole(corpus.folder / "z.jsonl")
     command = [SEEKABLE, "index", "--jobs", "1", str(corpus.folder)]
-    with in_terminal(command, columns=columns) as terminal:
+    with in_terminal(command, columns=columns, more=AT_ONCE) as terminal:
         terminal.read_until(b"indexing")
         terminal.interrupt()
         code, seen = terminal.finish()
@@ -80,20 +77,22 @@ def test_a_long_build_draws_a_bar_of_one_line(corpus: Corpus, columns: int) -> N
     assert_wiped(seen, b"seekable: interrupted; what was indexed so far is kept")
 
 
-def test_a_long_build_in_a_pipe_draws_nothing(tmp_path: Path) -> None:
-    with open(tmp_path / "a.txt", "wb") as file:
-        file.truncate(LONG_BYTES)
-    age(tmp_path / "a.txt")
-    assert output("index", "-q", tmp_path) == b""
-    assert output("verify", "-q", "--deep", tmp_path) == b""
+def test_what_draws_a_bar_in_a_terminal_draws_nothing_in_a_pipe(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        write_hole(tmp_path / name / "a.txt", FILE_BYTES)
+    for command in (["index"], ["verify", "--deep"]):
+        with in_terminal([SEEKABLE, *command, str(tmp_path / "a")], more=AT_ONCE) as terminal:
+            code, seen = terminal.finish()
+        done = run_process(*command, tmp_path / "b", more=AT_ONCE)
+        assert (code, done.returncode, done.stderr) == (0, 0, b"")
+        assert ERASE in seen
 
 
 def test_an_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
     for number in range(1000):
-        with open(tmp_path / f"{number:03d}.txt", "wb") as file:
-            file.truncate(FILE_BYTES)
-        age(tmp_path / f"{number:03d}.txt")
-    with in_terminal([SEEKABLE, "index", "--jobs", "1", str(tmp_path)]) as terminal:
+        write_hole(tmp_path / f"{number:03d}.txt", FILE_BYTES)
+    with in_terminal([SEEKABLE, "index", "--jobs", "1", str(tmp_path)], more=AT_ONCE) as terminal:
         # In one process one file comes after the other, and a hundredth of the bytes is more than one.
         terminal.read_until(rb"[1-9]%")
         terminal.interrupt()
@@ -105,8 +104,8 @@ def test_an_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_the_workers_without_a_word_of_theirs(corpus: Corpus) -> None:
     for name in ("y.jsonl", "z.jsonl"):
-        write_endless(corpus.folder / name)
-    with in_terminal([SEEKABLE, "index", "--jobs", "2", str(corpus.folder)]) as terminal:
+        write_hole(corpus.folder / name)
+    with in_terminal([SEEKABLE, "index", "--jobs", "2", str(corpus.folder)], more=AT_ONCE) as terminal:
         terminal.read_until(b"indexing")
         workers = terminal.children()
         assert workers
@@ -126,8 +125,8 @@ def test_a_long_look_draws_a_bar_too(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\n")
     output("index", path)
-    write_endless(path)
-    with in_terminal([SEEKABLE, "verify", "--deep", "--jobs", "1", str(path)]) as terminal:
+    write_hole(path)
+    with in_terminal([SEEKABLE, "verify", "--deep", "--jobs", "1", str(path)], more=AT_ONCE) as terminal:
         terminal.read_until(b"verifying")
         terminal.interrupt()
         code, seen = terminal.finish()
@@ -174,7 +173,7 @@ HALF = """
 import sys
 from seekable.parallel.progress import Progress
 from seekable.parallel.progress import terminal_progress
-hook = terminal_progress(after_seconds=0.0)
+hook = terminal_progress()
 if hook:
     hook(Progress(0, 2, 0, 100, 0, notice="somewhere else"))
     hook(Progress(1, 2, 50, 100, 1234))
@@ -184,7 +183,7 @@ print("no hook" if hook is None else "done")
 
 
 def test_the_bar_shows_how_far_it_is_and_goes_when_done() -> None:
-    with in_terminal([sys.executable, "-c", HALF]) as terminal:
+    with in_terminal([sys.executable, "-c", HALF], more=AT_ONCE) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     assert seen.startswith(b"seekable: somewhere else\r\n")
@@ -195,7 +194,7 @@ def test_the_bar_shows_how_far_it_is_and_goes_when_done() -> None:
 
 
 def test_the_bar_is_one_line_in_a_narrow_terminal() -> None:
-    with in_terminal([sys.executable, "-c", HALF], columns=24) as terminal:
+    with in_terminal([sys.executable, "-c", HALF], columns=24, more=AT_ONCE) as terminal:
         _, seen = terminal.finish()
     assert b"\x1b[2Kindex" in seen
     assert seen.count(b"\n") == 2

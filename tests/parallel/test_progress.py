@@ -8,7 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from tests.cli.command import in_terminal
+from tests.cli.command import AT_ONCE, environment, in_terminal
 from tests.processes import ends
 
 from seekable.parallel.progress import Watch, watched
@@ -30,8 +30,6 @@ def passes(number):
         while not os.path.exists(seen):
             pass
     return True
-from seekable.parallel import progress as terminal
-terminal.terminal_progress.__kwdefaults__["after_seconds"] = 0.0
 from seekable.parallel import progress as watch
 watch._SECONDS = 0.0
 print(len(sk.from_sequence(range(1000)).filter(passes, jobs=1)))
@@ -39,7 +37,7 @@ print(len(sk.from_sequence(range(1000)).filter(passes, jobs=1)))
 
 
 def test_a_bar_is_drawn_and_wiped_away_in_a_terminal(tmp_path: Path) -> None:
-    with in_terminal([sys.executable, "-c", FILTER, str(tmp_path / "seen")]) as terminal:
+    with in_terminal([sys.executable, "-c", FILTER, str(tmp_path / "seen")], more=AT_ONCE) as terminal:
         terminal.read_until(b"filtering")
         (tmp_path / "seen").touch()
         code, seen = terminal.finish()
@@ -52,7 +50,7 @@ def test_a_bar_is_drawn_and_wiped_away_in_a_terminal(tmp_path: Path) -> None:
 def test_nothing_is_drawn_in_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "seen").touch()
     command = [sys.executable, "-c", FILTER, str(tmp_path / "seen")]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=60)
+    done = subprocess.run(command, env=environment(AT_ONCE), capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"1000\n", b"")
 
 

@@ -76,19 +76,18 @@ ProgressHook = Callable[[Progress], None]
 _AFTER_SECONDS = 1.0
 """A build that is done sooner is not worth a bar."""
 
+_AFTER_VARIABLE = "SEEKABLE_BAR_AFTER_SECONDS"
+"""Overrides ``_AFTER_SECONDS``, so that tests need no long builds, and is no part of the interface."""
+
 _ERASE_LINE = "\r\x1b[2K"
 
 
-def terminal_progress(*, after_seconds: float = _AFTER_SECONDS) -> TerminalProgress | None:
-    """Return a hook that draws a bar on stderr, or None where stderr is no terminal that can show one.
-
-    Args:
-        after_seconds: how long a build runs before the bar appears.
-    """
+def terminal_progress() -> TerminalProgress | None:
+    """Return a hook that draws a bar on stderr, or None where stderr is no terminal that can show one."""
     stream = sys.stderr
     if stream is None or not stream.isatty() or os.environ.get("TERM", "dumb") in {"dumb", "unknown"}:
         return None
-    return TerminalProgress(after_seconds=after_seconds)
+    return TerminalProgress(after_seconds=float(os.environ.get(_AFTER_VARIABLE, _AFTER_SECONDS)))
 
 
 @final
