@@ -8,12 +8,14 @@ from __future__ import annotations
 import gc
 import itertools
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.concrete import concrete_classes
+from tests.induction import check_every_cut, check_in_a_new_process
 from tests.storage.compressing import compressed
 
 import seekable as sk
@@ -56,9 +58,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-SIZES = [0, 1, 999, 1000]
-# Cutting after every batch costs batches squared: six an epoch, the last one of a few records.
 BATCH = 199
+# Without a batch, with one, with a last batch of four records, and with one that is full.
+SIZES = [0, 1, 5 * BATCH + 4, 5 * BATCH]
+SOME = SIZES[2]
 
 Builder = "Callable[[int, Path], sk.Dataset]"
 
@@ -311,37 +314,38 @@ def test_what_cannot_be_empty_refuses_to_be(kind: type, tmp_path: Path) -> None:
             build(0, tmp_path)
 
 
-@pytest.mark.parametrize("prefetch", [0, 2])
 @pytest.mark.parametrize(("kind", "number", "n"), CASES)
-def test_three_epochs_resume_exactly_at_every_cut(
-    kind: type, number: int, n: int, prefetch: int, tmp_path: Path
-) -> None:
+def test_three_epochs_resume_exactly_at_every_cut(kind: type, number: int, n: int, tmp_path: Path) -> None:
     dataset = BUILDERS[kind][number](n, tmp_path)
     assert type(dataset) is kind
-    assert_resumes_exactly(
-        lambda: sk.Loader(dataset, batch_size=BATCH if n > 1 else 1, collate=list, prefetch=prefetch),
-        runs=3,
-        new_process=False,
-    )
+    check_every_cut(lambda: loader_of(dataset, batch=BATCH if n > 1 else 1))
 
 
-@pytest.mark.parametrize(
-    ("kind", "number"),
-    [
-        pytest.param(kind, number, id=f"{kind.__name__}-{number}")
-        for kind, builders in BUILDERS.items()
-        for number in range(len(builders))
-    ],
-)
-def test_a_new_process_resumes_exactly_at_every_cut(kind: type, number: int, tmp_path: Path) -> None:
-    dataset = BUILDERS[kind][number](999, tmp_path)
-    assert_resumes_exactly(lambda: sk.Loader(dataset, batch_size=BATCH, collate=list), runs=3)
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_three_epochs_that_are_read_ahead_resume_exactly_at_every_cut(kind: type, tmp_path: Path) -> None:
+    dataset = BUILDERS[kind][0](SOME, tmp_path)
+    check_every_cut(lambda: loader_of(dataset, prefetch=2))
 
 
-@pytest.mark.parametrize(("kind", "number"), [(kind, 0) for kind in BUILDERS])
-def test_single_records_resume_exactly(kind: type, number: int, tmp_path: Path) -> None:
-    dataset = BUILDERS[kind][number](17, tmp_path)
-    assert_resumes_exactly(lambda: dataset, new_process=False)
+def test_a_new_process_resumes_exactly_at_every_cut(tmp_path: Path) -> None:
+    """One process for all."""
+    cases = []
+    for kind, builders in BUILDERS.items():
+        for number, build in enumerate(builders):
+            folder = tmp_path / f"{kind.__name__}-{number}"
+            folder.mkdir()
+            cases.append((folder.name, partial(loader_of, build(SOME, folder))))
+    check_in_a_new_process(cases)
+
+
+@pytest.mark.parametrize("kind", BUILDERS)
+def test_single_records_resume_exactly(kind: type, tmp_path: Path) -> None:
+    dataset = BUILDERS[kind][0](17, tmp_path)
+    check_every_cut(lambda: sk.Loader(dataset, batch_size=None, prefetch=0))
+
+
+def loader_of(dataset: sk.Dataset, *, batch: int = BATCH, prefetch: int = 0) -> sk.Loader:
+    return sk.Loader(dataset, batch_size=batch, collate=list, prefetch=prefetch)
 
 
 def test_endless_data_resumes_exactly() -> None:
