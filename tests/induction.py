@@ -1,9 +1,9 @@
 """Exact resume, proven by induction over the cuts.
 
-Restored from the state at a cut, a loader must have that state, deliver the next batch of the uninterrupted
-run, and then have the state of the next cut. So what holds at each cut holds from there to the end, if a state
-says all that there is to say. Whether it does is tested at chosen cuts, by a whole suffix with a second resume
-half way: before the first batch, in the middle, at the end of each run, and after the last batch.
+Restored from the state at a cut, a loader must have that state, deliver the next batch of the
+uninterrupted run, and then have the state of the next cut. So what holds at each cut holds from there to the
+end, if a state says all that there is to say. Whether it does is tested at chosen cuts, by a whole suffix
+with a second resume half way: before the first batch, in the middle, at each run's end, after the last batch.
 """
 
 from __future__ import annotations

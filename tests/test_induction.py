@@ -30,7 +30,7 @@ def test_a_loader_that_resumes_exactly_passes() -> None:
 
 
 def test_a_state_that_is_late_is_found() -> None:
-    with pytest.raises(AssertionError, match="cut at 1"):
+    with pytest.raises(AssertionError, match="cut at 7: the state changed"):
         check_every_cut(lambda: loader_of(kind=Late))
 
 
