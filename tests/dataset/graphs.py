@@ -17,10 +17,10 @@ from tests.order import models
 
 import seekable as sk
 from seekable.nodes.randomness import ItemRandomness
+from seekable.order.apportionment import whole_weights
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import epoch_length
 from seekable.order.permutation import permute_one
-from seekable.order.weights import whole_weights
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ from seekable.nodes.bases import Fileless
 from seekable.nodes.conditions import Bounds, Where
 from seekable.nodes.contract import Leaf, Plan, Reader
 from seekable.nodes.filter.choice import _common
-from seekable.order.blocks import runs
+from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class Counting(sk.Dataset, Leaf):
 
     @property
     def blocks(self) -> Int64s:
-        return runs(self.size)
+        return default_blocks(self.size)
 
     @property
     def keys(self) -> None:

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.order.models import tree, whose
 
-from seekable.order.apportionment import Apportionment
-from seekable.order.weights import whole_weights
+from seekable.order.apportionment import Apportionment, whole_weights
 
 WEIGHTS = st.lists(st.one_of(st.integers(0, 9), st.integers(0, 10**8)), min_size=1, max_size=12).filter(any)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from seekable.order.apportionment import whole_weights
 from seekable.order.keys import derive, derive_each, kind_key, mix_one
 from seekable.order.mixture import BLOCK, Mixture, epoch_length
 from seekable.order.permutation import permute, permute_one, unpermute
-from seekable.order.weights import whole_weights
 
 
 @pytest.mark.parametrize(

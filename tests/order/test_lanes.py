@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.order.blocks import BLOCK_ROWS, joined, runs_within, scaled
-from seekable.order.lanes import lane_starts, place_of, place_of_one, row_of
+from seekable.order.blocks import BLOCK_ROWS, default_blocks_within, joined_blocks, strided_blocks
+from seekable.order.lanes import dealt_rows, lane_starts, source_row, source_rows
 
 
 @given(st.integers(1, 200), st.integers(1, 230))
@@ -18,17 +18,17 @@ def test_rows_are_dealt_in_turn(size: int, lanes: int) -> None:
     runs = [[next(places) for _ in range(lane, size, lanes)] for lane in range(lanes)]
     dealt = [runs[row % lanes][row // lanes] for row in range(size)]
     rows = np.arange(size)
-    assert place_of(rows, np.array([size]), np.array([lanes])).tolist() == dealt
-    assert place_of(rows, np.full(size, size), np.full(size, lanes)).tolist() == dealt
-    assert [place_of_one(row, size, lanes) for row in range(size)] == dealt
-    assert row_of(np.array(dealt), size, lanes).tolist() == rows.tolist()
+    assert source_rows(rows, np.array([size]), np.array([lanes])).tolist() == dealt
+    assert source_rows(rows, np.full(size, size), np.full(size, lanes)).tolist() == dealt
+    assert [source_row(row, size, lanes) for row in range(size)] == dealt
+    assert dealt_rows(np.array(dealt), size, lanes).tolist() == rows.tolist()
     starts = lane_starts(np.array([size]), np.array([lanes]), np.arange(lanes + 1))
     assert np.diff(starts).tolist() == [len(run) for run in runs]
 
 
 @given(st.lists(st.integers(0, 3000), max_size=8))
 def test_runs_do_not_cross_files(lengths: list[int]) -> None:
-    edges = runs_within(np.array(lengths, dtype=np.int64)).tolist()
+    edges = default_blocks_within(np.array(lengths, dtype=np.int64)).tolist()
     ends = [sum(lengths[: i + 1]) for i in range(len(lengths))]
     assert edges[0] == 0
     assert edges[-1] == sum(lengths)
@@ -44,7 +44,7 @@ EDGES = st.lists(st.integers(1, 20), max_size=8).map(lambda lengths: np.cumsum([
 @given(st.lists(EDGES, min_size=1, max_size=5))
 def test_blocks_are_joined(parts: list[np.ndarray]) -> None:
     lengths = [length for edges in parts for length in np.diff(edges).tolist()]
-    assert joined(parts).tolist() == np.cumsum([0, *lengths]).tolist()
+    assert joined_blocks(parts).tolist() == np.cumsum([0, *lengths]).tolist()
 
 
 @given(EDGES, st.data())
@@ -55,5 +55,5 @@ def test_blocks_of_a_slice(edges: np.ndarray, data: st.DataObject) -> None:
     rows = range(*slice(data.draw(bound), data.draw(bound), step).indices(n))
     block = [int(np.searchsorted(edges, row, side="right")) for row in rows]
     wanted = [0, *(i for i in range(1, len(rows)) if block[i] != block[i - 1]), len(rows)]
-    found = scaled(edges, start=rows.start if rows else 0, step=step, count=len(rows))
+    found = strided_blocks(edges, start=rows.start if rows else 0, step=step, count=len(rows))
     assert found.tolist() == (wanted if rows else [0])

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.order import models
 
+from seekable.order.apportionment import whole_weights
 from seekable.order.mixture import BLOCK, Mixture, epoch_length
-from seekable.order.weights import whole_weights
 
 LANES = st.one_of(st.just(1), st.integers(1, 8))
 WEIGHTS = st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(any)

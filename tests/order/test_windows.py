@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.order import models
 
-from seekable.order.blocks import runs
+from seekable.order.blocks import default_blocks
 from seekable.order.windows import WindowedOrder, Windows, windows_of
 
 KEYS = st.integers(0, 2**64 - 1)
@@ -90,7 +90,7 @@ def test_windows_of_a_lane_are_balanced(order: WindowedOrder, key: int) -> None:
 
 
 def test_each_lane_has_blocks_of_its_own_but_for_its_ends() -> None:
-    order = WindowedOrder(runs(200 * 1024), 4, 8)
+    order = WindowedOrder(default_blocks(200 * 1024), 4, 8)
     blocks = np.array(rows_of(order, 3)) // 1024
     read = {
         world: max(len(set(blocks[np.arange(blocks.size) % world == rank].tolist())) for rank in range(world))
@@ -103,7 +103,7 @@ def test_each_lane_has_blocks_of_its_own_but_for_its_ends() -> None:
 
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_a_window_of_everything_mixes_a_lane_as_a_whole(lanes: int) -> None:
-    order = WindowedOrder(runs(100 * 1024), 1000, lanes)
+    order = WindowedOrder(default_blocks(100 * 1024), 1000, lanes)
     rows = np.array(rows_of(order, 1))[::lanes]
     size = rows.size
     # Which of two neighbours is larger says nothing, nor does the place of a row say which it is.

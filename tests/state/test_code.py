@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from seekable.errors import InvalidArgument
-from seekable.state.code import code_digest, python_version
+from seekable.state.functions import code_digest, python_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -175,7 +175,7 @@ def test_what_cannot_be_compared_is_refused(fn: Callable[..., Any], what: str) -
 
 SCRIPT = """
 import functools, re
-from seekable.state.code import code_digest
+from seekable.state.functions import code_digest
 names = {"one", "two", "three", "four"}
 pattern = re.compile("x")
 def limit(at):

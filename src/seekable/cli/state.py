@@ -82,7 +82,7 @@ def diff(
 
 
 def _pipeline_differences(was: Saved, now: Saved) -> list[str]:
-    from seekable.state.difference import difference
+    from seekable.state.descriptions import difference
 
     if was.fingerprint == now.fingerprint:
         return []
@@ -210,7 +210,7 @@ def _sources(saved: Saved) -> list[dict[str, Any]] | None:
 
 def _tell(found: dict[str, Any], saved: Saved) -> None:
     from seekable.cli.output import in_words, write_facts, write_line
-    from seekable.state.outline import outline
+    from seekable.state.descriptions import outline
 
     facts = {"path": found["path"]}
     if "step" in found:

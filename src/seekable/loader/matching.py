@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.base import Dataset
 from seekable.errors import StateMismatch
 from seekable.state.canonical import canonical_json
-from seekable.state.difference import difference
+from seekable.state.descriptions import difference
 from seekable.state.document import RunState
 from seekable.state.stream import StreamState
 from seekable.stream.base import Stream

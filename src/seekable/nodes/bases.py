@@ -9,7 +9,7 @@ from seekable._cached import cached
 from seekable.dataset.base import known_size
 from seekable.nodes.compile import Forest
 from seekable.nodes.contract import Inner, Plan, Reader
-from seekable.order.blocks import runs
+from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +48,7 @@ class Rearranged(OverOne):
     @property
     def blocks(self) -> Int64s:
         """None of the child's: rows of several are beside each other."""
-        return runs(self.size)
+        return default_blocks(self.size)
 
     def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Widen the range to whole epochs."""

@@ -15,7 +15,7 @@ from seekable.dataset.show import listed
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import EachRouter
-from seekable.order.blocks import joined
+from seekable.order.blocks import joined_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -102,7 +102,7 @@ class Concat(Dataset, OrderNode):
     @property
     def blocks(self) -> Int64s:
         """Those of all parts."""
-        return joined([part.blocks for part in self.parts])
+        return joined_blocks([part.blocks for part in self.parts])
 
     @property
     def lanes(self) -> int:

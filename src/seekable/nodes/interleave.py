@@ -11,7 +11,7 @@ from seekable.dataset.base import Dataset, known_size
 from seekable.nodes.bases import Rearranged
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import ONE_CHILD, column
-from seekable.order.lanes import place_of, place_of_one, row_of
+from seekable.order.lanes import dealt_rows, source_row, source_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,12 +65,12 @@ class Interleave(Dataset, Rearranged, OrderNode):
     def route_one(self, position: int) -> tuple[int, int]:
         """Deal one row."""
         epoch, row = divmod(position, self.size)
-        return 0, epoch * self.size + place_of_one(row, self.size, self.dealt_to)
+        return 0, epoch * self.size + source_row(row, self.size, self.dealt_to)
 
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
         """Return when the rows' turn comes."""
         epochs, rows = np.divmod(positions, self.size)
-        return epochs * self.size + row_of(rows, self.size, self.dealt_to)
+        return epochs * self.size + dealt_rows(rows, self.size, self.dealt_to)
 
 
 class _InterleaveRouter(Router):
@@ -81,4 +81,4 @@ class _InterleaveRouter(Router):
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         sizes = self._sizes[which]
         epochs, rows = np.divmod(positions, sizes)
-        return ONE_CHILD, epochs * sizes + place_of(rows, sizes, self._lanes[which])
+        return ONE_CHILD, epochs * sizes + source_rows(rows, sizes, self._lanes[which])

@@ -16,7 +16,7 @@ from seekable.nodes.concat import checked_parts
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import EachRouter
 from seekable.nodes.weights import Schedule, Weights, checked_schedule, checked_weights, is_schedule
-from seekable.order.blocks import runs
+from seekable.order.blocks import default_blocks
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture, limit_of
 
@@ -154,7 +154,7 @@ class Mix(Dataset, OrderNode):
     @property
     def blocks(self) -> Int64s:
         """None: rows of all parts are beside each other."""
-        return runs(known_size(self, "blocks"))
+        return default_blocks(known_size(self, "blocks"))
 
     @cached
     def lanes(self) -> int:

@@ -11,7 +11,7 @@ from seekable.errors import InvalidArgument
 from seekable.nodes.bases import Aligned, OverOne
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import PassOn
-from seekable.order.blocks import joined
+from seekable.order.blocks import joined_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ class Repeat(Dataset, OverOne, Aligned, OrderNode):
     @property
     def blocks(self) -> Int64s:
         """The child's, again and again."""
-        return joined([self.child.blocks] * self.times)
+        return joined_blocks([self.child.blocks] * self.times)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """How often."""

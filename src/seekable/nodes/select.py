@@ -15,7 +15,7 @@ from seekable.dataset.show import listed
 from seekable.nodes.bases import OverOne
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import ONE_CHILD, EachRouter
-from seekable.order.blocks import runs
+from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ class Select(Dataset, OverOne, OrderNode):
     def blocks(self) -> Int64s:
         """The child's where the rows ascend, else none."""
         if (np.diff(self.rows) < 0).any():
-            return runs(self.size)
+            return default_blocks(self.size)
         return np.unique(np.searchsorted(self.rows, self.child.blocks))
 
     @property

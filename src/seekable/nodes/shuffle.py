@@ -11,7 +11,7 @@ from seekable.dataset.base import Dataset, known_size
 from seekable.nodes.bases import Rearranged
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import ONE_CHILD, column
-from seekable.order.division import divided, united
+from seekable.order.arrays import divided, united
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute
 

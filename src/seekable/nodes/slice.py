@@ -11,7 +11,7 @@ from seekable.dataset.base import Dataset, known_size
 from seekable.nodes.bases import OverOne
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import ONE_CHILD, column
-from seekable.order.blocks import runs, scaled
+from seekable.order.blocks import default_blocks, strided_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +56,8 @@ class Slice(Dataset, OverOne, OrderNode):
         """The child's, where they are cut; none of an endless child."""
         count = known_size(self, "blocks")
         if self.child.size is None:
-            return runs(count)
-        return scaled(self.child.blocks, start=self.start, step=self.step, count=count)
+            return default_blocks(count)
+        return strided_blocks(self.child.blocks, start=self.start, step=self.step, count=count)
 
     @property
     def lanes(self) -> int:

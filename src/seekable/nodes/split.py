@@ -23,9 +23,9 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import OverOne
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import ONE_CHILD, EachRouter
+from seekable.order.apportionment import apportion
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute
-from seekable.order.weights import apportion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from typing import Any
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
-from seekable.order.weights import whole_weights
+from seekable.order.apportionment import whole_weights
 
 __all__ = ["Schedule", "Weights", "checked_schedule", "checked_weights", "is_schedule"]
 

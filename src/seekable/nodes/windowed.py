@@ -16,8 +16,7 @@ from seekable.errors import CacheTooSmall
 from seekable.nodes.bases import Rearranged
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import ONE_CHILD, column
-from seekable.order.distinct import distinct
-from seekable.order.division import divided, united
+from seekable.order.arrays import distinct, divided, united
 from seekable.order.keys import derive, kind_key
 from seekable.order.windows import WindowedOrder, Windows, windows_of
 from seekable.storage.memory import bytes_in_words

@@ -1,15 +1,20 @@
-"""How many of the first ``v`` draws go to each source: a binary tree of rounded splits.
+"""The share of each source in the first ``v`` draws of a mixture: a binary tree of rounded splits.
 
 At a node where two subtrees of weight ``l`` and ``w - l`` meet, the left one gets ``round(v * l / w)`` of the
 node's first ``v`` draws. The tree is Huffman's, so heavy sources are few splits away. Counts are monotone,
-within 2 of ``weight * v`` at every ``v``, and can be inverted: which draw is a source's ``u``-th is as cheap
-to say as whose draw ``v`` is.
+within 2 of ``weight * v`` at every ``v``, and can be inverted: to compute the draw of a source's ``u``-th
+record costs as much as to compute the source of draw ``v``.
+
+The weights are integers: the exact ratio of a user's weights where it fits, else the ratio rounded by largest
+remainder.
 """
 
 from __future__ import annotations
 
 import heapq
+import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -19,7 +24,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Apportionment"]
+
+__all__ = ["LARGEST_TOTAL", "Apportionment", "apportion", "whole_weights"]
+
 
 Count = TypeVar("Count", int, "NDArray[np.int64]")
 
@@ -44,18 +51,18 @@ class Apportionment:
     _tree: _Tree = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Plant the tree."""
+        """Build the tree of the weights."""
         object.__setattr__(self, "_tree", _huffman(self.weights))
 
     def count(self, source: int, draws: Count) -> Count:
-        """Return how many of the first ``draws`` draws are the source's: one number, or one for each."""
+        """Return the number of the first ``draws`` draws that are the source's, as a number or an array."""
         for fork in self._tree.paths[source]:
             left = _left_count(draws, fork.left, fork.weight)
             draws = left if fork.goes_left else draws - left
         return draws
 
     def when(self, source: int, number: Count) -> Count:
-        """Return which draw is the source's ``number``-th, both from 0; the source's weight is not 0."""
+        """Return the draw that is the source's ``number``-th, both from 0; the source's weight is not 0."""
         for fork in reversed(self._tree.paths[source]):
             weight, own = fork.weight, fork.left if fork.goes_left else fork.weight - fork.left
             if fork.goes_left:
@@ -65,7 +72,7 @@ class Apportionment:
         return number
 
     def draw(self, draws: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return, for each draw, whose it is and which of that source's draws it is."""
+        """Return the source of each draw, and the number of the draw among that source's, both int64."""
         tree = self._tree
         # Unsigned numbers are divided faster.
         numbers = draws.astype(np.uint64)
@@ -158,3 +165,70 @@ def _ceil_scaled(number: Count, weight: int, left: int) -> Count:
     """``ceil((number * weight - weight // 2) / left)`` without a product above 2**62."""
     rounds, rest = number // left, number % left
     return rounds * weight - (weight // 2 - rest * weight) // left
+
+
+LARGEST_TOTAL = 1 << 31
+"""Integer weights sum to at most this, so that 64-bit products in the mixture cannot overflow."""
+
+
+def whole_weights(weights: Sequence[float]) -> list[int]:
+    """Return integers in the ratio of ``weights``, with no common factor and a sum of at most 2**31.
+
+    A float counts as the decimal that Python prints for it, so ``[0.7, 0.3]``, ``[7, 3]`` and ``[70, 30]``
+    are the same weights on every machine.
+
+    Raises:
+        ValueError: a weight is negative or not finite, all are 0, or a positive one is so small beside the
+            others that it rounds to 0.
+
+    Example:
+        >>> whole_weights([0.7, 0.3]), whole_weights([70, 30]), whole_weights([2, 0, 4])
+        ([7, 3], [7, 3], [1, 0, 2])
+    """
+    exact = [_fraction(weight) for weight in weights]
+    total = sum(exact)
+    if total == 0:
+        message = f"weights must have a positive sum (got {list(weights)!r})"
+        raise ValueError(message)
+    scale = math.lcm(*(weight.denominator for weight in exact))
+    whole = [int(weight * scale) for weight in exact]
+    common = math.gcd(*whole)
+    whole = [weight // common for weight in whole]
+    if sum(whole) <= LARGEST_TOTAL:
+        return whole
+    rounded = apportion(exact, LARGEST_TOTAL)
+    for weight, share in zip(weights, rounded, strict=True):
+        if weight and not share:
+            message = (
+                f"a weight must be 0 or at least 2**-31 of the sum of all (got {weight!r} of "
+                f"{float(total)!r}); give it 0, or give the others less"
+            )
+            raise ValueError(message)
+    return rounded
+
+
+def apportion(shares: Sequence[Fraction], total: int) -> list[int]:
+    """Share out ``total`` units in proportion, by largest remainder; of equal remainders the first wins.
+
+    Example:
+        >>> apportion([Fraction(1), Fraction(1), Fraction(1)], 100)
+        [34, 33, 33]
+    """
+    whole = sum(shares)
+    exact = [share * total / whole for share in shares]
+    counts = [math.floor(share) for share in exact]
+    by_remainder = sorted(range(len(shares)), key=lambda i: (counts[i] - exact[i], i))
+    for i in by_remainder[: total - sum(counts)]:
+        counts[i] += 1
+    return counts
+
+
+def _fraction(weight: float) -> Fraction:
+    try:
+        number = math.nan if isinstance(weight, str | bytes) else float(weight)
+    except (TypeError, ValueError, OverflowError):  # the last of an integer beyond what a float holds
+        number = math.nan
+    if not math.isfinite(number) or number < 0:
+        message = f"a weight must be a finite number of at least 0 (got {weight!r})"
+        raise ValueError(message)
+    return Fraction(weight) if isinstance(weight, int) else Fraction(repr(number))

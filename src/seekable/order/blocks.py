@@ -1,4 +1,4 @@
-"""Blocks: runs of rows that are cheap to read together.
+"""Blocks: consecutive rows that are cheap to read together.
 
 Blocks are given by their edges: ascending rows, of which the first is 0, the last the number of rows, and no
 two are equal. Block ``i`` is the rows from ``edges[i]`` up to ``edges[i + 1]``.
@@ -17,33 +17,41 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["BLOCK_ROWS", "LONGEST_BLOCK", "cut_long", "joined", "runs", "runs_within", "scaled"]
+__all__ = [
+    "BLOCK_ROWS",
+    "LONGEST_BLOCK",
+    "cut_long_blocks",
+    "default_blocks",
+    "default_blocks_within",
+    "joined_blocks",
+    "strided_blocks",
+]
 
 BLOCK_ROWS = 1024
-"""Rows of a block where nothing in the data says how long one is."""
+"""The rows of a block where the data has no blocks of its own."""
 
 LONGEST_BLOCK = 8192
-"""The most rows of a block where the data says how long one is; longer ones are cut."""
+"""The most rows of a block of data that has blocks of its own; longer ones are cut."""
 
 
-def runs(size: int) -> Int64s:
-    """Return the edges of runs of 1,024 rows, the last of which may be shorter.
+def default_blocks(size: int) -> Int64s:
+    """Return the edges of blocks of 1,024 rows, the last of which may be shorter.
 
     Example:
-        >>> runs(2500).tolist()
+        >>> default_blocks(2500).tolist()
         [0, 1024, 2048, 2500]
     """
-    return runs_within(np.array([size], dtype=np.int64))
+    return default_blocks_within(np.array([size], dtype=np.int64))
 
 
-def runs_within(lengths: Int64s) -> Int64s:
-    """Return the edges of runs of 1,024 rows that do not cross from one stretch of rows into the next.
+def default_blocks_within(lengths: Int64s) -> Int64s:
+    """Return the edges of blocks of 1,024 rows that do not cross from one stretch of rows into the next.
 
     Args:
-        lengths: how many rows each stretch (a file, say) has.
+        lengths: the number of rows of each stretch, of a file for instance.
 
     Example:
-        >>> runs_within(np.array([1500, 0, 3])).tolist()
+        >>> default_blocks_within(np.array([1500, 0, 3])).tolist()
         [0, 1024, 1500, 1503]
     """
     ends = np.cumsum(lengths)
@@ -54,16 +62,16 @@ def runs_within(lengths: Int64s) -> Int64s:
     return np.append(starts, ends[-1:] if ends.size else 0)
 
 
-def cut_long(lengths: Int64s) -> Int64s:
-    """Return the edges of blocks of given lengths, those of more than 8,192 rows cut into equal runs.
+def cut_long_blocks(lengths: Int64s) -> Int64s:
+    """Return the edges of blocks of given lengths, those of more than 8,192 rows cut into equal pieces.
 
-    Runs of one block differ by a row at most, the longer ones first. Blocks without rows are left out.
+    Pieces of one block differ by one row at most, the longer ones first. Blocks without rows are left out.
 
     Args:
-        lengths: how many rows each block has.
+        lengths: the number of rows of each block.
 
     Example:
-        >>> cut_long(np.array([3, 0, 16385])).tolist()
+        >>> cut_long_blocks(np.array([3, 0, 16385])).tolist()
         [0, 3, 5465, 10927, 16388]
     """
     counts = -(-lengths // LONGEST_BLOCK)
@@ -75,11 +83,11 @@ def cut_long(lengths: Int64s) -> Int64s:
     return np.append(starts, ends[-1:] if ends.size else 0)
 
 
-def joined(parts: Sequence[Int64s]) -> Int64s:
-    """Return the edges of the blocks of some stretches of rows, one behind the other.
+def joined_blocks(parts: Sequence[Int64s]) -> Int64s:
+    """Return the edges of the blocks of several stretches of rows that follow each other.
 
     Example:
-        >>> joined([np.array([0, 3]), np.array([0]), np.array([0, 2, 5])]).tolist()
+        >>> joined_blocks([np.array([0, 3]), np.array([0]), np.array([0, 2, 5])]).tolist()
         [0, 3, 5, 8]
     """
     ends = np.cumsum([edges[-1] for edges in parts])
@@ -87,19 +95,19 @@ def joined(parts: Sequence[Int64s]) -> Int64s:
     return np.concatenate([*starts, ends[-1:]])
 
 
-def scaled(edges: Int64s, *, start: int, step: int, count: int) -> Int64s:
-    """Return the edges of evenly spaced rows of something with blocks.
+def strided_blocks(edges: Int64s, *, start: int, step: int, count: int) -> Int64s:
+    """Return the edges of the blocks of evenly spaced rows.
 
     Args:
-        edges: its blocks.
+        edges: the edges of the blocks of all rows.
         start: the first row taken.
-        step: what the next one is further on; not 0, and negative to go backwards.
-        count: how many are taken.
+        step: the distance to the next row taken; not 0, and negative to go backwards.
+        count: the number of rows taken.
 
     Example:
-        >>> scaled(np.array([0, 4, 10]), start=1, step=2, count=4).tolist()
+        >>> strided_blocks(np.array([0, 4, 10]), start=1, step=2, count=4).tolist()
         [0, 2, 4]
-        >>> scaled(np.array([0, 4, 10]), start=9, step=-1, count=10).tolist()
+        >>> strided_blocks(np.array([0, 4, 10]), start=9, step=-1, count=10).tolist()
         [0, 6, 10]
     """
     # Forwards a block begins with the first row at or behind its edge, backwards with the first before it.

@@ -1,7 +1,10 @@
-"""Rows dealt to lanes: row ``r`` of an epoch is the next one of lane ``r % lanes``.
+"""Lanes: row ``r`` of an epoch belongs to lane ``r % lanes``.
 
-Each lane has a run of consecutive places of its own. The runs are equal, or longer by one place in the lower
-lanes, and lie one behind the other in the order of their lanes.
+Two things are computed here. Rows can be *dealt* to lanes: the source is cut into one stretch of consecutive
+rows for each lane, and row ``r`` is the next one of the stretch of lane ``r % lanes``. The stretches are
+equal, or longer by one row in the lower lanes, and lie in the order of their lanes. And a lane can count its
+own rows over all epochs: with ``n`` rows and ``m`` of them in the lane, number ``k`` is row
+``(k % m) * lanes + lane`` of epoch ``k // m``.
 """
 
 from __future__ import annotations
@@ -10,18 +13,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.order.division import divided
+from seekable.order.arrays import divided
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["lane_starts", "place_of", "place_of_one", "row_of"]
+__all__ = [
+    "dealt_rows",
+    "lane_positions",
+    "lane_starts",
+    "num_lane_rows",
+    "num_lane_rows_before",
+    "source_row",
+    "source_rows",
+]
 
 
 def lane_starts(sizes: Int64s, lanes: Int64s, lane: Int64s) -> Int64s:
-    """Return where the runs of lanes begin; the run of lane ``lanes`` would begin at the end.
+    """Return the first row of the stretch of each lane; lane number ``lanes`` would begin at the end.
 
     Example:
         >>> lane_starts(np.array([10]), np.array([4]), np.arange(5)).tolist()
@@ -32,22 +43,27 @@ def lane_starts(sizes: Int64s, lanes: Int64s, lane: Int64s) -> Int64s:
     return starts
 
 
-def place_of(rows: Int64s, sizes: Int64s, lanes: Int64s) -> Int64s:
-    """Return the place of each row; sizes and lanes have one element for each row, or one for all.
+def source_rows(rows: Int64s, sizes: Int64s, lanes: Int64s) -> Int64s:
+    """Return the rows of the source that are dealt as ``rows``.
+
+    Args:
+        rows: an int64 array of rows of the dealt order.
+        sizes: the number of rows, for each element of ``rows`` or for all.
+        lanes: the number of lanes, for each element of ``rows`` or for all.
 
     Example:
-        >>> place_of(np.arange(10), np.array([10]), np.array([4])).tolist()
+        >>> source_rows(np.arange(10), np.array([10]), np.array([4])).tolist()
         [0, 3, 6, 8, 1, 4, 7, 9, 2, 5]
     """
     turn, lane = divided(rows, int(lanes[0])) if lanes.size == 1 else np.divmod(rows, lanes)
     return lane_starts(sizes, lanes, lane) + turn
 
 
-def place_of_one(row: int, size: int, lanes: int) -> int:
-    """Return ``place_of`` of one row, without arrays.
+def source_row(row: int, size: int, lanes: int) -> int:
+    """Return `source_rows` of one row, without arrays.
 
     Example:
-        >>> place_of_one(4, 10, 4)
+        >>> source_row(4, 10, 4)
         1
     """
     turn, lane = divmod(row, lanes)
@@ -55,17 +71,65 @@ def place_of_one(row: int, size: int, lanes: int) -> int:
     return lane * each + min(lane, longer) + turn
 
 
-def row_of(places: Int64s, size: int, lanes: int) -> Int64s:
-    """Return which row has each place: the inverse of ``place_of``.
+def dealt_rows(rows: Int64s, size: int, lanes: int) -> Int64s:
+    """Return the rows of the dealt order that rows of the source become: the inverse of `source_rows`.
 
     Example:
-        >>> row_of(np.array([1, 8]), 10, 4).tolist()
+        >>> dealt_rows(np.array([1, 8]), 10, 4).tolist()
         [4, 3]
     """
     each, longer = divmod(size, lanes)
-    # The first `longer` runs have a place more than the others.
-    after = places - longer * (each + 1)
-    lane = np.where(after < 0, places // (each + 1), longer + after // max(each, 1))
-    turns = places - lane_starts(np.array([size]), np.array([lanes]), lane)
-    rows: Int64s = turns * lanes + lane
-    return rows
+    # The first `longer` stretches have a row more than the others.
+    after = rows - longer * (each + 1)
+    lane = np.where(after < 0, rows // (each + 1), longer + after // max(each, 1))
+    turns = rows - lane_starts(np.array([size]), np.array([lanes]), lane)
+    dealt: Int64s = turns * lanes + lane
+    return dealt
+
+
+def num_lane_rows(size: int, lanes: int, lane: int) -> int:
+    """Return the number of the first ``size`` rows that belong to a lane.
+
+    Example:
+        >>> [num_lane_rows(10, 4, lane) for lane in range(4)]
+        [3, 3, 2, 2]
+    """
+    return len(range(lane, size, lanes))
+
+
+def num_lane_rows_before(position: int, size: int | None, lanes: int, lane: int) -> int:
+    """Return the number of a lane's rows before a position, over all epochs.
+
+    Args:
+        position: a position, 0 or more.
+        size: the number of rows of an epoch; None for one endless epoch.
+        lanes: the number of lanes.
+        lane: the lane.
+
+    Example:
+        >>> num_lane_rows_before(13, 10, 4, 0)
+        4
+    """
+    epoch, row = (0, position) if size is None else divmod(position, size) if size else (0, 0)
+    whole = 0 if size is None else epoch * num_lane_rows(size, lanes, lane)
+    return whole + num_lane_rows(row, lanes, lane)
+
+
+def lane_positions(numbers: Int64s, size: int | None, lanes: int, lane: int) -> Int64s:
+    """Return the positions of a lane's rows, given by their numbers in the lane.
+
+    Args:
+        numbers: an int64 array; the lane's first row of epoch 0 is number 0.
+        size: the number of rows of an epoch; None for one endless epoch.
+        lanes: the number of lanes.
+        lane: the lane.
+
+    Example:
+        >>> lane_positions(np.arange(5), 10, 4, 0).tolist()
+        [0, 4, 8, 10, 14]
+    """
+    if size is None:
+        return numbers * lanes + lane
+    epochs, turns = np.divmod(numbers, num_lane_rows(size, lanes, lane))
+    positions: Int64s = epochs * size + turns * lanes + lane
+    return positions

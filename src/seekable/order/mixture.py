@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.order.apportionment import Apportionment
-from seekable.order.distinct import distinct
-from seekable.order.division import divided, united
+from seekable.order.arrays import distinct, divided, united
 from seekable.order.keys import derive_each
 from seekable.order.permutation import permute
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.order.keys import derive_each
-from seekable.order.lanes import lane_starts, place_of, place_of_one, row_of
+from seekable.order.lanes import dealt_rows, lane_starts, source_row, source_rows
 from seekable.order.permutation import permute, permute_one, unpermute
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Windows:
             epoch: the number, here, of each row's epoch; or one for all.
             rows: rows of the shuffled epochs.
         """
-        places = self.bases[epoch] + place_of(rows, self.sizes[epoch], self.lanes[epoch])
+        places = self.bases[epoch] + source_rows(rows, self.sizes[epoch], self.lanes[epoch])
         window = np.searchsorted(self.windows, places, side="right") - 1
         first = self.windows[window]
         places = first + permute(places - first, self.widths[window], self.keys[window])
@@ -102,7 +102,7 @@ class Windows:
 
     def forward_one(self, row: int) -> int:
         """Return ``forward`` of one row of the first epoch, without arrays."""
-        place = place_of_one(row, int(self.sizes[0]), int(self.lanes[0]))
+        place = source_row(row, int(self.sizes[0]), int(self.lanes[0]))
         window = bisect_right(self.windows.data, place) - 1
         first = int(self.windows[window])
         place = first + permute_one(place - first, int(self.widths[window]), int(self.keys[window]))
@@ -118,7 +118,7 @@ class Windows:
         window = np.searchsorted(self.windows, places, side="right") - 1
         first = self.windows[window]
         places = first + unpermute(places - first, self.widths[window], self.keys[window])
-        return row_of(places - base, size, lanes)
+        return dealt_rows(places - base, size, lanes)
 
 
 def windows_of(orders: Sequence[WindowedOrder], keys: Uint64s) -> Windows:

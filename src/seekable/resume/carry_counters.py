@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.order.striding import rows_in_lane
+from seekable.order.lanes import num_lane_rows
 from seekable.stream.kept import Kept
 from seekable.stream.mix import MixItems
 from seekable.stream.take import SkipSlots, TakeSlots
@@ -57,7 +57,7 @@ def _memory(stage: Stage, memories: Sequence[Mapping[str, Any]], lane: int) -> d
     if isinstance(stage, MixItems) and len(stage.schedule) == 1:
         return {}
     counts = [int(memory.get(_COUNTS[stage.kind], 0)) for memory in memories]
-    own = counts[lane] if len(counts) == stage.lanes else rows_in_lane(sum(counts), stage.lanes, lane)
+    own = counts[lane] if len(counts) == stage.lanes else num_lane_rows(sum(counts), stage.lanes, lane)
     return {_COUNTS[stage.kind]: own} if own else {}
 
 

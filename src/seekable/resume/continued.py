@@ -11,7 +11,7 @@ from seekable._cached import cached
 from seekable.dataset.base import Dataset, known_size
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import EachRouter
-from seekable.order.blocks import runs
+from seekable.order.blocks import default_blocks
 from seekable.order.positions import Comb, Combs, Left
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Continued(Dataset, OrderNode):
     @property
     def blocks(self) -> Int64s:
         """None: rows of any block may be among the pieces."""
-        return runs(self.size)
+        return default_blocks(self.size)
 
     @property
     def lanes(self) -> int:

@@ -18,7 +18,7 @@ from seekable.nodes.bases import Aligned, Fileless, OverOne
 from seekable.nodes.contract import Leaf, OrderNode, Plan, Reader, Router
 from seekable.nodes.routers import PassOn
 from seekable.nodes.sources.columnar.source import TableSource
-from seekable.order.blocks import runs_within
+from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class DescribedSource(Dataset, Leaf):
                 f"give the pipeline itself, as module:function"
             )
             raise InvalidArgument(message)
-        return runs_within(np.array(self.records, dtype=np.int64))
+        return default_blocks_within(np.array(self.records, dtype=np.int64))
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """What the described source has."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, NotResumable, StateMismatch
 from seekable.state.canonical import plain_json
-from seekable.state.difference import difference
+from seekable.state.descriptions import difference
 from seekable.state.stream import StreamState
 from seekable.stream.flow import Flow, kept_in, load_all
 from seekable.stream.kept import Kept

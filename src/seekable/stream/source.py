@@ -11,7 +11,7 @@ from seekable.dataset.show import expression
 from seekable.errors import BadToken, NothingPassed
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import Ahead
-from seekable.order.striding import number_from, positions_of, rows_in_lane
+from seekable.order.lanes import lane_positions, num_lane_rows, num_lane_rows_before
 from seekable.stream.base import Stream
 from seekable.stream.contract import Leaf
 from seekable.stream.starving import LOOK_EVERY, Hunger
@@ -90,13 +90,13 @@ class FromDataset(Stream, Leaf):
         if size == 0 and self.endless:
             message = f"a stream without end needs records, and there are none in {self.dataset!r}"
             raise NothingPassed(message)
-        an_epoch = None if size is None else rows_in_lane(size, self.lanes, flow.lane)
+        an_epoch = None if size is None else num_lane_rows(size, self.lanes, flow.lane)
         begin, end = self._bounds(flow.lane)
         at, count, at_once = begin + memory.get("at", 0), _FIRST, _FEW
         hunger, missing = Hunger(self, flow), 0
         while at < end and an_epoch != 0:
             numbers = np.arange(at, min(end, at + count), dtype=np.int64)
-            positions = positions_of(numbers, size, self.lanes, flow.lane)
+            positions = lane_positions(numbers, size, self.lanes, flow.lane)
             plan = self.dataset.plan(positions)
             ahead = Ahead(plan)
             tokens = positions.tolist()
@@ -122,7 +122,7 @@ class FromDataset(Stream, Leaf):
     def gone_by(self, flow: Flow) -> int:
         """Return how often the lane went through its rows."""
         size = self.dataset.size
-        an_epoch = 0 if size is None else rows_in_lane(size, self.lanes, flow.lane)
+        an_epoch = 0 if size is None else num_lane_rows(size, self.lanes, flow.lane)
         return int(flow.memory.get("at", 0)) // an_epoch if an_epoch else 0
 
     def read(self, tokens: Sequence[Token]) -> list[Any]:
@@ -146,10 +146,10 @@ class FromDataset(Stream, Leaf):
     def _bounds(self, lane: int) -> tuple[int, int]:
         """Return between which of its own numbers a lane runs."""
         size = self.dataset.size
-        begin = number_from(self.first, size, self.lanes, lane)
+        begin = num_lane_rows_before(self.first, size, self.lanes, lane)
         if self.epochs is None or size is None:
             return begin, np.iinfo(np.int64).max
-        return begin, number_from(self.start + self.epochs * size, size, self.lanes, lane)
+        return begin, num_lane_rows_before(self.start + self.epochs * size, size, self.lanes, lane)
 
     def _position(self, token: Token) -> int:
         size = self.dataset.size

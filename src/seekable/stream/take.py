@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.order.striding import rows_in_lane
+from seekable.order.lanes import num_lane_rows
 from seekable.stream.shapes import SameItems
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class TakeSlots(SameItems):
     def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
         """Pass on what lies in the slots, and ask for no more."""
         memory = flow.memory
-        taken, most = memory.get("taken", 0), rows_in_lane(self.count, self.lanes, flow.lane)
+        taken, most = memory.get("taken", 0), num_lane_rows(self.count, self.lanes, flow.lane)
         if taken >= most:
             return
         for token, item in flow.inputs[0]:
@@ -74,7 +74,7 @@ class SkipSlots(SameItems):
 
     def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
         """Leave out the first ones, unless that was done."""
-        left = 0 if flow.memory.get("done") else rows_in_lane(self.count, self.lanes, flow.lane)
+        left = 0 if flow.memory.get("done") else num_lane_rows(self.count, self.lanes, flow.lane)
         for token, item in flow.inputs[0]:
             if left:
                 left -= 1

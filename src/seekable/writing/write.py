@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.base import known_size
 from seekable.errors import StateMismatch, WrongType
+from seekable.formats.decoding import Decoder
 from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
 from seekable.parallel.progress import watched
-from seekable.state.code import python_version
+from seekable.state.functions import code_digests, python_version
 from seekable.storage.lock import locked
 from seekable.writing import folder as files
-from seekable.writing.code import codes_of
 from seekable.writing.manifest import (
     Identity,
     Manifest,
@@ -29,9 +29,11 @@ from seekable.writing.result import Written
 from seekable.writing.shard import Tally, WriteShards
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
     from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
     from seekable.writing.form import Form
@@ -74,7 +76,7 @@ def write(  # noqa: PLR0913 - all that the public methods are given
     identity = Identity(
         pipeline=dataset.fingerprint,
         records=records,
-        code=codes_of(dataset),
+        code=code_digests(_functions(dataset, set())),
         python=python_version(),
         format=form.name,
         suffix=form.suffix,
@@ -201,3 +203,21 @@ def _written(path: str, identity: Identity, there: dict[int, tuple[int, int]], *
         bytes=sum(size for _, size in there.values()),
         kept=kept,
     )
+
+
+def _functions(node: Node, seen: set[int]) -> Iterator[Callable[..., Any]]:
+    """Yield the functions of a node and of those below it, in their order; each node once.
+
+    Functions whose node has a ``version`` are left out: that stands for their code.
+    """
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if is_dataclass(node) and getattr(node, "version", None) is None:
+        for field in fields(node):
+            value = getattr(node, field.name)
+            value = value.function if isinstance(value, Decoder) else value
+            if callable(value):
+                yield value
+    for child in node.children:
+        yield from _functions(child, seen)

@@ -21,8 +21,7 @@ from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.columnar.plan import TablesPlan
 from seekable.parallel.map_ranges import map_ranges
-from seekable.state.code import code_digest
-from seekable.state.functions import describe_function
+from seekable.state.functions import code_digest, describe_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

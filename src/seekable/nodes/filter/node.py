@@ -15,7 +15,7 @@ from seekable.nodes.filter.saved import Origin, saved_rows
 from seekable.nodes.routers import EachRouter
 from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import watched
-from seekable.state.code import python_version
+from seekable.state.functions import python_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

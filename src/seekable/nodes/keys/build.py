@@ -26,8 +26,7 @@ from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
 from seekable.parallel.map_ranges import map_ranges
 from seekable.parallel.progress import watched
-from seekable.state.code import code_digest, python_version
-from seekable.state.functions import describe_function
+from seekable.state.functions import code_digest, describe_function, python_version
 from seekable.storage.lock import locked
 
 if TYPE_CHECKING:

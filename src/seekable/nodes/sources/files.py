@@ -17,7 +17,7 @@ from seekable.index.location import Location
 from seekable.nodes.contract import Leaf, Plan, Reader
 from seekable.nodes.provenance import Origins
 from seekable.nodes.readahead import Streak
-from seekable.order.blocks import BLOCK_ROWS, runs_within
+from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
 from seekable.state.functions import describe_function
 from seekable.storage.memory import cache_bytes
 from seekable.storage.ranges import merge_near
@@ -81,7 +81,7 @@ class FileSource(Dataset, Leaf):
     @cached
     def blocks(self) -> Int64s:
         """Runs of 1,024 rows, none across two files."""
-        return runs_within(self.files.records)
+        return default_blocks_within(self.files.records)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The format, the decoding and every file by name, size, records and digests."""

@@ -14,7 +14,7 @@ from seekable.index.location import Location
 from seekable.nodes.bases import Fileless
 from seekable.nodes.contract import Leaf, Plan, Reader, part_of
 from seekable.nodes.provenance import Origins
-from seekable.order.blocks import runs
+from seekable.order.blocks import default_blocks
 from seekable.state.functions import module_name
 from seekable.storage.memory import cache_bytes
 
@@ -91,7 +91,7 @@ class SequenceSource(Dataset, Leaf):
     @property
     def blocks(self) -> Int64s:
         """Runs of 1,024 rows."""
-        return runs(self.size)
+        return default_blocks(self.size)
 
     @property
     def type_name(self) -> str:

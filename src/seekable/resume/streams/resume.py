@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import CorruptState
+from seekable.order.lanes import num_lane_rows, num_lane_rows_before
 from seekable.order.positions import Comb, Left
-from seekable.order.striding import number_from, rows_in_lane
 from seekable.resume.by_rows import Gone, continued_from, gone_by
 from seekable.resume.description import outlined
 from seekable.resume.match import matched
@@ -98,10 +98,10 @@ def left_of(size: int | None, first: int, taken: Sequence[int]) -> Left:
         ([5, 7, 9, 11], 13)
     """
     lanes = len(taken)
-    numbers = [number_from(first, size, lanes, lane) + count for lane, count in enumerate(taken)]
+    numbers = [num_lane_rows_before(first, size, lanes, lane) + count for lane, count in enumerate(taken)]
     if not size:
         return Left.behind(0, numbers)
-    rows = [rows_in_lane(size, lanes, lane) for lane in range(lanes)]
+    rows = [num_lane_rows(size, lanes, lane) for lane in range(lanes)]
     begun = [
         (number - 1) // each if number and each else 0 for number, each in zip(numbers, rows, strict=True)
     ]
@@ -201,7 +201,7 @@ def _source_of(source: FromDataset | Mapping[str, Any]) -> tuple[Dataset, int | 
 
 def _count(size: int, first: int, stop: int, lanes: int, lane: int) -> int:
     """Return how many rows a lane has between two positions."""
-    return number_from(stop, size, lanes, lane) - number_from(first, size, lanes, lane)
+    return num_lane_rows_before(stop, size, lanes, lane) - num_lane_rows_before(first, size, lanes, lane)
 
 
 def _at(kept: Kept) -> int:

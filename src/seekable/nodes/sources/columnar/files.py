@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.order.blocks import cut_long
+from seekable.order.blocks import cut_long_blocks
 from seekable.remote.placeholder import LARGEST_PLACEHOLDER, read_placeholder, told_path
 from seekable.remote.ranges import ranges_of
 
@@ -45,7 +45,7 @@ class Layout:
         counts, firsts = files.groups()
         file_of = np.repeat(np.arange(len(counts)), counts)
         starts = np.append(firsts + files.starts[:-1][file_of], files.starts[-1])
-        edges = cut_long(np.diff(starts))
+        edges = cut_long_blocks(np.diff(starts))
         group_of = np.searchsorted(starts, edges[:-1], side="right") - 1
         return cls(edges, group_of, starts, file_of, np.cumsum(counts) - counts)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seekable.state.difference import difference
+from seekable.state.descriptions import difference
 
 SOURCE = {"kind": "sequence", "length": 3}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.order.weights import LARGEST_TOTAL, apportion, whole_weights
+from seekable.order.apportionment import LARGEST_TOTAL, apportion, whole_weights
 
 if TYPE_CHECKING:
     from fractions import Fraction

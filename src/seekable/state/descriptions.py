@@ -1,4 +1,4 @@
-"""Where two pipeline descriptions differ: the node, the argument, the old value and the new, or the file."""
+"""Descriptions of pipelines as text: the differences between two, and one as a tree of its nodes."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["difference"]
+
+__all__ = ["difference", "outline"]
+
 
 _MOST = 8
-"""Lines of difference that a message shows."""
+"""The most lines of difference that an error message shows."""
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any], *, most: int | None = _MOST) -> str:
-    """Return lines that say how a saved pipeline differs from the present one, "" if it does not.
+    """Return the differences between two descriptions, one a line, and "" for equal ones.
+
+    A line names the node, the argument, the old value and the new one; or the file.
 
     Args:
         old: the description that was saved.
         new: the present one.
-        most: how many lines are enough; None for all.
+        most: the most lines; None for all.
 
     Example:
         >>> source = {"kind": "sequence", "length": 3}
@@ -70,3 +74,42 @@ def _files(old: list[dict[str, Any]], new: list[dict[str, Any]], *, here: str) -
             what = ", ".join(f"{key} was {was[name].get(key)!r}, is {now[name][key]!r}" for key in changed)
             lines.append(f"{here}: file {name!r}: {what}")
     return lines or [f"{here}: the same files in another order"]
+
+
+_MOST_CHILDREN = 10
+
+_MOST_CHARACTERS = 60
+
+
+def outline(description: Mapping[str, Any], *, indent: str = "") -> list[str]:
+    r"""Return the lines of the tree: each node with its arguments, each source with its files and records.
+
+    Example:
+        >>> file = {"name": "a.jsonl", "records": 3, "size": 40}
+        >>> source = {"kind": "files", "format": "jsonl", "decode": "json", "files": [file]}
+        >>> print("\n".join(outline({"kind": "shuffle", "seed": 1, "of": [source]})))
+        shuffle(seed=1)
+          files(format='jsonl', decode='json'): 3 records in 1 file, 40 bytes
+    """
+    arguments = {key: value for key, value in description.items() if key not in ("kind", "of", "files")}
+    given = ", ".join(f"{key}={_short(value)}" for key, value in arguments.items())
+    lines = [f"{indent}{description['kind']}({given}){_contents(description)}"]
+    below = description.get("of", [])
+    for child in below[:_MOST_CHILDREN]:
+        lines += outline(child, indent=f"{indent}  ")
+    if len(below) > _MOST_CHILDREN:
+        lines.append(f"{indent}  and {len(below) - _MOST_CHILDREN:,} more sources")
+    return lines
+
+
+def _contents(description: Mapping[str, Any]) -> str:
+    files = description.get("files")
+    if files is None:
+        return ""
+    records, size = (sum(file[key] for file in files) for key in ("records", "size"))
+    return f": {records:,} records in {len(files):,} file{'s' * (len(files) != 1)}, {size:,} bytes"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."
