@@ -78,7 +78,7 @@ def test_every_epoch_that_was_begun_is_finished_and_none_twice(seed: int) -> Non
         batches = ranks.next(before)
         check_goes_on_exactly(dataset, loaders, random)
         came.add(sizes, [batches, ranks.next(after)])
-        state = through_json(loaders[0].state_dict(rows=True))
+        state = through_json(loaders[0].state_dict())
         sizes = {name: size + random.choice([0, 0, 4]) for name, size in sizes.items()}
     last = sk.Loader(natural(sizes), batch_size=50, collate=list, prefetch=0)
     last.load_state_dict(state or {}, resume="rows")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.loader.by_rows import Batches, pipeline, source, through_json
+from tests.loader.by_rows import Batches, pipeline, rows_in, source, through_json
 
 import seekable as sk
 
@@ -79,7 +79,7 @@ def test_files_may_be_added_anywhere_and_records_are_what_the_code_makes_now(tmp
 def test_a_changed_or_missing_file_is_named(tmp_path: Path) -> None:
     write(tmp_path, "a.jsonl", range(9))
     write(tmp_path, "b.jsonl", range(9, 20))
-    state = after(2, sk.open(tmp_path))[0].state_dict(rows=True)
+    state = after(2, sk.open(tmp_path))[0].state_dict()
     write(tmp_path, "b.jsonl", range(10, 21))
     with pytest.raises(sk.StateMismatch, match=r"file 'b.jsonl' was changed: size was 109, is 110, head"):
         loader_of(sk.open(tmp_path).shuffle(seed=1)).load_state_dict(state, resume="rows")
@@ -90,7 +90,7 @@ def test_a_changed_or_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_rows_that_another_filter_kept_are_not_guessed(tmp_path: Path) -> None:
     write(tmp_path, "a.jsonl", range(30))
-    state = after(2, sk.open(tmp_path).filter(keep))[0].state_dict(rows=True)
+    state = after(2, sk.open(tmp_path).filter(keep))[0].state_dict()
     with pytest.raises(sk.InvalidArgument, match=r"20 rows that a filter had chosen.*let a stream filter"):
         loader_of(sk.open(tmp_path).filter(keep_others)).load_state_dict(state, resume="rows")
 
@@ -116,7 +116,7 @@ def test_a_filter_may_change_if_the_rows_that_it_kept_have_a_file(tmp_path: Path
     write(data, "b.jsonl", range(30, 40))
     now = sk.open(data).map(tagged).filter(keep_others, save=new).shuffle(seed=2)
     again = loader_of(now, epochs=2)
-    again.load_state_dict(loader.state_dict(rows=True), resume="rows")
+    again.load_state_dict(loader.state_dict(), resume="rows")
     folder = loader_of(now, epochs=2)
     assert sk.load_state(tmp_path, folder, resume="rows")
     once_more = loader_of(now, epochs=2)
@@ -157,12 +157,12 @@ def test_what_was_joined_goes_on_if_it_is_joined_as_it_was() -> None:
 
     loader, first = after(2, joined(20).shuffle(seed=1))
     again = loader_of(joined(20).map(tagged).shuffle(seed=2))
-    again.load_state_dict(loader.state_dict(rows=True), resume="rows")
+    again.load_state_dict(loader.state_dict(), resume="rows")
     rest = rest_of(again)
     assert sorted(row["id"] for row in [*first, *rest]) == list(range(20))
     assert all(row["tag"] for row in rest)
     with pytest.raises(sk.StateMismatch, match=r"what was join, .* is join now, .* cannot be told"):
-        loader_of(joined(25)).load_state_dict(loader.state_dict(rows=True), resume="rows")
+        loader_of(joined(25)).load_state_dict(loader.state_dict(), resume="rows")
 
 
 def test_each_source_has_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -174,7 +174,7 @@ def test_each_source_has_a_line_in_the_log(tmp_path: Path, caplog: pytest.LogCap
         parts = {name: sk.open(tmp_path / name) for name in "ab"}
         return sk.mix(parts, weights=weights, seed=1, stop="never")
 
-    state = after(4, mixed([3, 1]))[0].state_dict(rows=True)
+    state = after(4, mixed([3, 1]))[0].state_dict()
     with caplog.at_level(logging.INFO, logger="seekable"):
         loader_of(mixed([1, 1])).load_state_dict(state, resume="rows")
     assert [record.getMessage() for record in caplog.records] == [
@@ -210,7 +210,7 @@ def test_a_changed_source_without_a_name_is_not_taken_for_one_that_is_gone() -> 
         return sk.mix(parts, weights=[1] * len(parts), seed=1, stop="never")
 
     a, b, c = (source(name, 20) for name in "abc")
-    state = after(3, mixed(a, b))[0].state_dict(rows=True)
+    state = after(3, mixed(a, b))[0].state_dict()
     for dataset in (mixed(a, source("b", 19)), mixed(a, c), mixed(c, a, c)):
         with pytest.raises(sk.StateMismatch, match="needs the sources as they were, for 1"):
             loader_of(dataset).load_state_dict(state, resume="rows")
@@ -220,24 +220,46 @@ def test_a_changed_source_without_a_name_is_not_taken_for_one_that_is_gone() -> 
 
 def test_an_order_above_a_mixture_is_refused() -> None:
     mixed = sk.mix([source("a", 9), source("b", 9)], weights=[1, 1], seed=1)
-    state = after(1, mixed.shuffle(seed=1))[0].state_dict(rows=True)
+    state = after(1, mixed.shuffle(seed=1))[0].state_dict()
     for dataset in (mixed, source("a", 9)):
         with pytest.raises(sk.InvalidArgument, match=r"shuffle stands above a mixture.*, then mix"):
             loader_of(dataset).load_state_dict(state, resume="rows")
 
 
-def test_a_state_says_what_it_is_of_or_this_process_knows() -> None:
-    loader, _ = after(2, source("known", 20).shuffle(seed=3))
-    bare = loader.state_dict()
-    again = loader_of(source("known", 20))
-    again.load_state_dict(bare, resume="rows")
-    assert again.step == 2
-    with pytest.raises(sk.StateMismatch, match=r"sk.load_state\(folder, loader, resume='rows'\)"):
-        again.load_state_dict({**bare, "fingerprint": "xxh3:0"}, resume="rows")
-    told = loader.state_dict(rows=True)
-    other = source("other", 20).describe(None)
+def test_a_state_without_a_description_goes_on_exactly_and_not_by_rows() -> None:
+    """Although the pipeline that it is of is still in this process."""
+    loader, _ = after(2, source("a", 20).shuffle(seed=3))
+    bare = loader.state_dict(rows=False)
+    assert rest_of(loader_of_state(loader.dataset, bare, "exact")) == rest_of(
+        loader_of_state(loader.dataset, loader.state_dict(), "exact")
+    )
+    again = loader_of(source("a", 20))
+    with pytest.raises(sk.StateMismatch, match=r"rows=False.*sk\.load_state\(folder, loader, resume='"):
+        again.load_state_dict(bare, resume="rows")
+    assert again.step == 0
+
+
+def test_a_description_that_was_changed_is_refused() -> None:
+    loader, _ = after(2, source("a", 20).shuffle(seed=3))
+    state = loader.state_dict()
+    other = loader_of(source("other", 20)).state_dict()["pipeline"]
+    again = loader_of(source("a", 20))
     with pytest.raises(sk.CorruptState, match="one of them is of another run"):
-        loader_of(source("other", 20)).load_state_dict({**told, "description": other}, resume="rows")
+        again.load_state_dict({**state, "pipeline": other}, resume="rows")
+    for torn in (state["pipeline"][:-9], "", "[]", "{}", '{"files":[],"nodes":[{"kind":"concat","of":[0]}]}'):
+        with pytest.raises(sk.CorruptState, match="'pipeline' is not a description"):
+            again.load_state_dict({**state, "pipeline": torn}, resume="rows")
+    with pytest.raises(sk.CorruptState, match="'pipeline' must be a string"):
+        again.load_state_dict({**state, "pipeline": {}}, resume="rows")
+    assert again.step == 0
+
+
+def test_states_of_one_pipeline_share_one_description() -> None:
+    dataset = source("a", 20).shuffle(seed=3)
+    states = [after(steps, dataset)[0].state_dict() for steps in (0, 1, 2)]
+    assert all(state["pipeline"] is states[0]["pipeline"] for state in states)
+    iterators = [iter(stream) for stream in [dataset.stream()] for _ in "ab"]
+    assert iterators[0].state_dict()["pipeline"] is iterators[1].state_dict()["pipeline"]
 
 
 def test_once_the_rest_has_come_a_state_is_the_plain_one() -> None:
@@ -257,6 +279,7 @@ def test_once_the_rest_has_come_a_state_is_the_plain_one() -> None:
         "step": 7,
         "epoch": 0,
         "position": 25,
+        "pipeline": loader_of(now).state_dict()["pipeline"],
     }
     # What is left of the run are whole epochs of the new order.
     once_more = loader_of(now, batch_size=2, epochs=3)
@@ -304,7 +327,7 @@ def test_a_sampler_of_positions_refuses() -> None:
 
     sampler = BatchSampler(source("a", 20).shuffle(seed=1), batch_size=4)
     with pytest.raises(sk.InvalidArgument, match=r"use sk\.Loader"):
-        sampler.load_state_dict(loader.state_dict(rows=True), resume="rows")
+        sampler.load_state_dict(loader.state_dict(), resume="rows")
 
 
 def test_runs_of_several_epochs_are_as_long_as_they_were() -> None:
@@ -342,9 +365,13 @@ def in_a_new_process(**given: Any) -> Any:
 def test_a_new_process_goes_on_by_rows_and_another_one_exactly(seed: int) -> None:
     sizes = {"a": 40, "b": 30, "c": 20}
     loader, _ = after(7, pipeline(sizes, Random(seed)))
-    given = {"sizes": {name: size + 5 for name, size in sizes.items()}, "seed": seed + 10}
-    state = through_json(loader.state_dict(rows=True))
+    given: dict[str, Any] = {"sizes": {name: size + 5 for name, size in sizes.items()}, "seed": seed + 10}
+    state = through_json(loader.state_dict())
     rows, after_all = in_a_new_process(**given, state=state, resume="rows", count=15)
+    here = loader_of(pipeline(given["sizes"], Random(given["seed"])), batch_size=3)
+    here.load_state_dict(state, resume="rows")
+    assert list(rows_in(Batches(here).next(15))) == rows
+    assert here.state_dict() == after_all
     begun, between = in_a_new_process(**given, state=state, resume="rows", count=6)
     rest, same = in_a_new_process(**given, state=between, resume="exact", count=9)
     assert begun + rest == rows
@@ -362,9 +389,7 @@ def test_a_sample_index_is_a_state() -> None:
     loader = loader_of(dataset, batch_size=2)
     delivered = Batches(loader)
     for batches in range(12):
-        assert sk.state_from_sample_index(2 * batches, loader_of(dataset, batch_size=2)) == {
-            **loader.state_dict()
-        }
+        assert sk.state_from_sample_index(2 * batches, loader) == loader.state_dict()
         delivered.next(1)
 
 

@@ -32,6 +32,8 @@ def test_a_state_is_small_and_plain() -> None:
         "step": 5,
         "epoch": 0,
         "position": 20,
+        "pipeline": '{"files":[],"nodes":[{"kind":"sequence","length":37,"type":"builtins.range"},'
+        '{"kind":"shuffle","of":[0],"seed":3}]}',
     }
     assert json.loads(json.dumps(state)) == state
 
@@ -41,7 +43,7 @@ def test_a_state_of_a_very_long_run_has_less_than_200_bytes() -> None:
     loader = loader_of(dataset, steps=10**9, epochs=10**5, batch_size=4096)
     loader.set_epoch(10**5)
     loader.skip_batches(10**9 - 1)
-    assert len(json.dumps(loader.state_dict())) < 200
+    assert len(json.dumps(loader.state_dict(rows=False))) < 200
 
 
 def test_only_delivered_batches_count() -> None:
@@ -79,6 +81,25 @@ def test_an_empty_state_changes_nothing() -> None:
     loader.load_state_dict({})
     assert loader.state_dict() == before
     assert next(run) == batches_of(shuffled(37), 4)[1]
+
+
+@pytest.mark.parametrize("document", [None, [], "", 0, {"seekable": 2}, {"step": 1}])
+def test_what_is_no_state_is_refused_alike(document: Any) -> None:
+    """By a loader over a dataset, by one over a stream, and by a stream's iterator."""
+    stream = shuffled(37).stream()
+    takers: list[Any] = [loader_of(), sk.Loader(stream), iter(stream)]
+    for takes in takers:
+        with pytest.raises(sk.CorruptState, match=r"a state (is what state_dict|must have 'seekable': 1)"):
+            takes.load_state_dict(document)
+
+
+def test_an_empty_state_changes_no_iterator_of_a_stream() -> None:
+    iterator = iter(shuffled(37).stream())
+    next(iterator)
+    before = iterator.state_dict()
+    iterator.load_state_dict({})
+    assert iterator.state_dict() == before
+    assert next(iterator) == shuffled(37)[1]
 
 
 def test_a_state_loads_before_and_after_iter_and_into_a_live_iterator() -> None:

@@ -96,7 +96,7 @@ class Passes:
 
     def _place(self) -> tuple[int, float]:
         """Return the pass that the loader stands in, and after how many of its batches."""
-        state, size = self.loader.state_dict(), self.dataset.size
+        state, size = self.loader.state_dict(rows=False), self.dataset.size
         epoch = state["epoch"]
         records = state["position"] - epoch * (size or 0)
         if size is not None and (records >= size or records // self._batch >= len(self.loader)):

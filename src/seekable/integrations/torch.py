@@ -128,9 +128,9 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
         return run
 
     def state_dict(
-        self, *, partial: bool = False, rows: bool = False, delivered: int | None = None
+        self, *, partial: bool = False, rows: bool = True, delivered: int | None = None
     ) -> dict[str, Any]:
-        """Return the state after the batches that the DataLoader delivered: a small, new, JSON-safe dict.
+        """Return the state after the batches that the DataLoader delivered: a new dict, JSON-safe.
 
         What it asked for ahead does not count. The state loads into an ``sk.Loader`` too, on any number of
         ranks, with any batch size and any number of workers.

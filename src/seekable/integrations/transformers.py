@@ -100,7 +100,7 @@ class TrainerMixin(_Base):
         if _internal_call and output_dir is not None and self.args.should_save and passes is not None:
             # All ranks have the same state: one of them writes it, as the only one.
             whole = Loader(passes.loader.dataset, rank=0, world_size=1, prefetch=0)
-            whole.load_state_dict(passes.loader.state_dict())
+            whole.load_state_dict(passes.loader.state_dict(rows=False))
             save_state(os.path.join(output_dir, _FOLDER), whole, keep=1)
         super().save_model(output_dir, _internal_call)
 

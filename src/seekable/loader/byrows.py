@@ -9,7 +9,7 @@ from seekable.order.positions import Left
 from seekable.resume.by_rows import gone_by, resumed
 from seekable.resume.description import outlined
 from seekable.resume.log import tell
-from seekable.resume.streams.known import check_described, description_of
+from seekable.resume.saved_description import check_described, description_of
 
 if TYPE_CHECKING:
     from seekable.dataset.base import Dataset
@@ -35,5 +35,5 @@ def dataset_by_rows(plain: Dataset, state: RunState) -> tuple[Dataset, RunState]
         fingerprint=went.dataset.fingerprint_at(went.position),
         position=went.position,
         epoch=went.epoch,
-        description=None,
+        pipeline=None,
     )

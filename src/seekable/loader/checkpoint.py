@@ -13,8 +13,8 @@ from seekable.loader.matching import described
 from seekable.loader.rebuilt import whole_description
 from seekable.loader.saved import description_name, generations_in, read_saved
 from seekable.loader.whereabouts import whereabouts, whereabouts_name
-from seekable.resume.described.kept import with_paths
 from seekable.state.canonical import canonical_json
+from seekable.state.description_text import Description
 from seekable.state.document import RunState
 from seekable.state.generations import is_of_rank, state_name
 from seekable.state.stream import parse_state
@@ -57,7 +57,8 @@ def save_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, keep: 
     keep = checked_count("keep", keep, least=1)
     folder = os.path.abspath(folder)
     os.makedirs(folder, exist_ok=True)
-    state = loader.state_dict(partial=True)
+    # The description lies beside the states, once for all of them.
+    state = loader.state_dict(partial=True, rows=False)
     description = os.path.join(folder, description_name(state["fingerprint"]))
     if not os.path.exists(description):
         write_atomically(description, canonical_json(described(loader.of_state, parse_state(state))))
@@ -98,10 +99,10 @@ def load_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, resume
     if resume == "rows" and description is not None and isinstance(state, RunState):
         # Up to where a schedule had come, order depends on what comes next.
         description = whole_description(saved)
-    described_too = None if description is None else dict(description)
-    if resume == "rows" and described_too is not None:
-        described_too = with_paths(described_too, (saved.noted or {}).get("kept", {}))
-    loader.load_state_dict(replace(state, description=described_too).document(), resume=resume)
+    if description is not None:
+        row_files = (saved.noted or {}).get("kept", {})
+        state = replace(state, pipeline=Description(description, row_files).text())
+    loader.load_state_dict(state.document(), resume=resume)
     return True
 
 

@@ -128,7 +128,7 @@ class Course:
         self.begins_here = True
 
     def document(
-        self, cursor: Cursor | None = None, *, partial: bool = False, rows: bool = False
+        self, cursor: Cursor | None = None, *, partial: bool = False, rows: bool = True
     ) -> dict[str, Any]:
         """Return the state at the cursor, or at another one: new, and JSON-safe."""
         at = self.cursor if cursor is None else cursor

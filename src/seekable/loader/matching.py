@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.base import Dataset
-from seekable.errors import StateMismatch
-from seekable.state.canonical import canonical_json
-from seekable.state.descriptions import difference
+from seekable.resume.description import has_schedule, outlined
+from seekable.state.canonical import plain_json
+from seekable.state.description_text import Description
+from seekable.state.descriptions import mismatch
 from seekable.state.document import RunState
 from seekable.state.stream import StreamState
 from seekable.stream.base import Stream
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seekable.state.stream import State
 
 __all__ = ["check_pipeline", "described", "fingerprint_at"]
@@ -33,25 +35,22 @@ def fingerprint_at(pipeline: Dataset | Stream, state: State) -> str:
     return pipeline.fingerprint
 
 
-def check_pipeline(pipeline: Dataset | Stream, state: State, *, saved: dict[str, Any] | None) -> None:
+def check_pipeline(pipeline: Dataset | Stream, state: State) -> None:
     """Refuse a state of another pipeline, or of other data.
 
-    Args:
-        pipeline: what is to go on.
-        state: where from.
-        saved: the description of the pipeline that the state is of, if it was kept.
-
     Raises:
-        StateMismatch: the fingerprints differ; the message says in what, where that can be known.
+        StateMismatch: the fingerprints differ; the message says in what, if the state carries a description.
     """
     present = fingerprint_at(pipeline, state)
-    if state.fingerprint == present:
-        return
-    # The saved description has been JSON: compare like with like.
-    now = json.loads(canonical_json(described(pipeline, state)))
-    changes = difference(saved, now) if saved else ""
-    message = (
-        f"the state is of another pipeline: its fingerprint is {state.fingerprint}, this one's is {present}\n"
-        f"{changes or 'with sk.save_state and sk.load_state this message says what changed'}"
-    )
-    raise StateMismatch(message)
+    if state.fingerprint != present:
+        old = None if state.pipeline is None else _described_before(state, Description.parse(state.pipeline))
+        new = plain_json(described(pipeline, state))
+        raise mismatch(state.fingerprint, present, old=old, new=new)
+
+
+def _described_before(state: State, saved: Description) -> Mapping[str, Any]:
+    """Return what the fingerprint of a state is the digest of: weights of later positions do not enter."""
+    if isinstance(state, RunState) and has_schedule(saved.tree):
+        cut: Mapping[str, Any] = plain_json(outlined(saved.tree).describe(state.position))
+        return cut
+    return saved.tree

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
+from seekable._lazy import lazy
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.byrows import dataset_by_rows
 from seekable.loader.matching import check_pipeline
 from seekable.loader.steps import Cursor
 from seekable.order.positions import Left
-from seekable.resume.described.kept import without_paths
 from seekable.resume.serialize import made_of, recipe_of
 from seekable.resume.simplify import settled
-from seekable.resume.streams.known import described_for_rows, remember
+from seekable.state.description_text import Description, text_of
 from seekable.state.document import RunState
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.produce import Made
     from seekable.loader.steps import Steps
+    from seekable.nodes.filter import node as filters
     from seekable.stream.base import Stream
+else:
+    filters = lazy("seekable.nodes.filter.node")
 
 __all__ = ["Memory", "OfDataset"]
 
@@ -119,17 +122,15 @@ class OfDataset:
     def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
         """Return the position, and what is left of older orders."""
         dataset, position = self.of_state(cursor), cursor.position
-        state = RunState(
+        return RunState(
             fingerprint=dataset.fingerprint_at(position),
             step=cursor.step,
             epoch=cursor.epoch,
             position=position,
             began=None if steps.limit is None else cursor.began,
             rows=recipe_of(dataset) or None if self.by_rows else None,
-            description=described_for_rows(dataset) if rows else None,
-        )
-        remember(state.fingerprint, dataset)
-        return state.document()
+            pipeline=text_of(dataset, functools.partial(_described, dataset)) if rows else None,
+        ).document()
 
     def load(
         self, steps: Steps, document: Mapping[str, Any], *, resume: Resume
@@ -146,8 +147,7 @@ class OfDataset:
         try:
             if state.rows:
                 dataset = made_of(state.rows, self._plain)
-            saved = None if state.description is None else without_paths(state.description)
-            check_pipeline(dataset, state, saved=saved)
+            check_pipeline(dataset, state)
         except StateMismatch:
             if resume != "rows":
                 raise
@@ -160,9 +160,14 @@ class OfDataset:
         if stop is not None and size and cursor.position > stop:
             # Runs have fewer epochs than when the state was taken: the epoch in hand becomes a run's first.
             cursor = replace(cursor, epoch=cursor.position // size)
-        return cursor, partial(self._go, dataset, cursor.position)
+        return cursor, functools.partial(self._go, dataset, cursor.position)
 
     def _go(self, dataset: Dataset, position: int) -> None:
         self.pipeline, self._settled = dataset, (position, dataset)
         if self.by_rows:
             self._settled = (position, settled(dataset, Left((), position)))
+
+
+def _described(dataset: Dataset) -> Description:
+    """Return the description that states of a dataset carry: with all weights, also of later positions."""
+    return Description(dataset.describe(None), filters.row_files_of(dataset))

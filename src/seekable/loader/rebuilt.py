@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 from seekable.loader.matching import fingerprint_at
-from seekable.resume.description import rebuild
+from seekable.resume.description import has_schedule, rebuild
 from seekable.resume.relocate import Run, find_again
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ def whole_description(saved: Saved) -> Mapping[str, Any]:
         )
         raise InvalidArgument(message)
     # What is noted beside it has the whole, wherever there is more than what had come.
-    if whole is None and saved.noted is None and _has_schedule(description):
+    carried = saved.state is not None and saved.state.pipeline is not None
+    if whole is None and saved.noted is None and not carried and has_schedule(description):
         message = (
             "the description has a schedule of weights only as far as it had come, so no step can be told "
             "from it alone: sources-...json beside it has all of it. Or give the pipeline itself, as "
@@ -127,7 +128,3 @@ def whole_description(saved: Saved) -> Mapping[str, Any]:
         )
         raise InvalidArgument(message)
     return description
-
-
-def _has_schedule(description: Mapping[str, Any]) -> bool:
-    return "schedule" in description or any(_has_schedule(below) for below in description.get("of", ()))

@@ -68,17 +68,18 @@ class Resumable(Generic[AnyCourse]):
             raise EndlessDataset(message)
         return count
 
-    def state_dict(self, *, partial: bool = False, rows: bool = False) -> dict[str, Any]:
-        """Return the state after the batches delivered so far: a new, JSON-safe dict.
+    def state_dict(self, *, partial: bool = False, rows: bool = True) -> dict[str, Any]:
+        """Return the state after the batches delivered so far: a new dict, JSON-safe.
 
         Batches that were made ahead do not count. The state loads on any number of ranks, with any batch
-        size. Of a dataset it has fewer than 200 bytes, and is the same on all ranks.
+        size. The state of a dataset is the same on all ranks.
 
         Args:
-            partial: return this rank's share of it, where ranks have different ones: those of a stream have
-                lanes of their own, which ``sk.save_state`` and ``sk.load_state`` put together.
-            rows: add what the pipeline is, its files' names too, so that another pipeline can go on from the
-                state by rows; ``sk.save_state`` writes that beside its states anyway.
+            partial: return this rank's share of the state, where ranks have different ones: those of a stream
+                have lanes of their own, which ``sk.save_state`` and ``sk.load_state`` put together.
+            rows: add the description of the pipeline, with the names of its files, as one string. Another
+                pipeline needs it to load the state with ``resume="rows"``. The string is made once for a
+                pipeline. Without it the state of a dataset has fewer than 200 bytes.
 
         Raises:
             NotResumable: a stage of a stream could not go on from it, or this is a share and ``partial`` was
@@ -90,15 +91,15 @@ class Resumable(Generic[AnyCourse]):
         """Go on where a state was taken: the next batches are those that would have followed.
 
         Args:
-            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. An empty
-                one changes nothing. A live iterator moves there too.
+            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. ``{}``
+                stands for no state and changes nothing. A live iterator moves there too.
             resume: ``"exact"``, the order continues record for record. With ``"rows"`` the state may be of
                 another pipeline over the same sources, or fewer files of them: each source gives what was in
                 flight, then the rest of its begun epoch in its old order, then its next epoch in the new one.
 
         Raises:
             StateMismatch: the state is of another pipeline, or of other data; by rows, of sources that are
-                not there any more, or nothing says what it is of.
+                not there any more, or the state carries no description of its pipeline.
             CorruptState: the document is not a state.
             InvalidArgument: by rows, something above a mixture hides which source gave how much, or rows were
                 chosen by content that is not known any more.
@@ -110,7 +111,7 @@ class Resumable(Generic[AnyCourse]):
             >>> next(iter(loader))
             ['a', 'b']
             >>> again = sk.Loader(words.map(str.upper).shuffle(seed=1), batch_size=3, collate=list)
-            >>> again.load_state_dict(loader.state_dict(rows=True), resume="rows")
+            >>> again.load_state_dict(loader.state_dict(), resume="rows")
             >>> list(again)
             [['C', 'D', 'E'], ['F']]
         """

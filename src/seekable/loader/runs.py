@@ -47,14 +47,14 @@ class Runs:
         return run
 
     def load(self, state: Mapping[str, Any], *, resume: Resume = "exact") -> None:
-        """Go on where a state was taken, also with a live iterator; an empty one changes nothing.
+        """Go on where a state was taken, also with a live iterator; ``{}`` changes nothing.
 
         Raises:
             StateMismatch: the state is of another pipeline, or of other data.
             CorruptState: the document is not a state.
             InvalidArgument: it is to go on by rows, and how much each source gave cannot be told.
         """
-        if not state:
+        if state == {}:
             return
         self._course.load(state, resume=resume)
         self._restart_live()

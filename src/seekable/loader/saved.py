@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import CorruptState, DataNotFound
 from seekable.loader.whereabouts import whereabouts_name
 from seekable.state.canonical import fingerprint_of
+from seekable.state.description_text import Description
 from seekable.state.generations import Generation, generations
 from seekable.state.stream import State, StreamState, merged, parse_state
 
@@ -30,7 +31,7 @@ class Saved:
     """The state; None of a description alone."""
 
     description: Mapping[str, Any] | None
-    """What the pipeline is, if that lies beside the state."""
+    """The description of the pipeline, if the state carries one or one lies beside it."""
 
     noted: Mapping[str, Any] | None
     """Where its files were, if that lies beside the state; see `seekable.loader.whereabouts`."""
@@ -120,6 +121,8 @@ def description_name(fingerprint: str) -> str:
 
 def _beside(path: str, folder: str, state: State) -> Saved:
     description = _read_if_there(folder, description_name(state.fingerprint))
+    if description is None and state.pipeline is not None:
+        description = dict(Description.parse(state.pipeline).tree)
     return Saved(path, state, description, _read_if_there(folder, whereabouts_name(state.fingerprint)))
 
 

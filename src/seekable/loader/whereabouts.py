@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.base import Dataset
 from seekable.nodes.contract import Leaf
+from seekable.nodes.filter.node import row_files_of
 from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
-from seekable.resume.described.kept import kept_paths
-from seekable.resume.streams.known import datasets_of
+from seekable.stream.description import datasets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,9 +46,10 @@ def whereabouts(pipeline: Dataset | Stream) -> dict[str, Any]:
         >>> whereabouts(sk.from_sequence("abc").shuffle(seed=1))
         {'seekable_sources': 1, 'sources': [{'kind': 'sequence'}]}
     """
-    leaves = [leaf for dataset in datasets_of(pipeline) for leaf in _leaves(dataset)]
+    datasets = [pipeline] if isinstance(pipeline, Dataset) else list(datasets_of(pipeline))
+    leaves = [leaf for dataset in datasets for leaf in _leaves(dataset)]
     noted: dict[str, Any] = {"seekable_sources": SCHEMA, "sources": [_noted(leaf) for leaf in leaves]}
-    paths = {digest: path for one in datasets_of(pipeline) for digest, path in kept_paths(one).items()}
+    paths = {digest: path for dataset in datasets for digest, path in row_files_of(dataset).items()}
     if paths:
         noted["kept"] = {digest: path for digest, path in paths.items() if _as_text(path)}
     if isinstance(pipeline, Dataset) and pipeline.scheduled:

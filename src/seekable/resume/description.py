@@ -25,8 +25,8 @@ from seekable.nodes.split import Split
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
 from seekable.resume.continued import Continued
-from seekable.resume.described.kept import without_paths
 from seekable.resume.placeholders import DescribedMap, DescribedSource
+from seekable.resume.saved_description import without_paths
 from seekable.state.canonical import canonical_json
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     Finder = Callable[[Mapping[str, Any]], FileSource | TableSource | None]
     Parts = tuple[Dataset, ...]
 
-__all__ = ["FORMATS_OF_RUNS", "REBUILT", "UNKNOWN_ROWS", "outlined", "rebuild", "sources_of"]
+__all__ = ["FORMATS_OF_RUNS", "REBUILT", "UNKNOWN_ROWS", "has_schedule", "outlined", "rebuild", "sources_of"]
 
 UNKNOWN_ROWS = {
     "select": "the description has a digest of the rows that were selected, and not the rows",
@@ -114,6 +114,11 @@ def _checked(description: Mapping[str, Any], make: Callable[[], Dataset]) -> Dat
         )
         raise CorruptState(message)
     return rebuilt
+
+
+def has_schedule(description: Mapping[str, Any]) -> bool:
+    """Tell whether a mixture of a description has a schedule of weights."""
+    return "schedule" in description or any(map(has_schedule, description.get("of", ())))
 
 
 def sources_of(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seekable.errors import StateMismatch
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-__all__ = ["difference", "outline"]
-
+__all__ = ["difference", "mismatch", "outline"]
 
 _MOST = 8
 """The most lines of difference that an error message shows."""
@@ -35,6 +36,25 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any], *, most: int | No
     if most is not None and len(lines) > most:
         lines = [*lines[:most], f"and {len(lines) - most} more"]
     return "\n".join(lines)
+
+
+def mismatch(
+    saved: str, present: str, *, old: Mapping[str, Any] | None, new: Mapping[str, Any]
+) -> StateMismatch:
+    """Return the error for a state of another pipeline than the present one.
+
+    Args:
+        saved: the fingerprint in the state.
+        present: the fingerprint of the present pipeline.
+        old: the description of the saved pipeline, None if the state carries none.
+        new: the description of the present pipeline.
+    """
+    changes = "a state that carries its description (rows=True) makes this message say what changed"
+    if old is not None:
+        changes = difference(old, new)
+    return StateMismatch(
+        f"the state is of another pipeline: its fingerprint is {saved}, this one's is {present}\n{changes}"
+    )
 
 
 def _node(old: Mapping[str, Any], new: Mapping[str, Any], *, path: str) -> list[str]:

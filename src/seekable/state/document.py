@@ -6,8 +6,9 @@
 skipped, ``epoch`` the first one of the present run. A run bounded by ``steps=`` adds ``began``, the
 step at which it began. No rank, worker or batch size enters.
 
-A run that went on by rows adds ``rows``, what is left of older orders, until that has come; and where it was
-asked for, ``description`` is all that decides records and order, so that others can go on by rows.
+A run that went on by rows adds ``rows``, what is left of older orders, until that has come. ``pipeline`` is
+the description of the dataset (`seekable.state.description_text`), which ``resume="rows"`` needs; a state that
+was taken with ``rows=False`` has none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from seekable.errors import CorruptState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SCHEMA", "RunState", "checked_count_of", "checked_head", "object_of", "optional"]
+__all__ = ["SCHEMA", "RunState", "checked_count_of", "checked_head", "object_of", "optional", "text_of"]
 
 SCHEMA = 1
 """The version of the document; a newer version of seekable reads the one before it too."""
@@ -42,7 +43,7 @@ class RunState:
     position: int
     began: int | None = None
     rows: dict[str, Any] | None = None
-    description: dict[str, Any] | None = None
+    pipeline: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
@@ -55,7 +56,7 @@ class RunState:
         }
         if self.began is not None:
             document["began"] = self.began
-        return document | optional(rows=self.rows, description=self.description)
+        return document | optional(rows=self.rows, pipeline=self.pipeline)
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> RunState:
@@ -67,8 +68,8 @@ class RunState:
         fingerprint = checked_head(document)
         step, epoch, position = (checked_count_of(document, key) for key in ("step", "epoch", "position"))
         began = checked_count_of(document, "began") if "began" in document else None
-        rows, description = (object_of(document, key) for key in ("rows", "description"))
-        return cls(fingerprint, step, epoch, position, began, rows, description)
+        rows, pipeline = object_of(document, "rows"), text_of(document, "pipeline")
+        return cls(fingerprint, step, epoch, position, began, rows, pipeline)
 
 
 def optional(**values: Any) -> dict[str, Any]:
@@ -85,6 +86,19 @@ def object_of(document: Mapping[str, Any], key: str) -> dict[str, Any] | None:
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
         message = f"a state's {key!r} must be an object (got {value!r:.100})"
+        raise CorruptState(message)
+    return value
+
+
+def text_of(document: Mapping[str, Any], key: str) -> str | None:
+    """Return a text of a document, None if it has none.
+
+    Raises:
+        CorruptState: the value is no text; the message names the key.
+    """
+    value = document.get(key)
+    if value is not None and not isinstance(value, str):
+        message = f"a state's {key!r} must be a string (got {value!r:.100})"
         raise CorruptState(message)
     return value
 

@@ -9,9 +9,9 @@ graph. The state of one rank holds the lanes of that rank; ``of`` says how many 
 is bounded by ``steps=`` adds ``began``, the step at which it began, and one with ``end="pad"`` the lanes that
 have ``ended`` and begun anew. ``given`` are, by lane, the rows of which a part was delivered and another one
 waits, as pairs of a source and a position. A run that went on by rows adds ``rows``, what is left of older
-orders; and where it was asked for, ``description`` is what the stream is, so that others can go on by rows.
-``check`` is a digest of all the rest: what a stage remembers is known to that stage alone, so nothing else
-could tell a state that was changed or cut from one that was taken.
+orders. ``pipeline`` is the description of the stream, as of a dataset. ``check`` is a digest of all the rest
+but ``pipeline``: only a stage itself can read what it remembers, so nothing else would show that a state was
+changed or cut. ``pipeline`` is held to the fingerprint instead.
 """
 
 from __future__ import annotations
@@ -23,12 +23,23 @@ import xxhash
 
 from seekable.errors import CorruptState
 from seekable.state.canonical import canonical_json
-from seekable.state.document import SCHEMA, RunState, checked_count_of, checked_head, object_of, optional
+from seekable.state.document import (
+    SCHEMA,
+    RunState,
+    checked_count_of,
+    checked_head,
+    object_of,
+    optional,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = ["State", "StreamState", "merged", "parse_state"]
+
+_UNCHECKED = ("check", "pipeline")
+"""The keys that the digest leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class StreamState:
     ended: tuple[int, ...] = field(default=())
     given: dict[str, Any] | None = None
     rows: dict[str, Any] | None = None
-    description: dict[str, Any] | None = None
+    pipeline: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Return a new JSON-safe dict."""
@@ -66,8 +77,8 @@ class StreamState:
             document["began"] = self.began
         if self.ended:
             document["ended"] = list(self.ended)
-        document |= optional(given=self.given, rows=self.rows, description=self.description)
-        return {**document, "check": _check_of(document)}
+        document |= optional(given=self.given, rows=self.rows)
+        return {**document, "check": _check_of(document), **optional(pipeline=self.pipeline)}
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> StreamState:
@@ -80,7 +91,7 @@ class StreamState:
         if not isinstance(lanes, dict):
             message = f"the state of a stream has 'lanes' (got {lanes!r:.100}): this one is of something else"
             raise CorruptState(message)
-        check = _check_of({key: value for key, value in document.items() if key != "check"})
+        check = _check_of({key: value for key, value in document.items() if key not in _UNCHECKED})
         if document.get("check") != check:
             message = (
                 f"the state was changed after it was taken, or a part of it was lost: its 'check' should be "
@@ -89,8 +100,11 @@ class StreamState:
             raise CorruptState(message)
         step, slot, of = (checked_count_of(document, key) for key in ("step", "slot", "of"))
         began = checked_count_of(document, "began") if "began" in document else None
-        more = [object_of(document, key) for key in ("given", "rows", "description")]
-        return cls(fingerprint, step, slot, _lanes(lanes, of), of, began, _ended(document, of), *more)
+        given, rows = (object_of(document, key) for key in ("given", "rows"))
+        pipeline = text_of(document, "pipeline")
+        return cls(
+            fingerprint, step, slot, _lanes(lanes, of), of, began, _ended(document, of), given, rows, pipeline
+        )
 
     def missing(self, lanes: Sequence[int]) -> list[int]:
         """Return which of some lanes it does not have."""

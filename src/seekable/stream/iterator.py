@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptState, InvalidArgument, NotResumable, StateMismatch
+from seekable.errors import CorruptState, InvalidArgument, NotResumable
 from seekable.state.canonical import plain_json
-from seekable.state.descriptions import difference
+from seekable.state.description_text import Description
+from seekable.state.descriptions import mismatch
 from seekable.state.stream import StreamState
+from seekable.stream.description import text_of_stream
 from seekable.stream.flow import Flow, kept_in, load_all
 from seekable.stream.kept import Kept
 from seekable.stream.partly_delivered import Given, noted_joint
@@ -74,10 +76,14 @@ class StreamIterator:
             raise
         raise StopIteration
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the state after the items delivered so far: new, and JSON-safe.
+    def state_dict(self, *, rows: bool = True) -> dict[str, Any]:
+        """Return the state after the items delivered so far: a new dict, JSON-safe.
 
         Buffered items are in it as their tokens.
+
+        Args:
+            rows: add the description of the stream, with the names of its files. A ``sk.Loader`` of another
+                stream needs it for ``resume="rows"``; without it a state is smaller.
 
         Raises:
             NotResumable: a stage could not go on exactly from it, or an item failed: then the stages are
@@ -99,19 +105,23 @@ class StreamIterator:
             lanes,
             self._stream.lanes,
             given=self._given.document(kept),
+            pipeline=text_of_stream(self._stream) if rows else None,
         ).document()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a state was taken: the next items are those that would have followed.
 
         Args:
-            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed.
+            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. ``{}``
+                stands for no state and changes nothing, as in ``sk.Loader``.
 
         Raises:
             StateMismatch: the state is of another stream, or of other data.
             CorruptState: the document is not a state of a stream.
             InvalidArgument: it is of a run that went on by rows, which a loader alone does.
         """
+        if state == {}:
+            return
         parsed = StreamState.parse(state)
         if parsed.rows:
             message = (
@@ -148,13 +158,8 @@ def check_stream(stream: Stream, state: StreamState, lanes: Sequence[int]) -> No
         CorruptState: it lacks a lane.
     """
     if state.fingerprint != stream.fingerprint:
-        changes = difference(state.description, plain_json(stream.describe())) if state.description else ""
-        message = (
-            f"the state is of another stream, or of other data: its fingerprint is {state.fingerprint}, and "
-            f"that of this one {stream.fingerprint}\n"
-            f"{changes or 'with sk.save_state and sk.load_state this message says what changed'}"
-        )
-        raise StateMismatch(message)
+        old = None if state.pipeline is None else Description.parse(state.pipeline).tree
+        raise mismatch(state.fingerprint, stream.fingerprint, old=old, new=plain_json(stream.describe()))
     missing = state.missing(lanes)
     if state.of != stream.lanes or missing:
         message = (

@@ -116,23 +116,41 @@ def joint_of(stage: Stage) -> Joint:
     return Joint(stage.kind, inputs, tuple(names), stage.origins, stage.held)
 
 
-def described_joint(description: Mapping[str, Any]) -> Joint:
+def described_joint(description: Mapping[str, Any], present: Stage | None = None) -> Joint:
     """Return the graph of a stream that was described.
+
+    Args:
+        description: what ``describe`` returned.
+        present: a stream; stages of users are known here if it has one of the same kind.
 
     Raises:
         InvalidArgument: a stage has no rows that could be counted, or is not known here.
     """
+    return _described(description, {} if present is None else _stages_of_users(present))
+
+
+def _stages_of_users(stage: Stage) -> dict[str, Inner]:
+    found = {stage.kind: stage} if isinstance(stage, Inner) and stage.kind not in _ORIGINS else {}
+    for source in stage.inputs:
+        found |= _stages_of_users(source)
+    return found
+
+
+def _described(description: Mapping[str, Any], of_users: Mapping[str, Inner]) -> Joint:
     kind = description["kind"]
     if kind == _SOURCE:
         return Joint(kind, (), (), _itself, _nothing, description)
     if kind == _REPEAT:
         raise InvalidArgument(_repeated(kind))
-    if kind not in _ORIGINS:
+    if kind not in _ORIGINS and kind not in of_users:
         raise InvalidArgument(_no_rows(repr(kind)))
     # Below the inputs lie the datasets that a stage itself reads.
-    below = description["of"] if kind in _SEVERAL else description["of"][:1]
-    inputs = tuple(map(described_joint, below))
+    width = len(of_users[kind].inputs) if kind in of_users else 1
+    below = description["of"] if kind in _SEVERAL else description["of"][:width]
+    inputs = tuple(_described(each, of_users) for each in below)
     names = description.get("names") or range(len(inputs))
+    if kind in of_users:
+        return Joint(kind, inputs, tuple(names), of_users[kind].origins, of_users[kind].held)
     return Joint(kind, inputs, tuple(names), _ORIGINS[kind], _HELD.get(kind, _nothing))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -14,9 +14,12 @@ from tests.loader.streams.by_rows import bare, dropped, last, stamps_in, stream
 
 import seekable as sk
 from seekable.state.canonical import fingerprint_of
+from seekable.state.description_text import Description
 from seekable.state.stream import StreamState
+from seekable.stream import Flow, SameItems, Token
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 UNSHRUNK = settings(max_examples=60, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
@@ -50,7 +53,7 @@ def test_every_epoch_that_was_begun_is_finished_and_no_row_comes_twice(seed: int
         check_goes_on_exactly(made, loader, random)
         items.append(batches.next(random.choice([0, random.randint(0, 30)])))
         came.add(sizes, [row for row, _ in stamps_in(items)])
-        state = through_json(loader.state_dict(rows=True))
+        state = through_json(loader.state_dict())
         loader.close()
         sizes = {name: size + random.choice([0, 0, 4]) for name, size in sizes.items()}
     end = sk.Loader(last(sizes), batch_size=500, collate=list, prefetch=0)
@@ -105,7 +108,7 @@ def test_workers_note_what_was_delivered(worker_type: Any) -> None:
             assert first.next(1) == second.next(1)
             assert alone.state_dict() == together.state_dict()
     assert alone.state_dict()["given"]
-    state = alone.state_dict(rows=True)
+    state = alone.state_dict()
     rests = []
     for workers in (0, 2):
         with sk.Loader(
@@ -157,7 +160,8 @@ def changed(loader: sk.Loader) -> dict[str, Any]:
     """Return what makes a rank's share that of another stream, with a description of it."""
     state = StreamState.parse(loader.state_dict(partial=True))
     described = for_ever(7, 6).describe()
-    return replace(state, fingerprint=fingerprint_of(described), description=described).document()
+    text = Description(described).text()
+    return replace(state, fingerprint=fingerprint_of(described), pipeline=text).document()
 
 
 def flat(items: Any) -> list[str]:
@@ -196,3 +200,41 @@ def test_what_only_filled_a_batch_was_delivered_before() -> None:
         assert {*before, *rest} == {f"{row:02d}" for row in range(22)}
         assert not {*before} & {*rest}
         assert len(rest) == len({*rest})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EverySecond(SameItems):
+    """A stage of a user."""
+
+    source: sk.Stream
+
+    kind: ClassVar[str] = "tests.every-second"
+
+    def arguments(self) -> dict[str, Any]:
+        return {}
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        return f"{inputs[0]}.every_second()"
+
+    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+        for token, item in flow.inputs[0]:
+            flow.memory["odd"] = odd = not flow.memory.get("odd", False)
+            if odd:
+                yield token, item
+
+
+def test_a_stage_of_a_user_goes_on_where_the_new_stream_has_it_too() -> None:
+    def every_second(seed: int) -> sk.Stream:
+        return EverySecond(texts(40).shuffle(seed=seed).stream(epochs=1)).shuffle(buffer=5, seed=seed)
+
+    loader = sk.Loader(every_second(1), batch_size=4, collate=list, prefetch=0)
+    before = flat(Batches(loader).next(3))
+    state = through_json(loader.state_dict())
+    again = sk.Loader(every_second(2), batch_size=4, collate=list, prefetch=0)
+    again.load_state_dict(state, resume="rows")
+    rest = flat(list(again))
+    assert rest
+    assert not set(before) & set(rest)
+    without = sk.Loader(texts(40).stream(epochs=1), batch_size=4, collate=list, prefetch=0)
+    with pytest.raises(sk.InvalidArgument, match=r"stages that are known here, and 'tests\.every-second'"):
+        without.load_state_dict(state, resume="rows")

@@ -10,10 +10,10 @@ from seekable.errors import NotResumable
 from seekable.loader.steps import Cursor
 from seekable.loader.streams.lanes import Lanes
 from seekable.loader.streams.produce import produce_items
-from seekable.resume.streams.known import described_for_rows, remember
 from seekable.resume.streams.load import loaded_stream
 from seekable.resume.streams.recipe import settled_stream, stream_recipe_of
 from seekable.state.stream import StreamState
+from seekable.stream.description import text_of_stream
 from seekable.stream.iterator import check_resumable
 from seekable.stream.partly_delivered import Given, noted_joint
 
@@ -88,7 +88,6 @@ class OfStream:
                 f"lanes: let all ranks call sk.save_state(folder, loader), or take state_dict(partial=True)"
             )
             raise NotResumable(message)
-        remember(stream.fingerprint, stream)
         return StreamState(
             fingerprint=stream.fingerprint,
             step=cursor.step,
@@ -99,7 +98,7 @@ class OfStream:
             ended=tuple(sorted(self.lanes.ended)),
             given=self._given.document(self.lanes.stages),
             rows=stream_recipe_of(stream) if self.by_rows else None,
-            description=described_for_rows(stream) if rows else None,
+            pipeline=text_of_stream(stream) if rows else None,
         ).document()
 
     def load(

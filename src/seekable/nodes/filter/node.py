@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Router
+    from seekable.nodes.contract import Node, Router
     from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Filter", "filter_rows"]
+__all__ = ["Filter", "filter_rows", "row_files_of"]
 
 
 def filter_rows(
@@ -113,3 +113,11 @@ class Filter(Dataset, Ascending):
     def router(cls, nodes: Sequence[Filter]) -> Router:
         """Look the rows of one node after another up."""
         return EachRouter(nodes)
+
+
+def row_files_of(node: Node) -> dict[str, str]:
+    """Return the paths of the files that ``filter(save=)`` wrote for a graph, by the digest of their rows."""
+    found = {} if not isinstance(node, Filter) or not node.rows.named else {node.rows.digest: node.rows.path}
+    for child in node.children:
+        found |= row_files_of(child)
+    return found

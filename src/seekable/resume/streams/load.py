@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, StateMismatch
 from seekable.resume.carry_counters import carried_on
-from seekable.resume.described.kept import without_paths
 from seekable.resume.log import tell
-from seekable.resume.streams.known import check_described, description_of, known
+from seekable.resume.saved_description import check_described, description_of, without_paths
 from seekable.resume.streams.recipe import settled_stream, stream_made_of
 from seekable.resume.streams.resume import old_sources, resumed_stream
 from seekable.state.canonical import fingerprint_of
 from seekable.state.stream import StreamState
 from seekable.stream.iterator import check_stream
 from seekable.stream.kept import Kept
-from seekable.stream.lineage import described_joint, joint_of
+from seekable.stream.lineage import described_joint
 from seekable.stream.partly_delivered import parsed
 
 if TYPE_CHECKING:
@@ -77,11 +76,10 @@ def _by_rows(plain: Stream, state: StreamState, own: Sequence[int]) -> Loaded:
         raise CorruptState(message)
     description = description_of(state)
     check_described(fingerprint_of(without_paths(description)), state)
-    alive = known(state.fingerprint)
-    joint = described_joint(description) if alive is None else joint_of(alive)  # type: ignore[arg-type]
+    joint = described_joint(description, plain)
     lanes = {lane: [Kept.parse(stage) for stage in stages] for lane, stages in state.lanes.items()}
     stream, went = resumed_stream(plain, old_sources(joint, lanes, parsed(state.given), state.ended))
     for source in went:
         tell(source)
-    begun = replace(state, fingerprint=stream.fingerprint, ended=(), given=None, rows=None, description=None)
+    begun = replace(state, fingerprint=stream.fingerprint, ended=(), given=None, rows=None, pipeline=None)
     return Loaded(stream, begun, carried_on(joint, lanes, stream, own), {})

@@ -1,1 +1,0 @@
-"""Pipelines made again from their descriptions."""
