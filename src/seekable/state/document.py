@@ -7,8 +7,8 @@ skipped, ``epoch`` the first one of the present run. A run bounded by ``steps=``
 step at which it began. No rank, worker or batch size enters.
 
 A run that went on by rows adds ``rows``, what is left of older orders, until that has come. ``pipeline`` is
-the description of the dataset (`seekable.state.description_text`), which ``resume="rows"`` needs; a state that
-was taken with ``rows=False`` has none.
+the description of the dataset (`seekable.state.description_text`), which ``resume="rows"`` needs; a state
+that was taken with ``rows=False`` has none.
 """
 
 from __future__ import annotations
