@@ -16,7 +16,9 @@ def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(
     proxy = optional("pyarrow.parquet", extra="parquet")
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "pyarrow.parquet", None)
-        with pytest.raises(sk.MissingDependency, match=r"needs pyarrow, .* pip install 'seekable\[parquet\]'"):
+        with pytest.raises(
+            sk.MissingDependency, match=r"needs pyarrow, .* pip install 'seekable\[parquet\]'"
+        ):
             _ = proxy.ParquetFile
     assert proxy.ParquetFile.__name__ == "ParquetFile"  # once it is there, it is used
 

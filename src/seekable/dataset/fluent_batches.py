@@ -121,5 +121,5 @@ class Columnar:
                 table = table_of(part)
                 for at in range(0, len(part), size):
                     batch = table.slice(at, size)
-                    yield batch if kind == "arrow" else numpy_batch(batch)
+                    yield batch if kind == "arrow" else numpy_batch(batch, part, at)
             start = stop

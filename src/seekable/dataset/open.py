@@ -26,7 +26,7 @@ from seekable.index.opening import open_files
 from seekable.index.surveyor import is_surveyor
 from seekable.nodes.keys.build import open_keys
 from seekable.nodes.keys.duplicates import duplicates_told
-from seekable.nodes.sources.columnar.asked import checked_columns, checked_for_tables, refuse_for_lines
+from seekable.nodes.sources.columnar.asked import checked_for_tables, refuse_for_lines
 from seekable.nodes.sources.columnar.source import MOST_OPEN_FILES, TableSource
 from seekable.nodes.sources.files import FileSource
 from seekable.parallel.map_ranges import execution_options
@@ -171,9 +171,9 @@ def _maker(
     form = kind.scanner
     if is_surveyor(form):
         given = checked_for_tables(decode=decode, **of_tables)
-        return lambda files: checked_columns(
-            TableSource(files, form, asked=asked, version=version, errors=errors, **given)
-        )
+        return lambda files: TableSource(
+            files, form, asked=asked, version=version, errors=errors, **given
+        ).checked()
     refuse_for_lines(kind.name, **of_tables)
     if column is not None:
         decoder = column_decoder(column, decode)

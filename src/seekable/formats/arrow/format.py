@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seekable.errors import MissingDependency, SeekableError, UnsupportedFormat
+from seekable._optional import optional
+from seekable.errors import SeekableError, UnsupportedFormat
 from seekable.formats.arrow.flatbuffer import Torn
 from seekable.formats.arrow.layout import find_layout, kept_layout, layout_to_keep
 from seekable.formats.arrow.table import ArrowTable
 from seekable.formats.table import TableSurvey
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from seekable.formats.arrow.layout import Layout
     from seekable.formats.table import PageStore, RangeSource
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["ArrowFormat"]
 
@@ -24,6 +29,10 @@ _OTHERS: Final = {
     b"\x28\xb5\x2f\xfd": "compressed as a whole (zstd); decompress it, Arrow compresses inside of its files",
     b"\x1f\x8b": "compressed as a whole (gzip); decompress it, Arrow compresses inside of its files",
 }
+
+
+_NO_ARRAYS: Final = frozenset({"month_interval", "day_time_interval"})
+"""Types that files can have and pyarrow knows by name only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +89,36 @@ def _layout(source: RangeSource, pages: PageStore | None) -> Layout:
 
 def _opened(source: RangeSource, layout: Layout) -> ArrowTable:
     try:
-        import pyarrow as pa
-    except ImportError:
-        message = "reading Arrow needs pyarrow: pip install 'seekable[parquet]'"
-        raise MissingDependency(message) from None
-    try:
         table = ArrowTable(source, layout)
     except SeekableError:
         raise
     except (pa.ArrowException, Torn, ValueError, OSError) as error:
         raise _damaged(source, error) from error
+    for field in table.schema:
+        if unreadable := _unreadable(field.type):
+            message = (
+                f"{source.path!r} has the column {field.name!r} of the type {field.type}, and pyarrow has no "
+                f"arrays of {unreadable}: write the file again with month_day_nano_interval instead"
+            )
+            raise UnsupportedFormat(message)
     names = table.schema.names
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
         message = f"{source.path!r} has columns of one name: {', '.join(map(repr, twice))}; rename them first"
         raise UnsupportedFormat(message)
     return table
+
+
+def _unreadable(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type, or one within it, that pyarrow has no arrays of; None if there is none."""
+    if str(kind) in _NO_ARRAYS:
+        return kind
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    if isinstance(kind, pa.BaseExtensionType):
+        inner = [kind.storage_type]
+    elif pa.types.is_dictionary(kind):
+        inner = [kind.value_type]
+    return next(filter(None, map(_unreadable, inner)), None)
 
 
 def _damaged(source: RangeSource, error: Exception) -> UnsupportedFormat:

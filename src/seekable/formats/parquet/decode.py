@@ -12,8 +12,8 @@ from seekable.formats.parquet.footer import arrow
 from seekable.formats.parquet.header import PageHeader, leading_header
 from seekable.formats.parquet.pages import Span
 from seekable.formats.parquet.splice import row_before
-from seekable.formats.parquet.taking import taken
 from seekable.formats.parquet.thrift import BadThrift
+from seekable.formats.take import take_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -170,7 +170,7 @@ class Paged:
         # Where row 0 of the group would be, were all of a piece's rows before it there.
         shift = np.cumsum(sizes) - sizes + torn - starts
         places = wanted + shift[np.searchsorted(starts, wanted, side="right") - 1]
-        return taken(self._decode(batch), places)
+        return take_array(self._decode(batch), places)
 
     def _decode(self, batch: Sequence[_Piece]) -> pa.ChunkedArray:
         """Return all rows of a batch; before a piece that begins within a row there is one to leave out."""

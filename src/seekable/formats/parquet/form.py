@@ -55,7 +55,8 @@ class ParquetFormat:
         footer = read_footer(source)
         metadata = footer.metadata
         rows = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-        if sum(rows) != metadata.num_rows or min(rows, default=0) < 0:
+        # Some writers leave the number of rows of the whole file at 0; readers go by the groups.
+        if metadata.num_rows not in (0, sum(rows)) or min(rows, default=0) < 0:
             raise UnsupportedFormat(
                 f"{source.path}: the footer at byte {footer.start} says {metadata.num_rows} rows, "
                 f"and its groups have {sum(rows)}: the file is damaged, write it again"

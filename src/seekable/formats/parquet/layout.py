@@ -6,6 +6,7 @@ ends the process when it is asked for the chunk of an encrypted column.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -90,11 +91,27 @@ class Chunk:
     """Where its OffsetIndex lies, and how many bytes that has."""
 
 
+_OLD_WRITER = re.compile(r"parquet-mr version (\d+)\.(\d+)\.(\d+)")
+_SIZES_ARE_WHOLE = (1, 2, 9)
+_DICTIONARY_HEADER = 100
+"""Before that version parquet-mr left the header of the dictionary page out of a chunk's size (PARQUET-816);
+this is as many bytes as the header has at most."""
+
+
 class Layout:
     """The columns and chunks of one file; safe from threads."""
 
-    def __init__(self, footer: bytes) -> None:
+    def __init__(self, footer: bytes, writer: str = "") -> None:
+        """Look at the footer of a file.
+
+        Args:
+            footer: its Thrift.
+            writer: the program and version that wrote the file, as the footer names them.
+        """
         self._footer = footer
+        old = _OLD_WRITER.match(writer)
+        whole = old is None or tuple(map(int, old.groups())) >= _SIZES_ARE_WHOLE
+        self._left_out = 0 if whole else _DICTIONARY_HEADER
         self._places_of_chunks: dict[int, list[int]] = {}
 
     @cached_property
@@ -131,7 +148,7 @@ class Layout:
         places = self._chunks(group)
         if leaf >= len(places):
             raise BadThrift(f"group {group} has {len(places)} columns, and there is no column {leaf}")
-        return _chunk(read_struct(self._footer, places[leaf])[0], limit)
+        return _chunk(read_struct(self._footer, places[leaf])[0], limit, self._left_out)
 
     def chunks(self, group: int, limit: int) -> list[Chunk]:
         """Return all leaves' chunks of a group; as ``chunk``."""
@@ -181,7 +198,7 @@ def _structs(data: bytes, at: int) -> list[int]:
     return places
 
 
-def _chunk(chunk: dict[int, Any], limit: int) -> Chunk:
+def _chunk(chunk: dict[int, Any], limit: int, left_out: int) -> Chunk:
     if not _OF_ENCRYPTION.isdisjoint(chunk):
         raise BadThrift("the column is encrypted, and there is no way to give its key: decrypt the file once")
     meta = chunk.get(3)
@@ -205,9 +222,8 @@ def _chunk(chunk: dict[int, Any], limit: int) -> Chunk:
     indexed = isinstance(at, int) and isinstance(length, int) and at > 0 and length > 0
     path = meta.get(3)
     path = tuple(path) if isinstance(path, list) else ()
-    return Chunk(
-        path, meta[1], meta[4], meta[5], start, start + size, meta[6], (at, length) if indexed else None
-    )
+    stop = min(start + size + left_out, limit)
+    return Chunk(path, meta[1], meta[4], meta[5], start, stop, meta[6], (at, length) if indexed else None)
 
 
 def _fields(data: bytes, at: int) -> tuple[Field, ...]:

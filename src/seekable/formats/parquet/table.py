@@ -21,9 +21,9 @@ from seekable.formats.parquet.quick import quick_way
 from seekable.formats.parquet.ranges import Ranges
 from seekable.formats.parquet.splice import Mold
 from seekable.formats.parquet.tables import PageTables
-from seekable.formats.parquet.taking import joined, taken
 from seekable.formats.parquet.thrift import BadThrift
 from seekable.formats.table import TableFile
+from seekable.formats.take import one_array, take_array
 from seekable.storage.source import MappedRanges
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ParquetTable(TableFile):
         self._opened = next(_OPENED)
         self._footer = footer
         self._store = pages
-        self._layout = Layout(footer.raw)
+        self._layout = Layout(footer.raw, footer.metadata.created_by or "")
         self._molds: dict[int, Mold] = {}
         self._paged: dict[tuple[int, str], tuple[Paged, ...]] = {}
 
@@ -87,12 +87,14 @@ class ParquetTable(TableFile):
         for name in columns:
             with self._told(group, first, name):
                 if leaves := self._pages(group, name):
-                    parts = [joined(pa.chunked_array(leaf.rows(rows))) for leaf in leaves]
+                    parts = [one_array(pa.chunked_array(leaf.rows(rows))) for leaf in leaves]
                     arrays[name] = self._typed(name, parts)
         if whole := [name for name in columns if name not in arrays]:
             with self._told(group, first, whole[0]):
                 table = self._group(group, whole)
-                arrays.update((name, self._typed(name, [taken(table.column(name), rows)])) for name in whole)
+                arrays.update(
+                    (name, self._typed(name, [take_array(table.column(name), rows)])) for name in whole
+                )
         return self._batch(len(rows), columns, [arrays[name] for name in columns])
 
     def run(self, group: int, start: int, stop: int, columns: Sequence[str]) -> pa.RecordBatch:
@@ -105,11 +107,13 @@ class ParquetTable(TableFile):
             for name in columns:
                 with self._told(group, start, name):
                     if leaves := self._pages(group, name):
-                        arrays[name] = self._typed(name, [joined(leaf.run(start, stop)) for leaf in leaves])
+                        arrays[name] = self._typed(
+                            name, [one_array(leaf.run(start, stop)) for leaf in leaves]
+                        )
         if whole := [name for name in columns if name not in arrays]:
             with self._told(group, start, whole[0]):
                 table = self._group(group, whole).slice(start, count)
-                arrays.update((name, self._typed(name, [joined(table.column(name))])) for name in whole)
+                arrays.update((name, self._typed(name, [one_array(table.column(name))])) for name in whole)
         return self._batch(count, columns, [arrays[name] for name in columns])
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ from seekable.formats.parquet.thrift import BadThrift, Cut, read_struct
 
 if TYPE_CHECKING:
     from seekable.formats.parquet.layout import Chunk, Leaf
-    from seekable.formats.table import RangeSource
+    from seekable.formats.table import Int64s, RangeSource
 
 __all__ = ["Unpaged", "header_at", "page_table"]
 
@@ -84,11 +84,27 @@ def _indexed(source: RangeSource, chunk: Chunk, rows: int) -> PageTable | None:
     ordered = (np.diff(first) >= 0).all() and (offset[1:] >= offset[:-1] + size[:-1]).all()
     if not (inside and ordered and first[0] == 0 and (size > 0).all()):
         return None
-    dictionary = (chunk.start, 0)
-    if offset[0] > chunk.start:
-        header = header_at(source, chunk.start, int(offset[0]))
-        dictionary = (chunk.start, header.size if header.kind == DICTIONARY else 0)
-    return PageTable(first, offset, size, None, dictionary)
+    return PageTable(first, offset, size, None, _dictionary(source, chunk, offset, size))
+
+
+def _dictionary(source: RangeSource, chunk: Chunk, offset: Int64s, size: Int64s) -> tuple[int, int]:
+    """Return where the dictionary page begins and its size, 0 if there is none: it lies between other pages.
+
+    Args:
+        source: the file.
+        chunk: where the pages are.
+        offset: where each data page begins, ascending.
+        size: how many bytes each has.
+
+    Raises:
+        BadThrift: there is no page between two pages that do not follow each other.
+    """
+    starts = np.append(chunk.start, offset + size)[:-1]
+    for start, stop in zip(starts[starts < offset].tolist(), offset[starts < offset].tolist(), strict=True):
+        header = header_at(source, start, stop)
+        if header.kind == DICTIONARY:
+            return start, header.size
+    return chunk.start, 0
 
 
 def _walked(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> PageTable:
@@ -97,7 +113,7 @@ def _walked(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> PageTab
     pages: list[tuple[int, int, int, bool]] = []
     while values < chunk.values:
         header = header_at(source, at, chunk.stop)
-        if header.kind == DICTIONARY and not pages:
+        if header.kind == DICTIONARY and not dictionary[1]:
             dictionary = (at, header.size)
         elif header.kind in (DATA, DATA_V2):
             more, torn = _rows(source, at, header, chunk, leaf)

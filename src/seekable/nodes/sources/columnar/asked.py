@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seekable._arguments import checked_count, checked_flag
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.sources.columnar.held import HELD
 from seekable.nodes.sources.columnar.source import MOST_OPEN_FILES
 
-if TYPE_CHECKING:
-    from seekable.nodes.sources.columnar.source import TableSource
-
-__all__ = ["checked_columns", "checked_for_tables", "refuse_for_lines"]
+__all__ = ["checked_for_tables", "refuse_for_lines"]
 
 
 def checked_for_tables(
@@ -41,17 +38,6 @@ def checked_for_tables(
         "strict": checked_flag("strict", strict),
         "max_open_files": checked_count("max_open_files", max_open_files, least=1),
     }
-
-
-def checked_columns(source: TableSource) -> TableSource:
-    """Return a source whose files go together and have the columns that were asked for.
-
-    Raises:
-        UnsupportedFormat: they do not go together.
-        InvalidArgument: no file has one of the columns.
-    """
-    assert source.schema is not None
-    return source
 
 
 def refuse_for_lines(name: str, *, columns: Any, strict: bool, max_open_files: int) -> None:

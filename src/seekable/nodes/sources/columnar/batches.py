@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import InvalidArgument
+from seekable._optional import optional
+from seekable.errors import BadValue, InvalidArgument
+from seekable.formats.take import take_array
+from seekable.index.location import Location
 from seekable.nodes.compile import Parts
 from seekable.nodes.contract import OrderNode
 from seekable.nodes.sources.columnar.held import numpy_values
 from seekable.nodes.sources.columnar.plan import TablesPlan
-from seekable.nodes.sources.columnar.schema import arrow
 from seekable.nodes.sources.columnar.source import TableSource
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node, Plan
     from seekable.nodes.sources.columnar.held import DecodeTable
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["batch_of", "decoded_as", "empty_table", "numpy_batch", "table_of"]
 
@@ -37,7 +41,7 @@ def batch_of(plan: Plan, decode: DecodeTable) -> Any:
     """Return what a plan reads: a list of records, a dict of arrays, or a record batch."""
     if decode == "python":
         return plan.read()
-    return table_of(plan) if decode == "arrow" else numpy_batch(table_of(plan))
+    return table_of(plan) if decode == "arrow" else numpy_batch(table_of(plan), plan)
 
 
 def table_of(plan: Plan) -> pa.RecordBatch:
@@ -46,16 +50,10 @@ def table_of(plan: Plan) -> pa.RecordBatch:
     Raises:
         InvalidArgument: records are no dicts, or their values have no common types.
     """
-    pa = arrow()
     if isinstance(plan, TablesPlan):
         return plan.table()
     if isinstance(plan, Parts) and plan.parts and all(isinstance(part, TablesPlan) for _, part in plan.parts):
-        tables = [pa.Table.from_batches([table_of(part)]) for _, part in plan.parts]
-        places = np.empty(plan.size, dtype=np.int64)
-        places[np.concatenate([at for at, _ in plan.parts])] = np.arange(plan.size)
-        joined = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
-        (batch,) = joined.take(pa.array(places)).combine_chunks().to_batches()
-        return batch
+        return _put_together(plan)
     records = plan.read()
     wrong = next((record for record in records if not isinstance(record, dict)), None)
     if wrong is not None:
@@ -64,21 +62,88 @@ def table_of(plan: Plan) -> pa.RecordBatch:
     names = dict.fromkeys(name for record in records for name in record)
     try:
         arrays = {name: pa.array([record.get(name) for record in records]) for name in names}
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         message = f"values of a column have no common Arrow type: {error}; cast them first, with ds.cast(...)"
         raise InvalidArgument(message) from error
     return pa.RecordBatch.from_pydict(arrays)
 
 
+def _put_together(plan: Parts) -> pa.RecordBatch:
+    """Return the rows of several sources in the order asked, with the columns of all.
+
+    Raises:
+        InvalidArgument: a column has types without a common one, or a value that does not fit it.
+    """
+    tables = [pa.Table.from_batches([table_of(part)]) for _, part in plan.parts]
+    places = np.empty(plan.size, dtype=np.int64)
+    places[np.concatenate([at for at, _ in plan.parts])] = np.arange(plan.size)
+    try:
+        joined = pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise InvalidArgument(_clash(plan, [table.schema for table in tables], error)) from error
+    if not joined.num_columns:
+        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), plan.size, [None]))
+    columns = [take_array(column, places) for column in joined.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=joined.schema)
+
+
+def _clash(plan: Parts, schemas: list[pa.Schema], error: Exception) -> str:
+    """Return what to say of sources whose columns do not go into one record batch."""
+    for name in dict.fromkeys(name for schema in schemas for name in schema.names):
+        having = [number for number, schema in enumerate(schemas) if name in schema.names]
+        for number in having[1:]:
+            kinds = [schemas[each].field(name).type for each in (having[0], number)]
+            fields = [pa.schema([(name, kind)]).empty_table() for kind in kinds]
+            try:
+                pa.concat_tables(fields, promote_options="permissive")
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+                paths = [min(plan.parts[each][1].paths) for each in (having[0], number)]
+                there = [f"{kind} in {path}" for path, kind in sorted(zip(paths, kinds, strict=True))]
+                return (
+                    f"the column {name!r} is {' and '.join(there)}, and no type holds both: cast it in one "
+                    f"dataset first, with ds.cast({{{name!r}: ...}})"
+                )
+    return f"the columns of several datasets do not go together: {error}; cast them first, with ds.cast(...)"
+
+
 def empty_table(node: Node) -> pa.RecordBatch:
     """Return no rows of a dataset, with the columns that its files declare."""
-    pa = arrow()
     columns = node.declared() or {}
     schema = pa.schema([(name, pa.null() if kind is None else kind) for name, kind in columns.items()])
     return pa.RecordBatch.from_pylist([], schema=schema)
 
 
-def numpy_batch(batch: pa.RecordBatch) -> dict[str, Any]:
-    """Return a record batch as a dict of arrays; of what numpy has no type for, lists."""
-    columns = {name: numpy_values(batch.column(i)) for i, name in enumerate(batch.schema.names)}
-    return {name: column.tolist() if column.dtype == object else column for name, column in columns.items()}
+def numpy_batch(batch: pa.RecordBatch, plan: Plan | None = None, first: int = 0) -> dict[str, Any]:
+    """Return a record batch as a dict of arrays; of what numpy has no type for, lists.
+
+    Args:
+        batch: the rows.
+        plan: the plan that the rows were read by, for errors.
+        first: which record of the plan the first row is.
+
+    Raises:
+        BadValue: neither numpy nor Python has a value of a column.
+    """
+    columns = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            values = numpy_values(column)
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            raise _bad_value(name, column, plan, first) from error
+        columns[name] = values.tolist() if values.dtype == object else values
+    return columns
+
+
+def _bad_value(name: str, column: pa.Array, plan: Plan | None, first: int) -> BadValue:
+    """Return the error for a column with a value that numpy and Python have none for."""
+    for row in range(len(column)):
+        try:
+            numpy_values(column.slice(row, 1))
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            place = plan.slice(first + row, first + row + 1).locate()[0] if plan is not None else ""
+            where = f"{place.path}: row {place.row}" if isinstance(place, Location) else f"record {place}"
+            return BadValue(
+                f"{where}, column {name!r}: a value of the type {column.type} that neither numpy nor Python "
+                f'has one for: {error}. Read batches as "arrow", or leave the column out'
+            )
+    raise AssertionError  # a column is converted value by value

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
-from seekable.nodes.sources.columnar.schema import arrow
+from seekable._optional import optional
+from seekable.formats.take import take_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seekable.nodes.sources.columnar.schema import Columns
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["HELD", "DecodeTable", "Held", "Unconvertible", "held_as", "numpy_values", "python_values"]
 
@@ -43,41 +46,47 @@ class PythonRows(Held):
     """Records are dicts of Python values; columns whose values cannot be changed are made into lists once."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
-        """Take some rows."""
-        self._names = batch.schema.names
+        """Convert the columns of some rows.
+
+        Raises:
+            Unconvertible: Python has no such value.
+        """
         self._rows = batch.num_rows
-        self._columns: list[list[Any] | pa.Array] = [
-            column if pa_is_nested(column.type) else python_values(column) for column in batch.columns
-        ]
+        self._columns: dict[str, list[Any] | pa.Array] = {
+            name: column if pa_is_nested(column.type) else _converted(name, column, python_values)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        }
         self._nbytes: int = batch.nbytes + _OBJECT_BYTES * batch.num_rows * batch.num_columns
 
     @property
     def nbytes(self) -> int:
-        """As Arrow has it, and the objects."""
+        """The bytes of the Arrow arrays and of the Python objects."""
         return self._nbytes
 
     def records(self, rows: Sequence[int]) -> list[Any]:
         """Return new dicts."""
-        if not self._names:
+        if not self._columns:
             return [{} for _ in rows]
         if len(rows) == 1:
-            return [
-                dict(zip(self._names, [self._one(column, rows[0]) for column in self._columns], strict=True))
-            ]
+            return [{name: self._one(name, column, rows[0]) for name, column in self._columns.items()}]
         if len(rows) == self._rows and rows == range(self._rows):
-            columns = [column if isinstance(column, list) else column.to_pylist() for column in self._columns]
-        else:
-            pick = itemgetter(*rows)
             columns = [
-                pick(column) if isinstance(column, list) else column.take(arrow().array(rows)).to_pylist()
-                for column in self._columns
+                column if isinstance(column, list) else _converted(name, column, python_values)
+                for name, column in self._columns.items()
             ]
-        names = self._names
+        else:
+            pick, numbers = itemgetter(*rows), np.fromiter(rows, np.int64, len(rows))
+            columns = [
+                pick(column)
+                if isinstance(column, list)
+                else _converted(name, take_array(column, numbers), python_values)
+                for name, column in self._columns.items()
+            ]
+        names = tuple(self._columns)
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
-    def _one(self, column: list[Any] | pa.Array, row: int) -> Any:
-        value = column[row]
-        return value if isinstance(column, list) else value.as_py()
+    def _one(self, name: str, column: list[Any] | pa.Array, row: int) -> Any:
+        return column[row] if isinstance(column, list) else _converted(name, column[row], _as_python)
 
 
 @final
@@ -85,9 +94,16 @@ class NumpyRows(Held):
     """Records are dicts of what numpy makes of the values: scalars of its own, else objects."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
-        """Take some rows."""
+        """Convert the columns of some rows.
+
+        Raises:
+            Unconvertible: neither numpy nor Python has such a value.
+        """
         self._batch = batch
-        self._columns = {name: numpy_values(batch.column(i)) for i, name in enumerate(batch.schema.names)}
+        self._columns = {
+            name: _converted(name, column, numpy_values)
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
+        }
 
     @property
     def nbytes(self) -> int:
@@ -126,7 +142,18 @@ HELD: dict[DecodeTable, Callable[[pa.RecordBatch], Held]] = {
 
 
 class Unconvertible(ValueError):
-    """Values that there is no way to give as they are wanted."""
+    """A value of a column that cannot be given as it is wanted.
+
+    Attributes:
+        column: the name of the column.
+        other: whether the value does not fit the type that the column has in other files; otherwise Python
+            has no such value.
+    """
+
+    def __init__(self, column: str, why: Exception, *, other: bool) -> None:
+        self.column = column
+        self.other = other
+        super().__init__(str(why))
 
 
 def held_as(decode: DecodeTable, columns: Columns, batch: pa.RecordBatch) -> Held:
@@ -135,34 +162,68 @@ def held_as(decode: DecodeTable, columns: Columns, batch: pa.RecordBatch) -> Hel
     Raises:
         Unconvertible: a value has no place in the common type of the files, or none in Python's.
     """
+    return HELD[decode](columns.take(batch, _cast))
+
+
+def _converted(name: str, values: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return values of a column as a function of Arrow's values gives them.
+
+    Raises:
+        Unconvertible: there are no such values.
+    """
     try:
-        return HELD[decode](columns.take(batch))
-    except (arrow().ArrowException, ValueError, OverflowError) as error:
-        types = ", ".join(f"{field.name!r} as {field.type}" for field in columns.changed(batch.schema))
-        what = f"a value cannot be given as the other files have it ({types})" if types else "a value"
-        raise Unconvertible(f"{what}: {error}") from error
+        return convert(values)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise Unconvertible(name, error, other=False) from error
+
+
+def _cast(name: str, array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return a column of a file in the type that it has in all files.
+
+    Raises:
+        Unconvertible: a value does not fit.
+    """
+    try:
+        if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(target):
+            array = array.dictionary_decode()
+        return array.cast(target)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise Unconvertible(name, error, other=True) from error
+
+
+def _as_python(value: pa.Scalar) -> Any:
+    return value.as_py()
 
 
 def pa_is_nested(kind: pa.DataType) -> bool:
     """Tell whether Python makes lists and dicts of the values of a type."""
-    types = arrow().types
-    if types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return pa_is_nested(kind.value_type)
-    return bool(types.is_nested(kind)) or isinstance(kind, arrow().BaseExtensionType)
+    return bool(pa.types.is_nested(kind)) or isinstance(kind, pa.BaseExtensionType)
 
 
 def python_values(array: pa.Array) -> list[Any]:
     """Return what ``array.to_pylist()`` does, several times as fast for the commonest types.
+
+    Raises:
+        ArrowInvalid, ValueError, OverflowError: Python has no such value. pyarrow cuts off the nanoseconds
+            of a time of day, where pandas is installed; here they are an error.
 
     Example:
         >>> import pyarrow as pa
         >>> python_values(pa.array([1, None, 3])), python_values(pa.array(["a", None]))
         ([1, None, 3], ['a', None])
     """
-    types = arrow().types
+    types = pa.types
     if types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        try:
+            array = array.dictionary_decode()
+        except pa.ArrowNotImplementedError:  # string views
+            decoded: list[Any] = array.to_pylist()
+            return decoded
     kind = array.type
+    if types.is_time64(kind) and kind.unit == "ns":
+        array = array.cast(pa.time64("us"))
     if (
         types.is_string(kind)
         or types.is_large_string(kind)
@@ -187,10 +248,13 @@ def python_values(array: pa.Array) -> list[Any]:
 
 def numpy_values(array: pa.Array) -> np.ndarray[Any, Any]:
     """Return a column as an array: of numbers and times where none is null, else of Python's objects."""
-    types = arrow().types
+    types = pa.types
     kind = array.type
     plain = (
-        types.is_integer(kind) or types.is_boolean(kind) or types.is_floating(kind) or types.is_temporal(kind)
+        types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_floating(kind)
+        or (types.is_temporal(kind) and not types.is_interval(kind))
     )
     if plain and not array.null_count:
         return np.asarray(array.to_numpy(zero_copy_only=False))

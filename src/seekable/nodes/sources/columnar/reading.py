@@ -11,13 +11,14 @@ import numpy as np
 import xxhash
 
 from seekable._cached import cached
-from seekable.errors import CorruptRecord, InvalidArgument
+from seekable._optional import optional
+from seekable.errors import BadValue, CorruptRecord, InvalidArgument
+from seekable.formats.take import take_batch
 from seekable.index.location import Location
 from seekable.nodes.provenance import Origins
 from seekable.nodes.sources.columnar.cache import DECODED
 from seekable.nodes.sources.columnar.files import table_sizes
 from seekable.nodes.sources.columnar.held import Unconvertible, held_as
-from seekable.nodes.sources.columnar.schema import arrow
 from seekable.nodes.sources.columnar.threads import in_threads
 from seekable.remote.placeholder import told_path
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from seekable.nodes.sources.files import OnError
 
     Int64s = NDArray[np.int64]
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["UNPACKED", "Tables"]
 
@@ -63,7 +66,7 @@ class _Sparse:
 
 def _cut(group: int, rows: Int64s) -> Iterator[_Sparse]:
     """Cut the rows of a group so that each thread has some; a page where they are cut is decoded twice."""
-    threads = min(arrow().cpu_count(), -(-rows.size // _FEWEST))
+    threads = min(pa.cpu_count(), -(-rows.size // _FEWEST))
     for some in np.array_split(rows, threads):
         yield _Sparse(group, some)
 
@@ -90,8 +93,11 @@ class Tables:
         held = DECODED.get(key)
         if held is not None:
             self.files.mapped(file).check()
-            return held.records((within,))[0]
-        if DECODED.worth_keeping(key, self._bytes_of(block)):
+            try:
+                return held.records((within,))[0]
+            except Unconvertible:
+                pass  # said below, with all details
+        elif DECODED.worth_keeping(key, self._bytes_of(block)):
             return self.read(np.array([row], dtype=np.int64), frozenset([block]))[0]
         group = int(self.layout.group_of[block])
         return self._one(file, group, row - int(self.layout.group_starts[group]), self.decode)
@@ -106,7 +112,15 @@ class Tables:
         order = np.argsort(rows, kind="stable")
         found: list[Any] = []
         for held, at in self._pieces(rows[order], dense, self.decode):
-            found += held if at is None else held.records(at)
+            if at is None:
+                found += held
+                continue
+            try:
+                found += held.records(at)
+            except Unconvertible:
+                found += [
+                    self._by_itself(row) for row in rows[order[len(found) : len(found) + len(at)]].tolist()
+                ]
         if order.size == 1 or (np.diff(order) == 1).all():
             return found
         out: list[Any] = [None] * order.size
@@ -116,7 +130,6 @@ class Tables:
 
     def table(self, rows: Int64s, dense: frozenset[int]) -> pa.RecordBatch:
         """Return some rows as one record batch, in the order asked."""
-        pa = arrow()
         order = np.argsort(rows, kind="stable")
         batches: list[Any] = []
         for held, at in self._pieces(rows[order], dense, "arrow"):
@@ -124,19 +137,24 @@ class Tables:
                 batches += map(self._as_batch, held)
                 continue
             whole = isinstance(at, range) and at == range(held.batch.num_rows)
-            batches.append(held.batch if whole else held.batch.take(pa.array(at)))
+            batches.append(
+                held.batch if whole else take_batch(held.batch, np.fromiter(at, np.int64, len(at)))
+            )
         joined = pa.concat_batches(batches)
         if order.size == 1 or (np.diff(order) == 1).all():
             return joined
         places = np.empty_like(order)
         places[order] = np.arange(order.size)
-        return joined.take(pa.array(places))
+        return take_batch(joined, places)
 
     def _as_batch(self, record: Any) -> pa.RecordBatch:
         """Return a record batch of one row, or of what the user wants instead of one."""
-        pa = arrow()
         if isinstance(record, dict):
-            return pa.RecordBatch.from_pylist([record], schema=self.columns[0].wanted)
+            try:
+                return pa.RecordBatch.from_pylist([record], schema=self.columns[0].wanted)
+            except (pa.ArrowException, OverflowError) as error:
+                message = f"errors= returned {record!r:.100}, which does not fit the columns: {error}"
+                raise InvalidArgument(message) from error
         if isinstance(record, pa.RecordBatch):
             return record
         message = (
@@ -241,22 +259,62 @@ class Tables:
         number = group - int(self.layout.first_groups[file])
         return held_as(decode, columns, self.open.get(file).rows(number, rows, columns.there))
 
+    def _by_itself(self, row: int) -> Any:
+        """Return one record, or what the user wants instead of it, from the bytes of that row alone."""
+        group = int(self._groups(np.array([row], dtype=np.int64))[0])
+        within = row - int(self.layout.group_starts[group])
+        return self._one(int(self.layout.file_of[group]), group, within, self.decode)
+
     def _one(self, file: int, group: int, row: int, decode: DecodeTable) -> Any:
-        """Return one record, or what the user wants instead of it."""
+        """Return one record, or what the user wants instead of it.
+
+        Raises:
+            CorruptRecord: the file is damaged there.
+            BadValue: a value cannot be given as it is wanted.
+        """
         try:
             return self._few(file, group, np.array([row], dtype=np.int64), decode).records((0,))[0]
         except CorruptRecord as error:
-            corrupt = error
+            if self.errors is None:
+                raise
+            return self.errors(error)
         except Unconvertible as error:
-            offset, length = self.open.get(file).span(group - int(self.layout.first_groups[file]))
             number = row + int(self.layout.group_starts[group] - self.files.starts[file])
+            bad = self._bad_value(file, number, error)
+            if self.errors is None:
+                raise bad from error
+            offset, length = self.open.get(file).span(group - int(self.layout.first_groups[file]))
             corrupt = CorruptRecord(
-                self.path(file), number, offset=offset, length=length, preview=b"", cause=error
+                self.path(file), number, offset=offset, length=length, preview=b"", cause=bad
             )
-            corrupt.__cause__ = error
-        if self.errors is None:
-            raise corrupt
-        return self.errors(corrupt)
+            corrupt.__cause__ = bad
+            return self.errors(corrupt)
+
+    def _bad_value(self, file: int, row: int, error: Unconvertible) -> BadValue:
+        """Return the error for a value of a file that cannot be given as it is wanted.
+
+        Args:
+            file: the number of the file.
+            row: the row in the file.
+            error: what is wrong.
+        """
+        name, columns = error.column, self.columns[self.schema_of[file]]
+        there, wanted = columns.file.field(name).type, columns.wanted.field(name).type
+        where = f"{self.path(file)}: row {row}, column {name!r}"
+        if not error.other:
+            return BadValue(
+                f"{where}: Python has no value for this {there}: {error}. Open the files with "
+                f'decode="arrow" to get it as Arrow has it, or leave the column out with columns='
+            )
+        others = [number for number, each in enumerate(self.columns) if name in each.there]
+        others.sort(key=lambda number: self.columns[number].file.field(name).type != wanted)
+        other = next(number for number in others if self.columns[number].file.field(name).type != there)
+        path = self.path(int(np.flatnonzero(self.schema_of == other)[0]))
+        return BadValue(
+            f"{where}: the type is {there} here and {self.columns[other].file.field(name).type} in {path}, "
+            f"and this value does not fit {wanted}, the type for both: {error}. Open the files apart, and "
+            f"cast the column of one: sk.concat([a, b.cast({{{name!r}: ...}})])"
+        )
 
     def dense_among(self, rows: Int64s) -> frozenset[int]:
         """Return the blocks of which so many rows are wanted that they are read as a whole, if all fit.

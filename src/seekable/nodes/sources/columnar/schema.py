@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from seekable.errors import MissingDependency, UnsupportedFormat
+from seekable._optional import optional
+from seekable.errors import UnsupportedFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
+else:
+    pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["Columns", "arrow", "read_schemas", "unified"]
-
-
-def arrow() -> Any:
-    """Return pyarrow.
-
-    Raises:
-        MissingDependency: it is not installed.
-    """
-    try:
-        import pyarrow as pa
-    except ImportError:
-        message = "tables are read with pyarrow: pip install 'seekable[parquet]'"
-        raise MissingDependency(message) from None
-    return pa
+__all__ = ["Columns", "read_schemas", "unified"]
 
 
 def read_schemas(schemas: Sequence[bytes]) -> list[pa.Schema]:
     """Return schemas as the index keeps them."""
-    pa = arrow()
     return [pa.ipc.read_schema(pa.py_buffer(schema)).remove_metadata() for schema in schemas]
 
 
@@ -54,7 +42,6 @@ def unified(schemas: Sequence[pa.Schema], *, examples: Sequence[str], strict: bo
         >>> unified([old, new], examples=["a", "b"], strict=False).names
         ['id', 'text']
     """
-    pa = arrow()
     whole = schemas[0]
     for schema, path in zip(schemas, examples, strict=True):
         _refuse_twins(schema, path)
@@ -104,31 +91,32 @@ def _no_common_type(whole: pa.Schema, other: pa.Schema, path: str, other_path: s
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """How the columns that are wanted are had of a file with one of the schemas."""
+    """What becomes of the columns of a file with one schema: they are read, cast, or filled with nulls."""
 
     wanted: pa.Schema
-    """Names and types of what comes out."""
+    """Names and types of the columns of records."""
+
+    file: pa.Schema
+    """Names and types of the columns of the file."""
 
     there: tuple[str, ...]
-    """The ones that the file has."""
+    """The names of the wanted columns that the file has."""
 
     @classmethod
-    def of(cls, wanted: pa.Schema, schema: pa.Schema) -> Columns:
-        """Return how they are had of files of this schema."""
-        names = set(schema.names)
-        return cls(wanted, tuple(name for name in wanted.names if name in names))
+    def of(cls, wanted: pa.Schema, file: pa.Schema) -> Columns:
+        """Return how the wanted columns come of files of a schema."""
+        names = set(file.names)
+        return cls(wanted, file, tuple(name for name in wanted.names if name in names))
 
-    def changed(self, schema: pa.Schema) -> list[pa.Field]:
-        """Return the columns that come in another type than a file has them in."""
-        return [
-            field
-            for field in self.wanted
-            if field.name in self.there and schema.field(field.name).type != field.type
-        ]
+    def take(
+        self, batch: pa.RecordBatch, cast: Callable[[str, pa.Array, pa.DataType], pa.Array]
+    ) -> pa.RecordBatch:
+        """Return the wanted columns.
 
-    def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns as they are wanted, of those that the file has."""
-        pa = arrow()
+        Args:
+            batch: the columns ``there``, of a file.
+            cast: returns the named column in another type.
+        """
         if batch.schema.equals(self.wanted):
             return batch
         arrays = []
@@ -137,14 +125,7 @@ class Columns:
                 arrays.append(pa.nulls(batch.num_rows, field.type))
                 continue
             array = batch.column(self.there.index(field.name))
-            arrays.append(array if array.type == field.type else _converted(array, field.type))
+            arrays.append(array if array.type == field.type else cast(field.name, array, field.type))
         if not arrays:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
         return pa.RecordBatch.from_arrays(arrays, schema=self.wanted)
-
-
-def _converted(array: pa.Array, target: pa.DataType) -> pa.Array:
-    pa = arrow()
-    if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(target):
-        array = array.dictionary_decode()
-    return array.cast(target)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 
 from seekable._cached import cached
+from seekable._optional import optional
 from seekable.dataset.base import Dataset
 from seekable.errors import InvalidArgument
 from seekable.nodes.contract import Leaf, Reader
@@ -15,7 +16,7 @@ from seekable.nodes.sources.columnar.cache import DECODED
 from seekable.nodes.sources.columnar.files import Layout, OpenTables
 from seekable.nodes.sources.columnar.plan import TablesReader
 from seekable.nodes.sources.columnar.reading import UNPACKED, Tables
-from seekable.nodes.sources.columnar.schema import Columns, arrow, read_schemas, unified
+from seekable.nodes.sources.columnar.schema import Columns, read_schemas, unified
 from seekable.parallel.progress import watched
 from seekable.remote.placeholder import path_in, told_path
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["MOST_OPEN_FILES", "TableSource"]
 
@@ -91,19 +94,27 @@ class TableSource(Dataset, Leaf):
             UnsupportedFormat: the files have no common ones.
             InvalidArgument: a column was asked for that no file has.
         """
-        pa = arrow()
         schemas, _ = self._schemas
         if not schemas:
             return pa.schema([])
         whole = unified(schemas, examples=self._examples, strict=self.strict)
         return whole if self.columns is None else pa.schema([_field(whole, name) for name in self.columns])
 
+    def checked(self) -> Self:
+        """Return the source, after a look whether its files go together and have the columns asked for.
+
+        Raises:
+            UnsupportedFormat, InvalidArgument: as ``schema``.
+        """
+        _ = self.schema
+        return self
+
     @cached
     def wanted(self) -> pa.Schema:
         """The columns that are read."""
         if self.needed is None:
             return self.schema
-        return arrow().schema([field for field in self.schema if field.name in self.needed])
+        return pa.schema([field for field in self.schema if field.name in self.needed])
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The format, the decoding, the columns and every file by name, size, records and digests."""

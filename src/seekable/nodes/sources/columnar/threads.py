@@ -6,10 +6,14 @@ import os
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar
 
-from seekable.nodes.sources.columnar.schema import arrow
+from seekable._optional import optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    import pyarrow as pa
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["in_threads"]
 
@@ -29,9 +33,9 @@ def in_threads(job: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
         >>> list(in_threads(str, [1, 2, 3]))
         ['1', '2', '3']
     """
-    if len(items) <= 1 or arrow().cpu_count() == 1:
+    if len(items) <= 1 or pa.cpu_count() == 1:
         return map(job, items)
-    pool = _pool(arrow().cpu_count())
+    pool = _pool(pa.cpu_count())
     futures = [pool.submit(job, item) for item in items]
     try:
         # All of them, also where one fails: nothing reads a file on behalf of a call that is over.
