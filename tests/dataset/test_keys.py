@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.dataset.common import numbers
+from tests.killing import KILLED, Killer, one_of_each_kind
 
 import seekable as sk
 from seekable.nodes.keys import build as keybuild
@@ -26,7 +27,7 @@ from seekable.nodes.keys import key as keys
 from seekable.nodes.keys.key import key_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from seekable.parallel.progress import Progress
 
@@ -409,39 +410,44 @@ ds = sk.open(sys.argv[1], key="id", jobs=1)
 print(len([ds.key(record["id"]) for record in ds]))
 """
 
-# Everything that a build does to files goes through an audit event.
-KILLED_AT_EVENT = """
-import os, signal, sys
-import seekable as sk
-folder, left = sys.argv[1], int(sys.argv[2])
-sk.open(folder)
-def count(event, arguments):
-    global left
-    ours = event in ("open", "os.rename", "os.remove", "os.utime", "os.scandir")
-    if ours and str(arguments[0]).startswith(os.path.join(folder, ".seekable")):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(count)
-sk.open(folder, key="id", jobs=1)
-"""
+
+def open_with_keys(folder: Path) -> None:
+    sk.open(folder, key="id", jobs=1)
 
 
-def test_killed_at_any_file_operation_the_next_open_has_the_keys(tmp_path: Path) -> None:
+def check_kills(folder: Path, points: Callable[[Killer], Iterable[tuple[str | None, int]]]) -> list[int]:
+    """Kill what opens a folder of which one file has changed, then open it; return the exit codes."""
     codes: list[int] = []
-    records = corpus(tmp_path)
-    sk.open(tmp_path, key="id")
-    while not codes or codes[-1]:
-        # One file changes, so that an old index is there to take the others' keys from.
-        records[:20] = [{"id": f"new-{len(codes)}-{i}"} for i in range(20)]
-        write(tmp_path / "part-0.jsonl", records[:20], seconds=len(codes) + 1)
-        command = [sys.executable, "-c", KILLED_AT_EVENT, str(tmp_path), str(len(codes) + 1)]
-        killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-        codes.append(killed.returncode)
-        assert killed.returncode in (0, -signal.SIGKILL), killed.stderr
-        ds = sk.open(tmp_path, key="id")
-        assert ds.key([record["id"] for record in records]) == records
-    assert codes.count(-signal.SIGKILL) >= 8
+    records = corpus(folder)
+    sk.open(folder, key="id")
+    with Killer() as killer:
+        for kind, number in points(killer):
+            # One file changes, so that an old index is there to take the others' keys from.
+            records[:20] = [{"id": f"new-{len(codes)}-{i}"} for i in range(20)]
+            write(folder / "part-0.jsonl", records[:20], seconds=len(codes) + 1)
+            codes.append(killer.kill_at(number, folder / ".seekable", open_with_keys, folder, kind=kind))
+            ds = sk.open(folder, key="id")
+            assert ds.key([record["id"] for record in records]) == records
+            if codes[-1] == 0:
+                break
+    return codes
+
+
+def test_killed_at_an_operation_of_each_kind_the_next_open_has_the_keys(tmp_path: Path) -> None:
+    def points(killer: Killer) -> list[tuple[str | None, int]]:
+        write(tmp_path / "part-0.jsonl", [{"id": f"first-{i}"} for i in range(20)], seconds=99)
+        kinds = killer.operations(tmp_path / ".seekable", open_with_keys, tmp_path)
+        assert {"open", "os.fsync", "os.rename", "os.remove"} <= {*kinds}
+        return [*one_of_each_kind(kinds)]
+
+    codes = check_kills(tmp_path, points)
+    assert {*codes} == {KILLED}
+
+
+@pytest.mark.exhaustive
+def test_killed_at_any_file_operation_the_next_open_has_the_keys(tmp_path: Path) -> None:
+    codes = check_kills(tmp_path, lambda _: ((None, number) for number in itertools.count(1)))
+    assert codes.count(KILLED) >= 8
 
 
 def test_processes_at_once_agree(tmp_path: Path) -> None:

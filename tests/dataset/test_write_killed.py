@@ -8,35 +8,21 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.dataset.common import numbers
 from tests.dataset.test_write import FORMS, row, rows, write
+from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.processes import ends
 
 import seekable as sk
 from seekable.errors import WorkerDied
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-# Everything that writing does to files goes through an audit event.
-KILLED_AT_EVENT = """
-import os, signal, sys
-from tests.dataset.test_write import rows, write
-folder, form, left = sys.argv[1], sys.argv[2], int(sys.argv[3])
-def count(event, arguments):
-    global left
-    path = arguments[0] if arguments else None
-    if event in ("open", "os.rename", "os.remove", "os.listdir", "os.mkdir") and str(path).startswith(folder):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-ds = rows(300).shuffle(seed=5)
-write(ds.take(1), folder + "-imports", form, jobs=1)
-left = int(sys.argv[3])
-sys.addaudithook(count)
-write(ds, folder, form, rows_per_file=100, jobs=1, overwrite=True)
-"""
+ROOT = Path(__file__).parents[2]
 
 
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -44,31 +30,60 @@ def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.fixture(scope="module")
+def killer() -> Iterator[Killer]:
+    with Killer() as killer:
+        yield killer
+
+
+def overwrite(folder: Path, form: str) -> None:
+    write(rows(300).shuffle(seed=5), folder, form, rows_per_file=100, jobs=1, overwrite=True)
+
+
+def check_after_a_kill(folder: Path, form: str) -> None:
+    """The next call writes what is missing, and leaves nothing of the killed one."""
+    ds = rows(300).shuffle(seed=5)
+    written = write(ds, folder, form, rows_per_file=100, jobs=1, overwrite=True)
+    assert list(sk.open(folder)) == list(ds)
+    assert written.rows == 300
+    assert {path.name for path in folder.iterdir()} - {".seekable"} == {
+        ".seekable-write.json",
+        ".seekable-write.lock",
+        *(os.path.basename(path) for path in written.paths),
+    }
+
+
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("before", [False, True])
+def test_killed_at_an_operation_of_each_kind_the_next_call_has_the_rows(
+    form: str, tmp_path: Path, killer: Killer
+) -> None:
+    write(rows(120), tmp_path / "all", form, rows_per_file=50)
+    kinds = killer.operations(tmp_path / "all", overwrite, tmp_path / "all", form)
+    assert {"open", "os.fsync", "os.rename", "os.remove"} <= {*kinds}
+    for kind, number in one_of_each_kind(kinds):
+        folder = tmp_path / kind
+        write(rows(120), folder, form, rows_per_file=50)
+        assert killer.kill_at(number, folder, overwrite, folder, form, kind=kind) == KILLED
+        check_after_a_kill(folder, form)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("before", [False, True], ids=["new", "over"])
 def test_killed_at_any_file_operation_the_next_call_has_the_rows(
     form: str,
     before: bool,  # noqa: FBT001 - a case
     tmp_path: Path,
+    killer: Killer,
 ) -> None:
     codes: list[int] = []
     while not codes or codes[-1]:
         folder = tmp_path / str(len(codes))
         if before:
             write(rows(120), folder, form, rows_per_file=50)
-        done = run(KILLED_AT_EVENT, folder, form, 5 * len(codes) + 1)
-        codes.append(done.returncode)
-        assert done.returncode in (0, -signal.SIGKILL), done.stderr
-        ds = rows(300).shuffle(seed=5)
-        written = write(ds, folder, form, rows_per_file=100, jobs=1, overwrite=True)
-        assert list(sk.open(folder)) == list(ds)
-        assert written.rows == 300
-        assert {path.name for path in folder.iterdir()} - {".seekable"} == {
-            ".seekable-write.json",
-            ".seekable-write.lock",
-            *(os.path.basename(path) for path in written.paths),
-        }
-    assert codes.count(-signal.SIGKILL) >= 3
+        codes.append(killer.kill_at(len(codes) + 1, folder, overwrite, folder, form))
+        check_after_a_kill(folder, form)
+    assert codes.count(KILLED) >= 15
 
 
 # It says when it begins a record, so that the test can choose any moment of the work.
@@ -86,7 +101,7 @@ write(ds, sys.argv[1], sys.argv[2], rows_per_file=100, jobs=1)
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_killed_at_random_moments_again_and_again(form: str, seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     folder = tmp_path / "out"

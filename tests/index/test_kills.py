@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import random
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.index.corpus import check, fill, open_data, read, write
+from tests.killing import KILLED, Killer, one_of_each_kind
 
+from seekable.index import digest
+from seekable.index.building import build as building
+from seekable.index.building import ledger, merge, spool
 from seekable.index.catalog import read_table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from seekable.parallel.progress import Progress
 
 HERE = Path(__file__).parents[2]
@@ -42,28 +48,15 @@ ledger._COMMIT_SECONDS = -1.0  # Commit after each file.
 print(len(read(open_data(Path(sys.argv[1])))))
 """
 
-# Everything that a build does to files goes through an audit event: opening, renaming, removing, touching.
-KILLED_AT_EVENT = """
-import os, signal, sys
-left = int(sys.argv[2])
-def count(event, arguments):
-    global left
-    if event in ("open", "os.rename", "os.remove", "os.utime", "os.mkdir", "os.scandir"):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-from pathlib import Path
-from seekable.index import digest
-from seekable.index.building import build, ledger, merge, spool
-from tests.index.corpus import open_data
-ledger._COMMIT_SECONDS = -1.0
-if sys.argv[3:] == ["parts"]:
-    build._PART_BYTES = digest.PIECE_BYTES = 30
-    spool._SPILL_BYTES = 64
-    merge._MOST_SEGMENTS = 3
-sys.addaudithook(count)
-open_data(Path(sys.argv[1]))
-"""
+
+def build(folder: Path, how: str) -> None:
+    """Build an index that commits after each file; with parts, in parts of 30 bytes."""
+    ledger._COMMIT_SECONDS = -1.0
+    if how == "parts":
+        building._PART_BYTES = digest.PIECE_BYTES = 30
+        spool._SPILL_BYTES = 64
+        merge._MOST_SEGMENTS = 3
+    open_data(folder)
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
@@ -76,21 +69,40 @@ def change(folder: Path, *, generation: int) -> None:
     write(folder / f"new-{generation % 3}.jsonl", b"1\n" * generation, seconds=generation)
 
 
+def check_kills(
+    folder: Path, how: str, points: Iterable[tuple[str | None, int]], killer: Killer
+) -> list[int]:
+    """Kill builds, before each of which data changes, until one ends; return the exit codes."""
+    codes: list[int] = []
+    for kind, number in points:
+        change(folder, generation=4 * len(codes) + 1)
+        before = read_table(str(folder / ".seekable"))
+        codes.append(killer.kill_at(number, folder, build, folder, how, kind=kind))
+        assert before is None or read_table(str(folder / ".seekable"))
+        check(open_data(folder))
+        if codes[-1] == 0:
+            break
+    return codes
+
+
+@pytest.mark.parametrize("how", ["whole", "parts"])
+def test_a_build_killed_at_an_operation_of_each_kind_leaves_an_index_that_is_whole(
+    tmp_path: Path, how: str
+) -> None:
+    with Killer() as killer:
+        change(tmp_path, generation=0)
+        kinds = killer.operations(tmp_path, build, tmp_path, how)
+        assert {"open", "os.fsync", "os.rename"} <= {*kinds}
+        codes = check_kills(tmp_path, how, [*one_of_each_kind(kinds)], killer)
+    assert {*codes} == {KILLED}
+
+
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("how", ["whole", "parts"])
 def test_a_build_killed_at_any_file_operation_leaves_an_index_that_is_whole(tmp_path: Path, how: str) -> None:
-    open_data_ends = False
-    event = 1
-    while not open_data_ends:
-        change(tmp_path, generation=event)
-        before = read_table(str(tmp_path / ".seekable"))
-        with start(KILLED_AT_EVENT, tmp_path, event, how) as killed:
-            _, errors = killed.communicate(timeout=60)
-        assert killed.returncode in (0, -signal.SIGKILL), errors
-        assert before is None or read_table(str(tmp_path / ".seekable"))
-        check(open_data(tmp_path))
-        open_data_ends = killed.returncode == 0
-        event += 4
-    assert event > 30
+    with Killer() as killer:
+        codes = check_kills(tmp_path, how, ((None, number) for number in itertools.count(1)), killer)
+    assert codes.count(KILLED) > 30
 
 
 def test_a_build_killed_at_random_moments_leaves_an_index_that_is_whole(tmp_path: Path) -> None:
@@ -109,9 +121,8 @@ def test_a_build_killed_at_random_moments_leaves_an_index_that_is_whole(tmp_path
 
 def test_an_interrupted_build_goes_on_where_it_was(tmp_path: Path) -> None:
     fill(tmp_path, files=30)
-    with start(KILLED_AT_EVENT, tmp_path, 150) as killed:
-        killed.communicate(timeout=60)
-    assert killed.returncode == -signal.SIGKILL
+    with Killer() as killer:
+        assert killer.kill_at(150, tmp_path, build, tmp_path, "whole") == KILLED
     table = read_table(str(tmp_path / ".seekable"))
     assert table
     assert 0 < table.files < 30

@@ -1,0 +1,142 @@
+"""Work that is killed at one of its file operations, in a fork of a process that has imported everything."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import cloudpickle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import IO
+
+    Work = Callable[..., Any]
+
+ROOT = Path(__file__).parents[1]
+KILLED = -signal.SIGKILL
+
+EVENTS = frozenset(
+    {"open", "os.listdir", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.scandir", "os.utime"}
+)
+"""The audit events of what is done to files. fsync has none, and is counted too."""
+
+
+class Killer:
+    """Runs work under a folder, and kills it at an operation on files in that folder."""
+
+    def __enter__(self) -> Self:
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", "from tests.killing import serve; serve()"],
+            cwd=ROOT,
+            # Threads do not survive a fork.
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._server:
+            self._stdin.close()
+
+    def operations(self, folder: Path, work: Work, *arguments: Any) -> list[str]:
+        """Let the work end; return the kinds of its operations, in their order."""
+        code, kinds = self._ask(folder, 0, None, work, arguments)
+        assert code == 0
+        return kinds
+
+    def kill_at(
+        self, operation: int, folder: Path, work: Work, *arguments: Any, kind: str | None = None
+    ) -> int:
+        """Kill the work before an operation; return its exit code, 0 if it has fewer operations.
+
+        Operations are counted from 1, those of one kind alone if a kind is given.
+        """
+        code, _ = self._ask(folder, operation, kind, work, arguments)
+        assert code in (0, KILLED)
+        return code
+
+    @property
+    def _stdin(self) -> IO[bytes]:
+        assert self._server.stdin is not None
+        return self._server.stdin
+
+    def _ask(self, folder: Path, *order: Any) -> tuple[int, list[str]]:
+        cloudpickle.dump((str(folder), *order), self._stdin)
+        self._stdin.flush()
+        assert self._server.stdout is not None
+        answer: tuple[int, list[str]] = pickle.load(self._server.stdout)
+        return answer
+
+
+_PATIENCE_SECONDS = 100
+"""Work that takes longer hangs: its stack is printed, and it exits with 1."""
+
+
+def one_of_each_kind(kinds: list[str]) -> list[tuple[str, int]]:
+    """Return each kind of operation, and the number of the middle one of that kind, from 1."""
+    return [(kind, (count + 1) // 2) for kind, count in Counter(kinds).items()]
+
+
+def serve() -> None:
+    """Run work in forks, as standard input says, until it ends."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            folder, operation, kind, work, arguments = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reader)
+            _run(folder, operation, kind, work, arguments, writer)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as noted:
+            kinds = noted.read().decode().split()
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        pickle.dump((code, kinds), answers)
+        answers.flush()
+
+
+def _run(folder: str, operation: int, kind: str | None, work: Work, arguments: Any, noted: int) -> None:
+    left = operation
+
+    def count(name: str, path: object) -> None:
+        nonlocal left
+        if isinstance(path, str | bytes | os.PathLike) and os.fsdecode(path).startswith(folder):
+            os.write(noted, f"{name}\n".encode())
+            left -= kind in (None, name)
+            if left == 0 and operation and kind in (None, name):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def fsync(descriptor: int, call: Callable[[int], None] = os.fsync) -> None:
+        count("os.fsync", os.readlink(f"/proc/self/fd/{descriptor}"))
+        call(descriptor)
+
+    def heard(event: str, given: tuple[Any, ...]) -> None:
+        if event in EVENTS and given:
+            count(event, given[0])
+
+    code = 1
+    try:
+        faulthandler.dump_traceback_later(_PATIENCE_SECONDS, exit=True)
+        os.fsync = fsync
+        sys.addaudithook(heard)
+        work(*arguments)
+        code = 0
+    except BaseException:  # noqa: BLE001 - a fork must not go on as the process that it was forked from
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
