@@ -46,10 +46,11 @@ from seekable.nodes.sources.sequence import SequenceSource
 from seekable.nodes.split import Split
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
-from seekable.order.positions import Comb, Left
-from seekable.resume.continued import Continued, Piece
+from seekable.order.positions import StridedRange
+from seekable.order.remaining import Remaining
+from seekable.resume.continued import Continued, Segment
 from seekable.resume.description import rebuild
-from seekable.resume.placeholders import DescribedMap, DescribedSource
+from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
@@ -192,8 +193,8 @@ BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
     ],
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
     Continued: [lambda n, _: continued(n), lambda n, _: continued_in_lanes(n)],
-    DescribedMap: [lambda n, _: rebuild(numbers(n).map(squared).describe(None))],
-    DescribedSource: [lambda n, _: rebuild(numbers(n).describe(None))],
+    PlaceholderMap: [lambda n, _: rebuild(numbers(n).map(squared).describe(None))],
+    PlaceholderSource: [lambda n, _: rebuild(numbers(n).describe(None))],
     DropColumns: [lambda n, _: dicts(n).drop_columns(["text"])],
     Epoch: [lambda n, _: shuffled(n).epoch(2)],
     FileSource: [from_files, from_compressed, from_csv],
@@ -243,16 +244,18 @@ BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
 
 def continued(n: int) -> sk.Dataset:
     """The second half of an older order first, and before it a row that was in flight."""
-    rows = [Comb(0, min(1, n)), Comb(n // 2, n - n // 2)] if n else []
-    return Continued((numbers(n),), shuffled(n), tuple(Piece(0, comb) for comb in rows), Left((), n // 2), n)
+    rows = [StridedRange(0, min(1, n)), StridedRange(n // 2, n - n // 2)] if n else []
+    return Continued(
+        (numbers(n),), shuffled(n), tuple(Segment(0, comb) for comb in rows), Remaining((), n // 2), n
+    )
 
 
 def continued_in_lanes(n: int) -> sk.Dataset:
     """Two older orders of which lanes have drawn unequally much, in place of one of which others have."""
-    left = Left.behind(0, [n // 9, n // 5, n // 7])
-    pieces = [Piece(slot, rows) for slot in range(2) for rows in left.below(n)]
+    left = Remaining.after(0, [n // 9, n // 5, n // 7])
+    pieces = [Segment(slot, rows) for slot in range(2) for rows in left.before(n)]
     olds = numbers(n).interleave(lanes=3), shuffled(n).interleave(lanes=3)
-    return Continued(olds, shuffled(n), tuple(pieces), Left.behind(0, [n // 8, n // 300]), 3 * n)
+    return Continued(olds, shuffled(n), tuple(pieces), Remaining.after(0, [n // 8, n // 300]), 3 * n)
 
 
 def endless() -> sk.Dataset:

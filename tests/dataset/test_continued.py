@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.order.positions import Comb, Left
-from seekable.resume.continued import Continued, Piece
+from seekable.order.positions import StridedRange
+from seekable.order.remaining import Remaining
+from seekable.resume.continued import Continued, Segment
 
 SOME = 120
 
@@ -26,10 +27,10 @@ def drawn(random: Random) -> Continued:
     for _ in range(random.randint(0, 4)):
         step = random.randint(1, 5)
         teeth = tuple(sorted(random.sample(range(step), random.randint(1, step))))
-        comb = Comb(random.randint(0, 2 * size), random.randint(1, 6), step, teeth)
-        pieces.append(Piece(random.randint(0, 1), comb))
+        comb = StridedRange(random.randint(0, 2 * size), random.randint(1, 6), step, teeth)
+        pieces.append(Segment(random.randint(0, 1), comb))
     taken = [random.randint(0, 5) for _ in range(random.randint(1, 4))]
-    axis = Left.behind(random.randint(0, 9), taken)
+    axis = Remaining.after(random.randint(0, 9), taken)
     return Continued((old, old.shuffle(seed=3)), new, tuple(pieces), axis, random.randint(0, 30))
 
 
@@ -40,8 +41,8 @@ def test_pieces_come_first_and_then_the_new_order(seed: int) -> None:
     slots, below = node.route(np.arange(SOME))
     routes = list(zip(slots.tolist(), below.tolist(), strict=True))
     assert routes == [node.route_one(position) for position in range(SOME)]
-    axis = [*node.axis.lagging.tolist(), *range(node.axis.tail, SOME)]
-    pieces = [(piece.slot, position) for piece in node.pieces for position in piece.rows]
+    axis = [*node.axis.stragglers.tolist(), *range(node.axis.frontier, SOME)]
+    pieces = [(piece.slot, position) for piece in node.segments for position in piece.positions]
     for turn, position in enumerate(axis):
         beyond = turn - len(pieces)
         assert routes[position] == (pieces[turn] if beyond < 0 else (2, node.first + beyond))
@@ -67,9 +68,13 @@ def test_rows_are_found_in_pieces_and_behind_them(seed: int) -> None:
 
 def test_golden() -> None:
     """Someone's half-finished run depends on these."""
-    pieces = Piece(0, Comb(1, 1)), Piece(1, Comb(2, rows=2, step=3, teeth=(0, 2))), Piece(0, Comb(6, 2))
+    pieces = (
+        Segment(0, StridedRange(1, 1)),
+        Segment(1, StridedRange(2, count=2, step=3, offsets=(0, 2))),
+        Segment(0, StridedRange(6, 2)),
+    )
     olds = source("a", 8), source("a", 8).shuffle(seed=5)
-    node = Continued(olds, source("b", 4).shuffle(seed=2), pieces, Left.behind(3, [0, 2]), 8)
+    node = Continued(olds, source("b", 4).shuffle(seed=2), pieces, Remaining.after(3, [0, 2]), 8)
     slots, below = node.route(np.arange(18))
     assert slots.tolist() == [2, 2, 2, 0, 2, 1, 2, 1, 1, 1, 0, 0, 2, 2, 2, 2, 2, 2]
     assert below.tolist() == [0, 1, 2, 1, 4, 2, 6, 4, 5, 7, 6, 7, 8, 9, 10, 11, 12, 13]

@@ -21,9 +21,9 @@ from seekable.index.surveyor import is_surveyor
 from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
 from seekable.nodes.sources.sequence import SequenceSource
-from seekable.resume.description import FORMATS_OF_RUNS, REBUILT, UNKNOWN_ROWS, rebuild, sources_of
-from seekable.resume.placeholders import DescribedMap, DescribedSource
-from seekable.resume.relocate import Run, find_again
+from seekable.resume.description import FORMATS_WITH_RUNS, REBUILT, UNKNOWN_ROWS, described_sources, rebuild
+from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
+from seekable.resume.relocate import FileSpan, find_again
 from seekable.state.canonical import canonical_json
 
 if TYPE_CHECKING:
@@ -59,14 +59,14 @@ def assert_same_order(dataset: sk.Dataset, again: sk.Dataset, positions: list[in
 def test_every_kind_of_node_is_rebuilt_or_is_listed_with_a_reason() -> None:
     nodes = concrete_classes(seekable.dataset, sk.Dataset)
     kinds = {node.kind for node in nodes if issubclass(node, sk.Dataset)}
-    ours = {DescribedMap.kind, DescribedSource.kind}
+    ours = {PlaceholderMap.kind, PlaceholderSource.kind}
     assert REBUILT.keys() | UNKNOWN_ROWS.keys() | LEAVES | ours == kinds
     assert not REBUILT.keys() & UNKNOWN_ROWS.keys()
 
 
 def test_every_format_has_blocks_that_a_description_tells_or_is_refused() -> None:
     # Blocks decide the order of windowed shuffles: a format with others must not be taken for one of these.
-    assert {name for name, form in FORMATS.items() if not is_surveyor(form.scanner)} == FORMATS_OF_RUNS
+    assert {name for name, form in FORMATS.items() if not is_surveyor(form.scanner)} == FORMATS_WITH_RUNS
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_every_format_has_blocks_that_a_description_tells_or_is_refused() -> Non
         pytest.param(kind, number, id=f"{kind.__name__}-{number}")
         for kind, builders in BUILDERS.items()
         for number in range(len(builders))
-        if kind not in (DescribedMap, DescribedSource)
+        if kind not in (PlaceholderMap, PlaceholderSource)
     ],
 )
 def test_each_kind_of_node_has_its_order_again(kind: type, number: int, tmp_path: Path) -> None:
@@ -178,12 +178,12 @@ def test_what_is_no_description_of_this_version_is_refused(description: dict[str
 def test_sources_stand_in_the_order_of_the_description() -> None:
     parts = [sk.from_sequence(range(n)).shuffle(seed=n) for n in (3, 1, 2)]
     description = described(sk.zip([sk.concat(parts), sk.from_sequence(range(6))]))
-    assert [source["length"] for source in sources_of(description)] == [3, 1, 2, 6]
+    assert [source["length"] for source in described_sources(description)] == [3, 1, 2, 6]
 
 
 def finder(root: Path, number: int) -> Any:
     return lambda description: unwrapped(
-        find_again(description, [Run((str(root),), None, number)], index_dir=None)
+        find_again(description, [FileSpan((str(root),), None, number)], index_dir=None)
     )
 
 

@@ -16,7 +16,7 @@ from seekable.loader.plan import PlannedRecord, places_of, reads_of
 from seekable.loader.rebuilt import rebuild_saved
 from seekable.loader.saved import read_saved
 from seekable.loader.whereabouts import whereabouts
-from seekable.resume.placeholders import Place
+from seekable.resume.placeholders import RowRef
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,7 +79,7 @@ def test_places_in_batches_and_tuples_are_counted_by_file(tmp_path: Path) -> Non
 
 
 def test_bytes_that_are_not_known_are_not_made_up() -> None:
-    (reads,) = reads_of([PlannedRecord(0, 0, 0, [Place("a", 1), Place("a", 2)])])
+    (reads,) = reads_of([PlannedRecord(0, 0, 0, [RowRef("a", 1), RowRef("a", 2)])])
     assert (reads.records, reads.bytes, reads.start, reads.stop) == (2, None, None, None)
     (reads,) = reads_of(loader_of(shuffled(SIZE)).plan(step=0).records)
     assert (reads.records, reads.bytes) == (8, None)

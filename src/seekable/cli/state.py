@@ -122,20 +122,26 @@ def _as_json(path: str, saved: Saved, generations: list[Generation]) -> dict[str
             for generation in generations
         ],
         "sources": _sources(saved),
-        **_gone(saved),
+        **_progress_of(saved),
     }
 
 
-def _gone(saved: Saved) -> dict[str, Any]:
+def _progress_of(saved: Saved) -> dict[str, Any]:
     """Return how far each source has come, or why that is not known."""
     from seekable.cli.output import json_safe
     from seekable.errors import SeekableError
-    from seekable.loader.gone import sources_gone
+    from seekable.loader.rebuilt import whole_description
+    from seekable.resume.report import report_sources
+    from seekable.state.description_text import Description
+    from seekable.state.document import RunState
 
     if saved.state is None or saved.description is None:
         return {}
     try:
-        found = sources_gone(saved)
+        # The order of a dataset depends on all weights of a schedule, also on those still to come.
+        is_dataset = isinstance(saved.state, RunState)
+        tree = whole_description(saved) if is_dataset else saved.description
+        found = report_sources(Description(tree), saved.state)
     except SeekableError as error:
         return {"progress": None, "progress_unknown": str(error)}
     return {
@@ -187,13 +193,13 @@ def _size(saved: Saved) -> tuple[int | None, str]:
 
 
 def _sources(saved: Saved) -> list[dict[str, Any]] | None:
-    from seekable.resume.description import sources_of
+    from seekable.resume.description import described_sources
 
     if saved.description is None:
         return None
     noted = (saved.noted or {}).get("sources", [])
     sources = []
-    for number, source in enumerate(sources_of(saved.description)):
+    for number, source in enumerate(described_sources(saved.description)):
         files = source.get("files", [])
         runs = noted[number].get("runs", []) if number < len(noted) else []
         sources.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.dataset.base import Dataset
-from seekable.resume.description import has_schedule, outlined
+from seekable.resume.description import has_schedule, rebuild_loosely
 from seekable.state.canonical import plain_json
 from seekable.state.description_text import Description
 from seekable.state.descriptions import mismatch
@@ -51,6 +51,6 @@ def check_pipeline(pipeline: Dataset | Stream, state: State) -> None:
 def _described_before(state: State, saved: Description) -> Mapping[str, Any]:
     """Return what the fingerprint of a state is the digest of: weights of later positions do not enter."""
     if isinstance(state, RunState) and has_schedule(saved.tree):
-        cut: Mapping[str, Any] = plain_json(outlined(saved.tree).describe(state.position))
+        cut: Mapping[str, Any] = plain_json(rebuild_loosely(saved.tree).describe(state.position))
         return cut
     return saved.tree

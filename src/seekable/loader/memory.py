@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, StateMismatch
-from seekable.loader.byrows import dataset_by_rows
 from seekable.loader.matching import check_pipeline
 from seekable.loader.steps import Cursor
-from seekable.order.positions import Left
-from seekable.resume.serialize import made_of, recipe_of
-from seekable.resume.simplify import settled
+from seekable.order.remaining import Remaining
+from seekable.resume.by_rows import dataset_by_rows
+from seekable.resume.continued import simplified
+from seekable.resume.serialize import dataset_from_rows, rows_of_dataset
 from seekable.state.description_text import Description, text_of
 from seekable.state.document import RunState
 
@@ -104,7 +104,7 @@ class OfDataset:
         if self.by_rows and position != cursor.position:
             # What has come will not come again, unless the cursor has gone back.
             begun = dataset if position < cursor.position else self.pipeline
-            dataset = settled(begun, Left((), cursor.position))
+            dataset = simplified(begun, Remaining((), cursor.position))
             self._settled = cursor.position, dataset
         return dataset
 
@@ -128,7 +128,7 @@ class OfDataset:
             epoch=cursor.epoch,
             position=position,
             began=None if steps.limit is None else cursor.began,
-            rows=recipe_of(dataset) or None if self.by_rows else None,
+            rows=rows_of_dataset(dataset) or None if self.by_rows else None,
             pipeline=text_of(dataset, functools.partial(_described, dataset)) if rows else None,
         ).document()
 
@@ -146,7 +146,7 @@ class OfDataset:
         dataset = self._plain
         try:
             if state.rows:
-                dataset = made_of(state.rows, self._plain)
+                dataset = dataset_from_rows(state.rows, self._plain)
             check_pipeline(dataset, state)
         except StateMismatch:
             if resume != "rows":
@@ -165,7 +165,7 @@ class OfDataset:
     def _go(self, dataset: Dataset, position: int) -> None:
         self.pipeline, self._settled = dataset, (position, dataset)
         if self.by_rows:
-            self._settled = (position, settled(dataset, Left((), position)))
+            self._settled = (position, simplified(dataset, Remaining((), position)))
 
 
 def _described(dataset: Dataset) -> Description:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.base import Dataset
     from seekable.loader.steps import Cursor, Steps
-    from seekable.resume.placeholders import Place
+    from seekable.resume.placeholders import RowRef
 
 __all__ = ["FileReads", "PlannedRecord", "StepPlan", "places_of", "plan_step", "reads_of"]
 
@@ -34,7 +34,7 @@ class PlannedRecord:
     """Which rank it goes to."""
 
     place: Any
-    """A ``Location``, or a ``Place`` where bytes are not known; nested as the record is."""
+    """A ``Location``, or a ``RowRef`` where bytes are not known; nested as the record is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ def plan_step(dataset: Dataset, steps: Steps, cursor: Cursor) -> StepPlan:
     return StepPlan(cursor.step, steps.batch, steps.world_size, records)
 
 
-def places_of(place: Any) -> Iterator[Location | Place]:
+def places_of(place: Any) -> Iterator[Location | RowRef]:
     """Yield the single places in what may be a list or a tuple of them, or of those.
 
     Example:
-        >>> from seekable.resume.placeholders import Place
-        >>> [place.row for place in places_of([Place("a", 1), (Place("a", 2), Place("b", 3))])]
+        >>> from seekable.resume.placeholders import RowRef
+        >>> [place.row for place in places_of([RowRef("a", 1), (RowRef("a", 2), RowRef("b", 3))])]
         [1, 2, 3]
     """
     if isinstance(place, list | tuple):
@@ -109,14 +109,14 @@ def reads_of(records: Iterable[PlannedRecord]) -> list[FileReads]:
         >>> reads_of([record])
         [FileReads(path='/a', records=2, bytes=14, start=0, stop=35)]
     """
-    by_path: dict[str, list[Location | Place]] = {}
+    by_path: dict[str, list[Location | RowRef]] = {}
     for record in records:
         for place in places_of(record.place):
             by_path.setdefault(place.path, []).append(place)
     return [_reads(path, places) for path, places in by_path.items()]
 
 
-def _reads(path: str, places: list[Location | Place]) -> FileReads:
+def _reads(path: str, places: list[Location | RowRef]) -> FileReads:
     located = [place for place in places if isinstance(place, Location)]
     if len(located) < len(places) or path.startswith("<"):
         return FileReads(path, len(places), None, None, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 from seekable.loader.matching import fingerprint_at
 from seekable.resume.description import has_schedule, rebuild
-from seekable.resume.relocate import Run, find_again
+from seekable.resume.relocate import FileSpan, find_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,12 +82,12 @@ class _Finder:
             return None
         return found
 
-    def _runs(self, description: Mapping[str, Any]) -> list[Run]:
+    def _runs(self, description: Mapping[str, Any]) -> list[FileSpan]:
         noted = self._noted.pop(0) if self._noted else []
         if not noted:
-            return [Run(self._roots, None, len(description["files"]))]
+            return [FileSpan(self._roots, None, len(description["files"]))]
         return [
-            Run((*self._roots, *([run["root"]] if run["root"] else [])), run["index"], run["files"])
+            FileSpan((*self._roots, *([run["root"]] if run["root"] else [])), run["index"], run["files"])
             for run in noted
         ]
 

@@ -1,7 +1,8 @@
-"""Sets of positions that are few numbers, however many they are: rows of teeth that come again and again.
+"""Large sets of positions in few numbers, as strided ranges.
 
-What a pipeline has delivered is, lane by lane, all up to some position; what it has not is therefore such a
-set: up to the lane that is furthest a few combs, each of the lanes that lag behind, and then everything.
+A pipeline that runs in lanes has delivered, of each lane, everything up to some position. The positions that
+it delivered, and those that it did not, are therefore regular: a start, a step, and the offsets of a few
+lanes within each step. A `StridedRange` is one such set; a `PositionList` joins several of them.
 """
 
 from __future__ import annotations
@@ -20,253 +21,222 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Comb", "Combs", "Left", "combs_of"]
+__all__ = ["PositionList", "StridedRange", "ranges_of"]
 
-_ONE = (0,)
-_RUN = 2
-"""How many numbers stand for a comb that is a run of positions."""
+_FIRST_ONLY = (0,)
+"""The offsets of a range that has one position in each step."""
+
+_NUMBERS_OF_A_RUN = 2
+"""The number of values in the JSON form of a range of consecutive positions: ``[start, count]``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comb:
-    """The positions ``start + q * step + tooth``, for ``q`` below ``rows``: ascending, because teeth do.
+class StridedRange:
+    """The positions ``start + k * step + offset``, for ``k`` from 0 to ``count - 1`` and for each offset.
+
+    The positions ascend, because the offsets ascend and are smaller than ``step``.
 
     Example:
-        >>> list(Comb(10, rows=2, step=4, teeth=(0, 3)))
+        >>> list(StridedRange(10, count=2, step=4, offsets=(0, 3)))
         [10, 13, 14, 17]
     """
 
     start: int
-    rows: int
+    count: int
     step: int = 1
-    teeth: tuple[int, ...] = _ONE
+    offsets: tuple[int, ...] = _FIRST_ONLY
 
     def __len__(self) -> int:
-        return self.rows * len(self.teeth)
+        return self.count * len(self.offsets)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.array().tolist())
 
+    @property
+    def first(self) -> int:
+        """The lowest position of the range."""
+        return self.start + self.offsets[0]
+
     def array(self) -> Int64s:
-        """Return the positions."""
-        rows = np.arange(self.rows, dtype=np.int64) * self.step
-        positions: Int64s = (self.start + rows[:, None] + np.array(self.teeth, dtype=np.int64)).ravel()
+        """Return all positions as one array, ascending."""
+        steps = np.arange(self.count, dtype=np.int64) * self.step
+        positions: Int64s = (self.start + steps[:, None] + np.array(self.offsets, dtype=np.int64)).ravel()
         return positions
 
-    def moved(self, by: int) -> Comb:
-        """Return the comb that many positions further on."""
-        return Comb(self.start + by, self.rows, self.step, self.teeth)
-
-    def below(self, stop: int) -> Iterator[Comb]:
-        """Yield what lies below a position: a comb, and one for a last row that is not whole."""
-        whole = min(self.rows, max(0, (stop - self.start) // self.step))
-        if whole:
-            yield Comb(self.start, whole, self.step, self.teeth)
-        first = self.start + whole * self.step
-        teeth = tuple(tooth for tooth in self.teeth if first + tooth < stop)
-        if whole < self.rows and teeth:
-            yield Comb(first, 1, self.step, teeth)
-
-    def behind(self, count: int) -> Iterator[Comb]:
-        """Yield what is left without the first positions: the rest of a row, and the rows behind it."""
-        row, tooth = divmod(count, len(self.teeth))
-        if row < self.rows and tooth:
-            yield Comb(self.start + row * self.step, 1, self.step, self.teeth[tooth:])
-        row += tooth > 0
-        if row < self.rows:
-            yield Comb(self.start + row * self.step, self.rows - row, self.step, self.teeth)
-
-    def index_of(self, positions: Int64s) -> Int64s:
-        """Return the number that each position has in the comb, -1 where it is none of it."""
-        rows, rest = np.divmod(positions - self.start, self.step)
-        teeth = np.array(self.teeth, dtype=np.int64)
-        at = np.searchsorted(teeth, rest)
-        there = (rows >= 0) & (rows < self.rows) & (teeth[np.minimum(at, teeth.size - 1)] == rest)
-        return np.where(there, rows * teeth.size + at, -1)
-
-    def numbers(self) -> list[Any]:
-        """Return it, JSON-safe: ``[start, rows]``, or ``[start, rows, step, teeth]``."""
-        run = [self.start, self.rows]
-        return run if (self.step, self.teeth) == (1, _ONE) else [*run, self.step, list(self.teeth)]
-
-    @classmethod
-    def of(cls, numbers: Sequence[Any]) -> Comb:
-        """Return the comb of what ``numbers`` returned.
-
-        Raises:
-            ValueError: it is none.
+    def before(self, stop: int) -> Iterator[StridedRange]:
+        """Yield the positions below ``stop``: a range of whole steps, then one of a step that is cut.
 
         Example:
-            >>> Comb.of([5, 3]) == Comb(5, rows=3), Comb.of([10, 2, 4, [0, 3]]).teeth
-            (True, (0, 3))
+            >>> [list(part) for part in StridedRange(10, count=2, step=4, offsets=(0, 3)).before(17)]
+            [[10, 13], [14]]
         """
-        start, rows, step, teeth = (*numbers, 1, _ONE) if len(numbers) == _RUN else numbers
-        whole = [start, rows, step, *teeth]
-        ascending = all(a < b for a, b in itertools.pairwise(teeth))
-        if not (all(type(each) is int and each >= 0 for each in whole) and teeth and ascending):
-            message = f"no set of positions: {numbers!r:.100}"
-            raise ValueError(message)
-        if not rows or step <= teeth[-1]:
-            message = f"no set of positions: {numbers!r:.100}"
-            raise ValueError(message)
-        return cls(start, rows, step, tuple(teeth))
+        whole = min(self.count, max(0, (stop - self.start) // self.step))
+        if whole:
+            yield StridedRange(self.start, whole, self.step, self.offsets)
+        start = self.start + whole * self.step
+        offsets = tuple(offset for offset in self.offsets if start + offset < stop)
+        if whole < self.count and offsets:
+            yield StridedRange(start, 1, self.step, offsets)
+
+    def without_first(self, count: int) -> Iterator[StridedRange]:
+        """Yield the positions but for the first ``count``: one of a step that is cut, then whole steps.
+
+        Example:
+            >>> [list(part) for part in StridedRange(10, count=2, step=4, offsets=(0, 3)).without_first(1)]
+            [[13], [14, 17]]
+        """
+        steps, offset = divmod(count, len(self.offsets))
+        if steps < self.count and offset:
+            yield StridedRange(self.start + steps * self.step, 1, self.step, self.offsets[offset:])
+        steps += offset > 0
+        if steps < self.count:
+            yield StridedRange(self.start + steps * self.step, self.count - steps, self.step, self.offsets)
+
+    def indices_of(self, positions: Int64s) -> Int64s:
+        """Return the index of each position within the range, -1 for a position that is not in it.
+
+        Example:
+            >>> StridedRange(10, count=2, step=4, offsets=(0, 3)).indices_of(np.array([10, 11, 14])).tolist()
+            [0, -1, 2]
+        """
+        steps, rest = np.divmod(positions - self.start, self.step)
+        offsets = np.array(self.offsets, dtype=np.int64)
+        at = np.searchsorted(offsets, rest)
+        found = (steps >= 0) & (steps < self.count) & (offsets[np.minimum(at, offsets.size - 1)] == rest)
+        return np.where(found, steps * offsets.size + at, -1)
+
+    def as_json(self) -> list[Any]:
+        """Return the range as JSON values: ``[start, count]``, or ``[start, count, step, offsets]``."""
+        run = [self.start, self.count]
+        return run if (self.step, self.offsets) == (1, _FIRST_ONLY) else [*run, self.step, list(self.offsets)]
+
+    @classmethod
+    def from_json(cls, values: Sequence[Any]) -> StridedRange:
+        """Return the range that ``as_json`` returned these values for.
+
+        Raises:
+            ValueError: the values describe no range that is not empty.
+
+        Example:
+            >>> StridedRange.from_json([5, 3])
+            StridedRange(start=5, count=3, step=1, offsets=(0,))
+            >>> StridedRange.from_json([10, 2, 4, [0, 3]]).offsets
+            (0, 3)
+        """
+        start, count, step, offsets = (
+            (*values, 1, _FIRST_ONLY) if len(values) == _NUMBERS_OF_A_RUN else values
+        )
+        counts = [start, count, step, *offsets]
+        ascending = all(a < b for a, b in itertools.pairwise(offsets))
+        if not (all(type(each) is int and each >= 0 for each in counts) and offsets and ascending):
+            raise ValueError(_no_range(values))
+        if not count or step <= offsets[-1]:
+            raise ValueError(_no_range(values))
+        return cls(start, count, step, tuple(offsets))
 
 
-class Combs:
-    """Several combs, one behind the other: their positions have numbers.
+class PositionList:
+    """The positions of several ranges, one range after the other, addressed by index.
 
     Example:
-        >>> combs = Combs([Comb(10, rows=2, step=4, teeth=(0, 3)), Comb(2, rows=3)])
-        >>> combs.size, combs.at(np.arange(7))[1].tolist(), combs.at_one(3), combs.at_one(5)
-        (7, [10, 13, 14, 17, 2, 3, 4], (0, 17), (1, 3))
+        >>> positions = PositionList([StridedRange(10, count=2, step=4, offsets=(0, 3)), StridedRange(2, 3)])
+        >>> positions.size, positions.at(np.arange(7))[1].tolist()
+        (7, [10, 13, 14, 17, 2, 3, 4])
+        >>> positions.at_one(3), positions.at_one(5)
+        ((0, 17), (1, 3))
     """
 
-    def __init__(self, combs: Iterable[Comb]) -> None:
-        """Know where each begins."""
-        self.combs = tuple(combs)
-        self._ends = list(itertools.accumulate(map(len, self.combs)))
+    def __init__(self, ranges: Iterable[StridedRange]) -> None:
+        """Join some ranges in the given order."""
+        self.ranges = tuple(ranges)
+        self._ends = list(itertools.accumulate(map(len, self.ranges)))
         self.size = self._ends[-1] if self._ends else 0
-        """How many positions there are."""
-        self._starts = [end - len(comb) for end, comb in zip(self._ends, self.combs, strict=True)]
-        widths = [len(comb.teeth) for comb in self.combs]
-        columns = [(comb.start, comb.step) for comb in self.combs]
-        self._first, self._step = np.array(columns, dtype=np.int64).reshape(-1, 2).T
-        self._width = np.array(widths, dtype=np.int64)
-        self._teeth = np.array([tooth for comb in self.combs for tooth in comb.teeth], dtype=np.int64)
-        self._teeth_at = np.cumsum(self._width) - self._width
-        self._numbers = np.array(self._starts, dtype=np.int64)
+        """The number of positions in all ranges."""
+        self._begins = [end - len(each) for end, each in zip(self._ends, self.ranges, strict=True)]
+        columns = [(each.start, each.step, len(each.offsets)) for each in self.ranges]
+        self._start, self._step, self._width = np.array(columns, dtype=np.int64).reshape(-1, 3).T
+        self._offsets = np.array([offset for each in self.ranges for offset in each.offsets], dtype=np.int64)
+        self._offsets_begin = np.cumsum(self._width) - self._width
+        self._begin = np.array(self._begins, dtype=np.int64)
 
-    def at(self, numbers: Int64s) -> tuple[Int64s, Int64s]:
-        """Return, for the number of each position, the comb that it is of, and the position."""
-        which = np.searchsorted(self._numbers, numbers, side="right") - 1
-        rows, tooth = np.divmod(numbers - self._numbers[which], self._width[which])
-        return which, self._first[which] + rows * self._step[which] + self._teeth[
-            self._teeth_at[which] + tooth
-        ]
+    def at(self, indices: Int64s) -> tuple[Int64s, Int64s]:
+        """Return, for each index, the number of the range and the position at that index."""
+        which = np.searchsorted(self._begin, indices, side="right") - 1
+        steps, offset = np.divmod(indices - self._begin[which], self._width[which])
+        offsets = self._offsets[self._offsets_begin[which] + offset]
+        return which, self._start[which] + steps * self._step[which] + offsets
 
-    def at_one(self, number: int) -> tuple[int, int]:
-        """Return ``at`` of one number, without arrays."""
-        which = bisect_right(self._starts, number) - 1
-        comb = self.combs[which]
-        row, tooth = divmod(number - self._starts[which], len(comb.teeth))
-        return which, comb.start + row * comb.step + comb.teeth[tooth]
+    def at_one(self, index: int) -> tuple[int, int]:
+        """Return what ``at`` returns for one index, computed without arrays."""
+        which = bisect_right(self._begins, index) - 1
+        one = self.ranges[which]
+        steps, offset = divmod(index - self._begins[which], len(one.offsets))
+        return which, one.start + steps * one.step + one.offsets[offset]
 
-    def numbers_in(self, which: int, positions: Int64s) -> Int64s:
-        """Return the numbers of positions of one comb; -1 where one is none of it."""
-        found = self.combs[which].index_of(positions)
-        return np.where(found < 0, -1, found + self._starts[which])
+    def indices_in(self, which: int, positions: Int64s) -> Int64s:
+        """Return the indices of positions of the range ``which``, -1 for a position that is not in it."""
+        found = self.ranges[which].indices_of(positions)
+        return np.where(found < 0, -1, found + self._begins[which])
 
-    def rank(self, positions: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
-        """Return how many of the set lie below each position, and whether it is one of the set.
+    def count_before(self, positions: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
+        """Return how many listed positions are lower than each position, and whether it is listed itself.
 
-        The combs must ascend, from one to the next too.
+        The list must ascend: each range, and from one range to the next.
+
+        Example:
+            >>> positions = PositionList([StridedRange(10, count=2, step=4, offsets=(0, 3))])
+            >>> counts, listed = positions.count_before(np.array([9, 13, 15]))
+            >>> counts.tolist(), listed.tolist()
+            ([0, 1, 3], [False, True, False])
         """
-        if not self.combs:
+        if not self.ranges:
             return np.zeros_like(positions), np.zeros(positions.size, dtype=np.bool_)
-        which = np.maximum(np.searchsorted(self._first, positions, side="right") - 1, 0)
-        counts, there = np.zeros_like(positions), np.zeros(positions.size, dtype=np.bool_)
+        which = np.maximum(np.searchsorted(self._start, positions, side="right") - 1, 0)
+        counts, listed = np.zeros_like(positions), np.zeros(positions.size, dtype=np.bool_)
         for i in np.unique(which).tolist():
-            here, comb = which == i, self.combs[i]
-            rows, rest = np.divmod(positions[here] - comb.start, comb.step)
-            teeth = np.array(comb.teeth, dtype=np.int64)
-            before = np.searchsorted(teeth, rest)
-            inside = (rows >= 0) & (rows < comb.rows)
-            found = np.clip(rows * teeth.size + np.where(inside, before, 0), 0, len(comb))
-            counts[here] = self._starts[i] + found
-            there[here] = inside & (teeth[np.minimum(before, teeth.size - 1)] == rest)
-        return counts, there
+            here, one = which == i, self.ranges[i]
+            steps, rest = np.divmod(positions[here] - one.start, one.step)
+            offsets = np.array(one.offsets, dtype=np.int64)
+            lower = np.searchsorted(offsets, rest)
+            inside = (steps >= 0) & (steps < one.count)
+            found = np.clip(steps * offsets.size + np.where(inside, lower, 0), 0, len(one))
+            counts[here] = self._begins[i] + found
+            listed[here] = inside & (offsets[np.minimum(lower, offsets.size - 1)] == rest)
+        return counts, listed
 
-    def rank_one(self, position: int) -> tuple[int, bool]:
-        """Return ``rank`` of one position, without arrays."""
-        which = bisect_right(self.combs, position, key=_start) - 1
+    def count_before_one(self, position: int) -> tuple[int, bool]:
+        """Return what ``count_before`` returns for one position, computed without arrays."""
+        which = bisect_right(self.ranges, position, key=_start) - 1
         if which < 0:
             return 0, False
-        comb = self.combs[which]
-        row, rest = divmod(position - comb.start, comb.step)
-        if row >= comb.rows:
+        one = self.ranges[which]
+        steps, rest = divmod(position - one.start, one.step)
+        if steps >= one.count:
             return self._ends[which], False
-        before = bisect_left(comb.teeth, rest)
-        there = before < len(comb.teeth) and comb.teeth[before] == rest
-        return self._starts[which] + row * len(comb.teeth) + before, there
+        lower = bisect_left(one.offsets, rest)
+        listed = lower < len(one.offsets) and one.offsets[lower] == rest
+        return self._begins[which] + steps * len(one.offsets) + lower, listed
 
 
-def combs_of(positions: Int64s) -> tuple[Comb, ...]:
-    """Return the combs of some positions, in their order: each run of consecutive ones is one.
+def ranges_of(positions: Int64s) -> tuple[StridedRange, ...]:
+    """Return some positions, in their order, as ranges: one for each run of consecutive positions.
 
     Example:
-        >>> [comb.numbers() for comb in combs_of(np.array([7, 8, 9, 3, 5]))]
+        >>> [each.as_json() for each in ranges_of(np.array([7, 8, 9, 3, 5]))]
         [[7, 3], [3, 1], [5, 1]]
     """
     if not positions.size:
         return ()
     firsts = np.flatnonzero(np.diff(positions, prepend=positions[0] - 2) != 1)
     lengths = np.diff(firsts, append=positions.size)
-    return tuple(itertools.starmap(Comb, zip(positions[firsts].tolist(), lengths.tolist(), strict=True)))
+    return tuple(
+        itertools.starmap(StridedRange, zip(positions[firsts].tolist(), lengths.tolist(), strict=True))
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What is left of an endless axis: some combs, ascending, and everything from ``tail`` on.
-
-    The position before the tail is not left.
-    """
-
-    combs: tuple[Comb, ...] = ()
-    tail: int = 0
-
-    @property
-    def lagging(self) -> Int64s:
-        """The positions before the tail."""
-        return np.concatenate([np.empty(0, dtype=np.int64), *(comb.array() for comb in self.combs)])
-
-    @property
-    def first(self) -> int:
-        """The least position that is left."""
-        return self.combs[0].start + self.combs[0].teeth[0] if self.combs else self.tail
-
-    def below(self, stop: int) -> tuple[Comb, ...]:
-        """Return what is left below a position."""
-        found = [part for comb in self.combs for part in comb.below(stop)]
-        return (*found, *([Comb(self.tail, stop - self.tail)] if stop > self.tail else []))
-
-    def with_more(self, positions: Int64s) -> Left:
-        """Return what is left if some positions below the tail are, too."""
-        if not positions.size:
-            return self
-        lagging = np.unique(np.concatenate([self.lagging, positions]))
-        # Those just before the tail are part of it.
-        gap = np.flatnonzero(self.tail - lagging != np.arange(lagging.size, 0, -1))
-        kept = int(gap[-1]) + 1 if gap.size else 0
-        return Left(combs_of(lagging[:kept]), self.tail - (lagging.size - kept))
-
-    @classmethod
-    def behind(cls, base: int, drawn: Sequence[int]) -> Left:
-        """Return what is left if each lane took as many of its own, from ``base`` on, as ``drawn`` says.
-
-        Lane ``l`` of ``m`` has the positions ``base + l``, ``base + l + m`` and so on; what lies before the
-        base is not left.
-
-        Example:
-            >>> left = Left.behind(100, [3, 1, 2])
-            >>> left.lagging.tolist(), left.tail
-            ([104], 107)
-            >>> Left.behind(100, [1, 1, 0])
-            Left(combs=(), tail=102)
-        """
-        lanes, most = len(drawn), max(drawn)
-        if not most:
-            return cls((), base)
-        last = max(lane for lane, count in enumerate(drawn) if count == most)
-        levels = [*sorted({count for count in drawn if count < most - 1}), most - 1, most]
-        found: list[Comb] = []
-        for low, high in itertools.pairwise(levels):
-            teeth = tuple(
-                lane for lane, count in enumerate(drawn) if count <= low and (low < most - 1 or lane < last)
-            )
-            if teeth:
-                found.append(Comb(base + low * lanes, high - low, lanes, teeth))
-        return cls(tuple(found), base + (most - 1) * lanes + last + 1)
+def _start(one: StridedRange) -> int:
+    return one.start
 
 
-def _start(comb: Comb) -> int:
-    return comb.start
+def _no_range(values: object) -> str:
+    return f"no set of positions: {values!r:.100}"

@@ -1,140 +1,258 @@
-"""A pipeline that goes on where an older one was: each source with the rest of its begun epoch first."""
+"""``resume="rows"``: a pipeline that delivers first what an old run has left, and the state of it there.
+
+For each source of the old pipeline that the present one still has, that is: the rows in flight, the rest of
+the epoch that was begun in its old order, and then its next epochs in the new order. See `seekable.resume`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from seekable.dataset.base import known_size
-from seekable.errors import InvalidArgument
-from seekable.order.positions import Left
+from seekable.dataset.base import Dataset, known_size
+from seekable.errors import CorruptState, InvalidArgument, StateMismatch
+from seekable.order.remaining import Remaining
+from seekable.resume.carry_counters import lanes_with_counters
+from seekable.resume.continued import continued
 from seekable.resume.match import matched
-from seekable.resume.remainder import rest_of
-from seekable.resume.simplify import continued
-from seekable.resume.sources import lefts, parts_of, routed, with_parts
-from seekable.resume.start_position import beginning, draws_before
+from seekable.resume.progress import consumed, progress_of
+from seekable.resume.readers import lanes_of, readers_of, with_readers
+from seekable.resume.report import log_resumed
+from seekable.resume.sources import remaining_by_source, sources_of, with_sources
+from seekable.resume.start_position import BegunEpoch, start_position
+from seekable.state.canonical import fingerprint_of
+from seekable.state.description_text import Description
+from seekable.stream.lineage import described_joint, joint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from seekable.dataset.base import Dataset
     from seekable.resume.match import Match
-    from seekable.resume.remainder import Rest
-    from seekable.resume.sources import Part
+    from seekable.resume.progress import Consumed
+    from seekable.resume.sources import Name, Source
+    from seekable.state.document import RunState
+    from seekable.state.stream import State, StreamState
+    from seekable.stream.base import Stream
+    from seekable.stream.source import FromDataset
 
-    Int64s = NDArray[np.int64]
-
-__all__ = ["Gone", "Resumed", "continued_from", "gone_by", "resumed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """How far an older pipeline had come."""
-
-    parts: tuple[tuple[Part, Rest], ...]
-    """What is left of the begun epoch of each of its parts."""
-
-    draws: int
-    """How often it was drawn from."""
-
-    epochs: int
-    """How many epochs of its run it had come through."""
+__all__ = ["ResumedDataset", "dataset_by_rows", "resumed_datasets", "stream_by_rows"]
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
-    """A pipeline that goes on, and where it begins."""
+class ResumedDataset:
+    """A dataset that resumes an old one, and where it begins."""
 
     dataset: Dataset
+
     position: int
+
     epoch: int
-    """The first epoch of its run."""
+    """The number of the first epoch of its run."""
 
-    taken: tuple[int, ...]
-    """For each part, how many rows of its begun epoch were delivered."""
+    num_delivered: tuple[int, ...]
+    """For each source, how many rows of its begun epoch the old run delivered."""
 
 
-def gone_by(old: Dataset, left: Left, *, epoch: int = 0, in_flight: Int64s | None = None) -> Gone:
-    """Return how far a pipeline had come.
+def dataset_by_rows(plain: Dataset, state: RunState) -> tuple[Dataset, RunState]:
+    """Return the dataset that resumes a saved run by rows, and the state of it there.
 
     Args:
-        old: its order (`seekable.resume.description.outlined`).
-        left: what of its positions was not delivered, nor is in flight.
-        epoch: the first epoch of its run.
-        in_flight: positions of which nothing was delivered, though what comes after them was drawn.
+        plain: the present dataset.
+        state: the state of the old run, with the description of its dataset.
 
     Raises:
-        InvalidArgument: something above a mixture hides which source gave how much.
+        StateMismatch: the state has no description, or the present sources lack rows that are left.
+        CorruptState: the description is of another run.
+        InvalidArgument: a node hides how much each source delivered, or rows that were chosen by content are
+            not to be found any more.
     """
-    held = np.empty(0, dtype=np.int64) if in_flight is None else in_flight
-    columns = zip(parts_of(old), lefts(old, left), routed(old, held), strict=True)
-    parts = tuple((part, rest_of(part.dataset, below, some)) for part, (_, below), (_, some) in columns)
-    whole = left.tail - (1 if left.combs or held.size else 0)
-    epochs = max(0, whole // old.size - epoch) if old.size else 0
-    return Gone(parts, draws_before(old, left.tail), epochs)
+    description = description_of(state)
+    (progress,) = progress_of(description, state)
+    _check_description(progress.dataset.fingerprint_at(state.position), state)
+    (resumed,) = resumed_datasets([((), plain)], [consumed(progress)])
+    log_resumed(resumed)
+    return resumed.dataset, replace(
+        state,
+        fingerprint=resumed.dataset.fingerprint_at(resumed.position),
+        position=resumed.position,
+        epoch=resumed.epoch,
+        pipeline=None,
+    )
 
 
-def resumed(new: Dataset, gone: Gone) -> Resumed:
-    """Return a pipeline that goes on by rows.
+def stream_by_rows(plain: Stream, state: StreamState) -> tuple[Stream, StreamState]:
+    """Return the stream that resumes a saved run by rows, and the state of all its lanes there.
 
-    Each source gives what was in flight, then the rest of its begun epoch in its old order, then its own
-    epochs, the first of which has the next number.
+    Args:
+        plain: the present stream.
+        state: the state of all lanes of the old run, with the description of its stream.
 
     Raises:
-        StateMismatch: the sources do not have the rows that are left.
-        InvalidArgument: the pipelines' sources cannot be told apart, or the rows that were chosen by content
-            are not known any more.
+        StateMismatch: the state has no description, or the present sources lack rows that are left.
+        CorruptState: the description is of another run, or the state lacks a lane.
+        InvalidArgument: a node or a stage hides how much each source delivered, or rows that were chosen by
+            content are not to be found any more.
+    """
+    description = description_of(state)
+    _check_description(fingerprint_of(description.tree), state)
+    olds = [consumed(progress) for progress in progress_of(description, state, plain)]
+    readers = readers_of(joint_of(plain))
+    resumed = resumed_datasets([(reader.name, reader.stage.dataset) for reader in readers], olds)
+    for each in resumed:
+        log_resumed(each)
+    begun = [_begun_reader(reader.stage, each) for reader, each in zip(readers, resumed, strict=True)]
+    stream = with_readers(plain, begun)
+    lanes = lanes_with_counters(described_joint(description.tree, plain), lanes_of(state), stream)
+    return stream, replace(
+        state,
+        fingerprint=stream.fingerprint,
+        lanes={lane: [kept.document() for kept in stages] for lane, stages in lanes.items()},
+        of=stream.lanes,
+        ended=(),
+        given=None,
+        rows=None,
+        pipeline=None,
+    )
+
+
+def description_of(state: State) -> Description:
+    """Return the description of the pipeline that a state was taken of.
+
+    Raises:
+        StateMismatch: the state carries none; the message says what to do.
+        CorruptState: what it carries is no description.
+    """
+    if state.pipeline is None:
+        message = (
+            f"resume='rows' needs the description of the pipeline that the state was taken of "
+            f"({state.fingerprint}), and this state carries none: it was taken with rows=False, or by an "
+            f"older version. If sk.save_state wrote it, use sk.load_state(folder, loader, resume='rows'). "
+            f"Else load it with resume='exact' into the pipeline that it was taken of, and take a state there"
+        )
+        raise StateMismatch(message)
+    return Description.parse(state.pipeline)
+
+
+def resumed_datasets(news: Sequence[tuple[Name, Dataset]], olds: Sequence[Consumed]) -> list[ResumedDataset]:
+    """Return each dataset of a pipeline as it resumes what an old run has left.
+
+    Args:
+        news: the datasets that the present pipeline reads, each with the name of its reader.
+        olds: what the old run had consumed of each dataset that it read.
+
+    Raises:
+        StateMismatch: the present sources lack rows that are left.
+        InvalidArgument: a node hides how much each source delivers, or rows that were chosen by content are
+            not to be found any more.
 
     Example:
+        One row of an epoch in natural order was delivered. A shuffled dataset of the same words resumes with
+        the other two in natural order, and then comes its own epoch 1:
+
+        >>> import numpy as np
         >>> import seekable as sk
+        >>> from seekable.resume.progress import DatasetProgress
         >>> words = sk.from_sequence(["a", "b", "c"])
-        >>> went = resumed(words.shuffle(seed=2), gone_by(words, Left((), 1)))
-        >>> went.dataset.fetch(np.arange(went.position, 3))
-        ['b', 'c']
+        >>> nothing = np.empty(0, dtype=np.int64)
+        >>> old = consumed(DatasetProgress((), words, Remaining((), 1), nothing, 0, endless=False))
+        >>> new = words.shuffle(seed=2)
+        >>> (resumed,) = resumed_datasets([((), new)], [old])
+        >>> resumed.position, resumed.dataset.fetch(np.arange(1, 6)) == ["b", "c", *new.epoch(1)]
+        (1, True)
     """
-    return continued_from(new, matched(gone.parts, parts_of(new)), draws=gone.draws, epochs=gone.epochs)
+    by_dataset = [sources_of(dataset, name) for name, dataset in news]
+    matches = matched(
+        [pair for old in olds for pair in old.remainders], [one for sources in by_dataset for one in sources]
+    )
+    resumed: list[ResumedDataset] = []
+    first = 0
+    for (name, dataset), sources in zip(news, by_dataset, strict=True):
+        own = [matches.get(first + number) for number in range(len(sources))]
+        first += len(sources)
+        resumed.append(_resumed_dataset(dataset, sources, own, _run_before(name, own, olds)))
+    return resumed
 
 
-def continued_from(new: Dataset, matches: Mapping[int, Match], *, draws: int, epochs: int) -> Resumed:
-    """Return a pipeline that goes on by rows, of whose parts it is known what they go on with.
+def _run_before(name: Name, matches: Sequence[Match | None], olds: Sequence[Consumed]) -> Consumed | None:
+    """Return the old reading that a dataset counts draws and epochs on from; None for a dataset that is new.
+
+    It is one of those whose sources the dataset continues: that with its name, or else the first.
+    """
+    remainders = {id(match.remainder) for match in matches if match}
+    own = [old for old in olds if any(id(remainder) in remainders for _, remainder in old.remainders)]
+    return next((old for old in own if old.name == name), own[0] if own else None)
+
+
+def _resumed_dataset(
+    dataset: Dataset, sources: Sequence[Source], matches: Sequence[Match | None], old: Consumed | None
+) -> ResumedDataset:
+    """Return a dataset whose sources begin with what each of them continues.
 
     Args:
-        new: the pipeline.
-        matches: by the numbers of its parts.
-        draws: how often the older pipeline was drawn from.
-        epochs: how many epochs of its run that had come through.
+        dataset: the present dataset.
+        sources: its sources.
+        matches: for each source, what it continues.
+        old: what the old run had consumed.
     """
-    news = parts_of(new)
-    begun = [_begun(matches.get(number), part) for number, part in enumerate(news)]
-    position, epoch = beginning(new, begun, draws=draws, gone=epochs)
-    axes = [axis for _, axis in lefts(new, Left((), position))]
-    parts = [
-        _continued(part, matches.get(number), axis)
-        for number, (part, axis) in enumerate(zip(news, axes, strict=True))
+    begun = [_begun_epoch(source, match) for source, match in zip(sources, matches, strict=True)]
+    position, epoch = start_position(
+        dataset, begun, num_draws=old.num_draws if old else 0, num_epochs=old.num_epochs if old else 0
+    )
+    axes = [axis for _, axis in remaining_by_source(dataset, Remaining((), position))]
+    made = [
+        _continued_source(source.dataset, match, each, axis)
+        for source, match, each, axis in zip(sources, matches, begun, axes, strict=True)
     ]
-    taken = tuple(match.rest.taken if (match := matches.get(number)) else 0 for number in range(len(news)))
-    return Resumed(with_parts(new, parts), position, epoch, taken)
+    num_delivered = tuple(match.remainder.num_delivered if match else 0 for match in matches)
+    return ResumedDataset(with_sources(dataset, made), position, epoch, num_delivered)
 
 
-def _begun(match: Match | None, part: Part) -> tuple[int, int, int]:
-    size = known_size(part.dataset, "resume='rows'")
+def _begun_epoch(source: Source, match: Match | None) -> BegunEpoch:
+    size = known_size(source.dataset, "resume='rows'")
     if match is None:
-        return 0, 0, size
-    if match.rest.left and not size:
-        message = f"{part.called} has {match.rest.left:,} rows of a begun epoch left, and no rows now"
+        return BegunEpoch(0, 0, size)
+    if match.remainder.num_left and not size:
+        message = (
+            f"{source.label} has {match.remainder.num_left:,} rows of a begun epoch left, and no rows now"
+        )
         raise InvalidArgument(message)
-    return match.rest.begun, match.rest.left, size
+    return BegunEpoch(match.remainder.num_begun, match.remainder.num_left, size)
 
 
-def _continued(part: Part, match: Match | None, axis: Left) -> Dataset:
-    """Return a part that gives the pieces first; itself where that is what it gives anyway."""
-    begun, left, size = _begun(match, part)
-    # Where its epochs can lie as they do without the pieces, they do.
-    behind = axis.tail + left - sum(map(len, axis.combs))
-    first = behind if size and not behind % size and behind // size >= begun else begun * size
-    pieces = [(match.orders[id(order)], rows) for order, rows in match.rest.pieces] if match else []
-    return continued(pieces, part.dataset, axis, first)
+def _continued_source(source: Dataset, match: Match | None, begun: BegunEpoch, axis: Remaining) -> Dataset:
+    """Return a source that delivers what it continues first, at the positions in ``axis``.
+
+    Its own epochs follow: at the positions where they lie anyway, if these are whole epochs that have not
+    begun; otherwise from the next epoch on.
+    """
+    num_begun, num_left, size = begun
+    behind = axis.frontier + num_left - sum(map(len, axis.ranges))
+    lies_right = size and behind % size == 0 and behind // size >= num_begun
+    first = behind if lies_right else num_begun * size
+    segments = match.segments if match else []
+    return continued(segments, source, axis, first)
+
+
+def _begun_reader(reader: FromDataset, resumed: ResumedDataset) -> FromDataset:
+    """Return a reader that begins where its dataset resumes, and ends with its run of epochs."""
+    start, size = reader.start, reader.dataset.size
+    if reader.epochs is not None and size:
+        start = resumed.epoch * size
+        if resumed.position > start + reader.epochs * size:
+            # The run has fewer epochs than the old one: the epoch in hand becomes its first.
+            start = resumed.position // size * size
+    return replace(reader, dataset=resumed.dataset, start=start, begin=resumed.position)
+
+
+def _check_description(fingerprint: str, state: State) -> None:
+    """Refuse a description with another fingerprint than the state's.
+
+    Raises:
+        CorruptState: the fingerprints differ.
+    """
+    if fingerprint != state.fingerprint:
+        message = (
+            f"the description that comes with the state is of {fingerprint}, and the state of "
+            f"{state.fingerprint}: one of them is of another run"
+        )
+        raise CorruptState(message)

@@ -1,8 +1,9 @@
-"""What stages count that goes on counting when a stream goes on by rows.
+"""Counts that the stages of a stream take over from the old run.
 
-A mixture with a schedule goes on at its draw, ``take`` has as many slots less, and ``skip`` skips no more
-where it was done. That is so where both streams have as many of these stages: they are matched in the order
-of the graph. All else that stages remember is of items in flight, and begins anew.
+A mixture with a schedule of weights continues at the draw that it had reached, ``take`` counts the slots that
+were taken, and ``skip`` skips nothing if it had skipped before. Stages are paired in the order of the graph,
+for each kind of stage of which both streams have the same number. All else in the memory of a stage belongs
+to items in flight, and starts anew.
 """
 
 from __future__ import annotations
@@ -21,47 +22,60 @@ if TYPE_CHECKING:
     from seekable.stream.contract import Stage
     from seekable.stream.lineage import Joint
 
-__all__ = ["carried_on"]
+__all__ = ["lanes_with_counters"]
 
-_COUNTS = {MixItems.kind: "draw", TakeSlots.kind: "taken"}
+_COUNTERS = {MixItems.kind: "draw", TakeSlots.kind: "taken"}
+"""For the kind of a stage, the key of its counter in its memory."""
 
 
-def carried_on(
-    old: Joint, lanes: Mapping[int, Sequence[Kept]], new: Stream, own: Sequence[int]
+def lanes_with_counters(
+    old: Joint, old_lanes: Mapping[int, Sequence[Kept]], new: Stream
 ) -> dict[int, list[Kept]]:
-    """Return what the stages of some lanes remember at the beginning.
+    """Return what the stages of each lane of a stream remember where it resumes an old one by rows.
 
     Args:
-        old: the graph of the older stream.
-        lanes: what its stages remembered, in every lane.
-        new: the stream that goes on.
-        own: which of its lanes.
+        old: the lineage of the old stream.
+        old_lanes: what its stages remembered, in every lane.
+        new: the stream that resumes it.
     """
-    stages = list(_stages(new))
-    begun = {lane: [Kept() for _ in stages] for lane in own}
-    kinds = [joint.kind for joint in old.all()]
+    stages = list(_stages_in(new))
+    lanes = {lane: [Kept() for _ in stages] for lane in range(new.lanes)}
+    old_kinds = [stage.kind for stage in old.all()]
     for kind in (MixItems.kind, TakeSlots.kind, SkipSlots.kind):
-        olds = [place for place, each in enumerate(kinds) if each == kind]
-        news = [place for place, stage in enumerate(stages) if stage.kind == kind]
-        if len(olds) == len(news):
-            for was, place in zip(olds, news, strict=True):
-                memories = [lanes[lane][was].memory for lane in sorted(lanes)]
-                for lane in own:
-                    begun[lane][place].memory.update(_memory(stages[place], memories, lane))
-    return begun
+        olds = [number for number, each in enumerate(old_kinds) if each == kind]
+        news = [number for number, stage in enumerate(stages) if stage.kind == kind]
+        if len(olds) != len(news):
+            continue
+        for old_number, number in zip(olds, news, strict=True):
+            memories = [old_lanes[lane][old_number].memory for lane in sorted(old_lanes)]
+            for lane, states in lanes.items():
+                states[number].memory.update(_counter(stages[number], memories, lane))
+    return lanes
 
 
-def _memory(stage: Stage, memories: Sequence[Mapping[str, Any]], lane: int) -> dict[str, Any]:
+def _counter(stage: Stage, memories: Sequence[Mapping[str, Any]], lane: int) -> dict[str, Any]:
+    """Return what a stage takes over in one lane.
+
+    With as many lanes as before, each lane continues its own count; otherwise the sum of all counts is
+    divided among the lanes as slots are.
+
+    Args:
+        stage: the stage of the new stream.
+        memories: the memory of the old stage in each lane.
+        lane: the lane of the new stream.
+    """
     if isinstance(stage, SkipSlots):
         return {"done": True} if any(memory.get("done") for memory in memories) else {}
     if isinstance(stage, MixItems) and len(stage.schedule) == 1:
         return {}
-    counts = [int(memory.get(_COUNTS[stage.kind], 0)) for memory in memories]
+    key = _COUNTERS[stage.kind]
+    counts = [int(memory.get(key, 0)) for memory in memories]
     own = counts[lane] if len(counts) == stage.lanes else num_lane_rows(sum(counts), stage.lanes, lane)
-    return {_COUNTS[stage.kind]: own} if own else {}
+    return {key: own} if own else {}
 
 
-def _stages(stage: Stage) -> Iterator[Stage]:
+def _stages_in(stage: Stage) -> Iterator[Stage]:
+    """Yield a stage and all stages below it, in the order of the graph."""
     yield stage
     for source in stage.inputs:
-        yield from _stages(source)
+        yield from _stages_in(source)

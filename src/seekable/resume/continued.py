@@ -1,9 +1,9 @@
-"""What is left of an older order, then a dataset in its own order: what ``resume="rows"`` goes on with."""
+"""The node that resumes a source by rows: what remains of its old order first, then its new order."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, final
 
 import numpy as np
 
@@ -12,7 +12,9 @@ from seekable.dataset.base import Dataset, known_size
 from seekable.nodes.contract import OrderNode, Router
 from seekable.nodes.routers import EachRouter
 from seekable.order.blocks import default_blocks
-from seekable.order.positions import Comb, Combs, Left
+from seekable.order.positions import PositionList, StridedRange
+from seekable.order.remaining import Remaining
+from seekable.resume.sources import remaining_by_source, with_sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,184 +25,263 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Continued", "Piece"]
+__all__ = ["Continued", "Segment", "continued", "simplified"]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Some positions of one of the older orders."""
+class Segment:
+    """Some positions of one of the old orders of a `Continued` node."""
 
     slot: int
-    """Which of them."""
+    """The number of the order among ``Continued.olds``."""
 
-    rows: Comb
-    """The positions."""
+    positions: StridedRange
+    """The positions in that order, delivered in ascending order."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Continued(Dataset, OrderNode):
-    """The pieces, one behind the other, then ``new`` from ``first`` on: at the positions that are left.
+    """Delivers the segments of the old orders, one after the other, then ``new`` from ``first`` on.
 
-    ``axis`` says which positions these are: what stands above draws them, and those before were drawn when
-    the pieces were what was left. At any other position is what ``new`` has there.
+    All of this comes at the positions in ``axis``: those of this node that the old run had not drawn. The
+    ``i``-th of them has the *ordinal* ``i``. Positions that are not in ``axis`` were drawn before; nothing
+    draws them again, and they have the record that ``new`` has there.
+
+    Example:
+        Of an old order of five rows, rows 3 and 4 were not delivered. They come at positions 3 and 4, then
+        comes epoch 1 of the new order:
+
+        >>> import seekable as sk
+        >>> old = sk.from_sequence("abcde")
+        >>> new = old.shuffle(seed=1)
+        >>> node = Continued((old,), new, (Segment(0, StridedRange(3, 2)),), Remaining((), 3), first=5)
+        >>> [node.route_one(position) for position in range(3, 7)]
+        [(0, 3), (0, 4), (1, 5), (1, 6)]
     """
 
     olds: tuple[Dataset, ...]
     new: Dataset
-    pieces: tuple[Piece, ...]
-    axis: Left
+    segments: tuple[Segment, ...]
+    axis: Remaining
     first: int
 
     kind: ClassVar[str] = "continued"
 
     def __post_init__(self) -> None:
-        """Refuse what has no epochs.
+        """Check the arguments.
 
         Raises:
-            EndlessDataset: it has no end.
-            ValueError: a piece of an order that is not there.
+            EndlessDataset: ``new`` has no length.
+            ValueError: a segment is of an order that is not in ``olds``.
         """
         known_size(self.new, "resume='rows'")
-        if any(piece.slot >= len(self.olds) for piece in self.pieces):
-            message = f"pieces of {len(self.olds)} older orders (got {self.pieces!r:.100})"
+        if any(segment.slot >= len(self.olds) for segment in self.segments):
+            message = f"segments must be of the {len(self.olds)} older orders (got {self.segments!r:.100})"
             raise ValueError(message)
 
     @property
     def children(self) -> tuple[Dataset, ...]:
-        """The older orders, then the new dataset."""
+        """The old orders, then the new one."""
         return (*self.olds, self.new)
 
     @property
     def size(self) -> int:
-        """As many records as an epoch of the new dataset has."""
+        """The number of records in an epoch of the new order."""
         return known_size(self.new, "resume='rows'")
 
     @property
     def steady(self) -> bool:
-        """Never: the pieces come once."""
+        """False: the segments come only once."""
         return False
 
     @property
     def blocks(self) -> Int64s:
-        """None: rows of any block may be among the pieces."""
+        """Runs of 1,024 rows, because rows of any block may be among the segments."""
         return default_blocks(self.size)
 
     @property
     def lanes(self) -> int:
-        """As the new dataset, which it turns into."""
+        """The lanes of the new order, which is all that is left once the segments have come."""
         return self.new.lanes
 
     @property
-    def waiting(self) -> int:
-        """How many rows the pieces have."""
-        return self._pieces.size
+    def num_pending(self) -> int:
+        """The number of rows in all segments."""
+        return self._positions.size
 
     @property
-    def moved_by(self) -> int:
-        """How much further on the new dataset is than this one, once the pieces have come."""
-        return self.first - self.waiting + self._axis.size - self.axis.tail
+    def shift(self) -> int:
+        """By how much the positions of ``new`` are higher than those of this node after the segments."""
+        return self.first - self.num_pending + self._axis.size - self.axis.frontier
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The pieces, at which positions they come, and where the new dataset begins."""
+        """Return the segments, the positions at which they come, and where the new order begins."""
         return {
-            "pieces": [[piece.slot, piece.rows.numbers()] for piece in self.pieces],
-            "lagging": [comb.numbers() for comb in self.axis.combs],
-            "tail": self.axis.tail,
+            "pieces": [[segment.slot, segment.positions.as_json()] for segment in self.segments],
+            "lagging": [each.as_json() for each in self.axis.ranges],
+            "tail": self.axis.frontier,
             "first": self.first,
         }
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any], olds: Sequence[Dataset], new: Dataset) -> Continued:
-        """Return the node that has these arguments, also after a JSON round trip.
+    def from_arguments(cls, arguments: Mapping[str, Any], olds: Sequence[Dataset], new: Dataset) -> Continued:
+        """Return the node with these ``arguments``, also after a JSON round trip.
 
         Raises:
-            ValueError: they are those of no such node.
+            ValueError: no node has them.
         """
-        pieces = tuple(Piece(slot, Comb.of(rows)) for slot, rows in arguments["pieces"])
-        axis = Left(tuple(Comb.of(comb) for comb in arguments["lagging"]), arguments["tail"])
-        return cls(tuple(olds), new, pieces, axis, arguments["first"])
+        segments = tuple(
+            Segment(slot, StridedRange.from_json(positions)) for slot, positions in arguments["pieces"]
+        )
+        ranges = tuple(StridedRange.from_json(each) for each in arguments["lagging"])
+        return cls(tuple(olds), new, segments, Remaining(ranges, arguments["tail"]), arguments["first"])
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return what stands for it: nobody writes it."""
-        return f"<{self.waiting:,} rows left, then {children[-1]}>"
+        """Return a description in angle brackets, because no expression makes this node."""
+        return f"<{self.num_pending:,} rows left, then {children[-1]}>"
 
     @classmethod
     def router(cls, nodes: Sequence[Continued]) -> Router:
-        """Ask one node after another."""
+        """Return a router that serves one node after another."""
         return EachRouter(nodes)
 
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Find the turn of each position, and what comes at that turn."""
-        turns, there = self.turns(positions)
+        """Return, for each position, the slot of the order that it is of and the position there."""
+        ordinals, in_axis = self.ordinals(positions)
         slots = np.full(positions.size, len(self.olds), dtype=np.int64)
-        below = np.where(there, self.first + turns - self.waiting, positions)
-        early = there & (turns < self.waiting)
-        if early.any():
-            which, below[early] = self._pieces.at(turns[early])
-            slots[early] = self._slots[which]
+        below = np.where(in_axis, self.first + ordinals - self.num_pending, positions)
+        is_old = in_axis & (ordinals < self.num_pending)
+        if is_old.any():
+            which, below[is_old] = self._positions.at(ordinals[is_old])
+            slots[is_old] = self._slots[which]
         return slots, below
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Find one."""
-        turn, there = self._axis.rank_one(position)
-        if position >= self.axis.tail:
-            turn, there = self._axis.size + position - self.axis.tail, True
-        if not there:
+        """Return what ``route`` returns for one position, computed without arrays."""
+        ordinal, in_axis = self._axis.count_before_one(position)
+        if position >= self.axis.frontier:
+            ordinal, in_axis = self._axis.size + position - self.axis.frontier, True
+        if not in_axis:
             return len(self.olds), position
-        if turn < self.waiting:
-            which, below = self._pieces.at_one(turn)
-            return self.pieces[which].slot, below
-        return len(self.olds), self.first + turn - self.waiting
+        if ordinal < self.num_pending:
+            which, below = self._positions.at_one(ordinal)
+            return self.segments[which].slot, below
+        return len(self.olds), self.first + ordinal - self.num_pending
 
-    def turns(self, positions: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
-        """Return how many positions of the axis lie before each, and whether it is one of them."""
-        turns, there = self._axis.rank(positions)
-        beyond = positions - self.axis.tail
-        return np.where(beyond < 0, turns, self._axis.size + beyond), there | (beyond >= 0)
+    def ordinals(self, positions: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
+        """Return how many positions of the axis are lower than each position, and if it is one itself."""
+        ordinals, in_axis = self._axis.count_before(positions)
+        beyond = positions - self.axis.frontier
+        return np.where(beyond < 0, ordinals, self._axis.size + beyond), in_axis | (beyond >= 0)
 
-    def turn_of(self, position: int) -> int:
-        """Return how many positions of the axis lie before one."""
-        return int(self.turns(np.array([position], dtype=np.int64))[0][0])
+    def ordinal(self, position: int) -> int:
+        """Return how many positions of the axis are lower than one position."""
+        return int(self.ordinals(np.array([position], dtype=np.int64))[0][0])
+
+    def positions_at(self, ordinals: Int64s) -> Int64s:
+        """Return the positions of the axis with these ordinals."""
+        positions = ordinals - self._axis.size + self.axis.frontier
+        is_straggler = ordinals < self._axis.size
+        if is_straggler.any():
+            positions[is_straggler] = self._axis.at(ordinals[is_straggler])[1]
+        return positions
 
     def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return all that an older order has pieces of; of the new dataset, what comes and what came."""
+        """Return the range of a child's positions that positions from ``start`` to ``stop`` may lead to.
+
+        Of an old order it is the range of all its segments.
+        """
         if slot < len(self.olds):
-            rows = [piece.rows for piece in self.pieces if piece.slot == slot]
-            ends = (comb.start + comb.rows * comb.step for comb in rows)
-            return min((comb.start for comb in rows), default=0), max(ends, default=0)
-        low = min(start, max(self.first, self.first + self.turn_of(start) - self.waiting))
+            own = [segment.positions for segment in self.segments if segment.slot == slot]
+            ends = (each.start + each.count * each.step for each in own)
+            return min((each.start for each in own), default=0), max(ends, default=0)
+        low = min(start, max(self.first, self.first + self.ordinal(start) - self.num_pending))
         if stop is None:
             return low, None
-        return low, max(min(stop, self.axis.tail), self.first + max(0, self.turn_of(stop) - self.waiting))
+        last = self.first + max(0, self.ordinal(stop) - self.num_pending)
+        return low, max(min(stop, self.axis.frontier), last)
 
     def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
-        """Search the pieces; or count on from them."""
+        """Return the positions of this node that lead to some positions of a child."""
         if slot < len(self.olds):
-            own = [i for i, piece in enumerate(self.pieces) if piece.slot == slot]
-            found = [self._pieces.numbers_in(i, positions) for i in own]
-            turns = np.concatenate([np.empty(0, dtype=np.int64), *found])
-            return self.places(turns[turns >= 0])
-        came = positions[(positions < self.axis.tail) & ~self._axis.rank(positions)[1]]
-        later = positions[positions >= self.first] - self.first + self.waiting
-        return np.concatenate([came, self.places(later)])
-
-    def places(self, turns: Int64s) -> Int64s:
-        """Return the positions at which some turns come."""
-        places = turns - self._axis.size + self.axis.tail
-        early = turns < self._axis.size
-        if early.any():
-            places[early] = self._axis.at(turns[early])[1]
-        return places
+            own = [which for which, segment in enumerate(self.segments) if segment.slot == slot]
+            found = [self._positions.indices_in(which, positions) for which in own]
+            ordinals = np.concatenate([np.empty(0, dtype=np.int64), *found])
+            return self.positions_at(ordinals[ordinals >= 0])
+        passed = positions[(positions < self.axis.frontier) & ~self._axis.count_before(positions)[1]]
+        coming = positions[positions >= self.first] - self.first + self.num_pending
+        return np.concatenate([passed, self.positions_at(coming)])
 
     @cached
-    def _pieces(self) -> Combs:
-        return Combs(piece.rows for piece in self.pieces)
+    def _positions(self) -> PositionList:
+        return PositionList(segment.positions for segment in self.segments)
 
     @cached
     def _slots(self) -> Int64s:
-        return np.array([piece.slot for piece in self.pieces], dtype=np.int64)
+        return np.array([segment.slot for segment in self.segments], dtype=np.int64)
 
     @cached
-    def _axis(self) -> Combs:
-        return Combs(self.axis.combs)
+    def _axis(self) -> PositionList:
+        return PositionList(self.axis.ranges)
+
+
+def continued(
+    segments: Sequence[tuple[Dataset, StridedRange]], new: Dataset, axis: Remaining, first: int
+) -> Dataset:
+    """Return a dataset that delivers some segments first, and then ``new`` from a position on.
+
+    It is a `Continued` node in its simplest form, or ``new`` itself if that has the same order.
+
+    Args:
+        segments: pairs of an old order and positions of it.
+        new: the new order.
+        axis: the positions at which all of this comes.
+        first: the position at which ``new`` begins.
+
+    Example:
+        A last segment that leads up to ``first`` in the new order itself needs no node:
+
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence("abcde")
+        >>> continued([(ds, StridedRange(3, 2))], ds, Remaining((), 3), first=5) is ds
+        True
+    """
+    segments = list(segments)
+    while segments and segments[-1][0] is new and _leads_up_to(segments[-1][1], first):
+        first = segments.pop()[1].start
+    if not segments and not axis.ranges:
+        return _shifted(new, first - axis.frontier)
+    olds = list({id(order): order for order, _ in segments}.values())
+    slots = {id(order): slot for slot, order in enumerate(olds)}
+    numbered = tuple(Segment(slots[id(order)], positions) for order, positions in segments)
+    return Continued(tuple(olds), new, numbered, axis, first)
+
+
+def simplified(root: Dataset, remaining: Remaining) -> Dataset:
+    """Return a dataset without the segments that have come, where only ``remaining`` is still to come.
+
+    A `Continued` node of which some segment is still to come stays as it is, so that the dataset, and with it
+    the fingerprint of its states, changes once and not at each position.
+    """
+    sources = [
+        _shifted(source.new, source.shift) if _has_come(source, own) else source
+        for source, own in remaining_by_source(root, remaining)
+    ]
+    return with_sources(root, sources)
+
+
+def _has_come(source: Dataset, remaining: Remaining) -> TypeGuard[Continued]:
+    """Return True for a `Continued` node with segments or stragglers, all of which were delivered."""
+    if not isinstance(source, Continued) or not (source.segments or source.axis.ranges):
+        return False
+    return remaining.first >= source.axis.frontier and source.ordinal(remaining.first) >= source.num_pending
+
+
+def _shifted(new: Dataset, by: int) -> Dataset:
+    """Return a dataset that is ``by`` positions further on: ``new`` itself if that is 0."""
+    return Continued((), new, (), Remaining((), max(0, -by)), max(0, by)) if by else new
+
+
+def _leads_up_to(positions: StridedRange, stop: int) -> bool:
+    return positions.step == 1 and positions.start + positions.count == stop

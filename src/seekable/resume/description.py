@@ -1,9 +1,11 @@
-"""From a pipeline's description back to its order.
+"""From the description of a dataset back to its order.
 
-A description, which ``sk.save_state`` writes beside the states, holds all that decides the order of records.
-What it does not hold is the records and the functions that they go through; neither is needed to say which
-record comes when. Rows that were chosen by content are in it by digest alone: over those no order can be
-rebuilt.
+A description has all that decides the order of records, but neither the records nor the functions that they
+go through. `rebuild` makes of it a dataset in the same order, of which each record is its own file and row.
+
+Rows that were chosen by content are in a description by their digest alone, so the order of a filter, a
+selection or a join cannot be rebuilt. `rebuild_loosely` puts a placeholder of the right length in its place:
+that is enough to count what was delivered.
 """
 
 from __future__ import annotations
@@ -25,8 +27,7 @@ from seekable.nodes.split import Split
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
 from seekable.resume.continued import Continued
-from seekable.resume.placeholders import DescribedMap, DescribedSource
-from seekable.resume.saved_description import without_paths
+from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.state.canonical import canonical_json
 
 if TYPE_CHECKING:
@@ -36,10 +37,20 @@ if TYPE_CHECKING:
     from seekable.nodes.sources.columnar.source import TableSource
     from seekable.nodes.sources.files import FileSource
 
-    Finder = Callable[[Mapping[str, Any]], FileSource | TableSource | None]
-    Parts = tuple[Dataset, ...]
+    Tree = Mapping[str, Any]
+    Children = tuple[Dataset, ...]
+    FindFiles = Callable[[Tree], FileSource | TableSource | None]
+    MakeSource = Callable[[Tree, str], Dataset]
 
-__all__ = ["FORMATS_OF_RUNS", "REBUILT", "UNKNOWN_ROWS", "has_schedule", "outlined", "rebuild", "sources_of"]
+__all__ = [
+    "FORMATS_WITH_RUNS",
+    "REBUILT",
+    "UNKNOWN_ROWS",
+    "described_sources",
+    "has_schedule",
+    "rebuild",
+    "rebuild_loosely",
+]
 
 UNKNOWN_ROWS = {
     "select": "the description has a digest of the rows that were selected, and not the rows",
@@ -48,24 +59,23 @@ UNKNOWN_ROWS = {
 }
 """The kinds of node whose order cannot be rebuilt, and why."""
 
-FORMATS_OF_RUNS = frozenset({"jsonl", "text", "csv", "tsv", "csv-semicolon"})
-"""The formats whose files have blocks of 1,024 rows: of others a description does not tell them."""
+FORMATS_WITH_RUNS = frozenset({"jsonl", "text", "csv", "tsv", "csv-semicolon"})
+"""The formats whose files have blocks of 1,024 rows; of others a description does not have the blocks."""
 
 
-def rebuild(description: Mapping[str, Any], *, find: Finder | None = None) -> Dataset:
-    """Return a dataset in the order of the one that was described, whose records are their own places.
+def rebuild(description: Tree, *, find: FindFiles | None = None) -> Dataset:
+    """Return a dataset in the order of a described one, whose records are their own files and rows.
 
-    Pure, but for what ``find`` does. What comes back has the fingerprint of the description, which is
-    checked.
+    It has the fingerprint of the description, which is checked. Nothing is read, unless ``find`` reads.
 
     Args:
         description: what ``describe`` returned, also after a JSON round trip.
-        find: returns the files of a source's description, so that places have bytes, or None; it is asked
-            once for each source of files, in the order of the description.
+        find: called once for each described source of files, in the order of the description. It returns the
+            files, so that records have byte offsets too, or None.
 
     Raises:
-        InvalidArgument: a node stands in the way; the message names it and says why.
-        CorruptState: it is no description of this version.
+        InvalidArgument: the order of a node cannot be rebuilt; the message names the node, and says why.
+        CorruptState: this is not a description of this version of seekable.
 
     Example:
         >>> import seekable as sk
@@ -74,32 +84,70 @@ def rebuild(description: Mapping[str, Any], *, find: Finder | None = None) -> Da
         >>> again.fingerprint == ds.fingerprint, again[0].row == ds.locate(0).row
         (True, True)
     """
-    return _checked(description, lambda: _node(description, find, path=""))
+
+    def source(tree: Tree, where: str) -> Dataset:
+        _check_order_is_known(tree, where)
+        return PlaceholderSource(
+            dict(tree), *_names_and_lengths(tree), find(tree) if find and "files" in tree else None
+        )
+
+    return _checked(description, lambda: _rebuilt(description, source, path=""))
 
 
-def outlined(description: Mapping[str, Any]) -> Dataset:
-    """Return what ``rebuild`` returns of any description; where it knows no order, rows have any order.
+def rebuild_loosely(description: Tree, row_files: Mapping[str, str] | None = None) -> Dataset:
+    """Return a dataset with the lengths, lanes and mixtures of a described one.
 
-    Lengths, lanes and mixtures are those of what was described.
+    Its order is that of the described one where that is known. Placeholders stand for nodes that chose rows
+    by content, and for sources.
+
+    Args:
+        description: what ``describe`` returned, also after a JSON round trip.
+        row_files: the paths of files of chosen rows, by the digest of these rows.
 
     Raises:
-        CorruptState: it is no description of this version.
+        CorruptState: this is not a description of this version of seekable.
 
     Example:
         >>> import seekable as sk
         >>> ds = sk.from_sequence(range(9)).select([3, 1, 2]).shuffle(seed=3)
-        >>> outlined(ds.describe(None)).fingerprint == ds.fingerprint
+        >>> rebuild_loosely(ds.describe(None)).fingerprint == ds.fingerprint
         True
     """
-    bare = without_paths(description)
-    return _checked(bare, lambda: _node(description, None, path="", outline=True))
+
+    def source(tree: Tree, _: str) -> Dataset:
+        names, lengths = _names_and_lengths(tree)
+        return PlaceholderSource(dict(tree), names, lengths, any_order=True, row_files=row_files or {})
+
+    return _checked(description, lambda: _rebuilt(description, source, path=""))
 
 
-def _checked(description: Mapping[str, Any], make: Callable[[], Dataset]) -> Dataset:
-    """Return what is made of a description, if it is what was described."""
+def described_sources(description: Tree) -> list[Tree]:
+    """Return the descriptions of the sources of files or sequences, in the order in which they stand there.
+
+    Example:
+        >>> source = {"kind": "sequence", "type": "builtins.list", "length": 3}
+        >>> described_sources({"kind": "shuffle", "seed": 1, "of": [source]}) == [source]
+        True
+    """
+    if "of" not in description:
+        return [description]
+    return [source for below in description["of"] for source in described_sources(below)]
+
+
+def has_schedule(description: Tree) -> bool:
+    """Return True if a mixture of a description has a schedule of weights."""
+    return "schedule" in description or any(map(has_schedule, description.get("of", ())))
+
+
+def _checked(description: Tree, make: Callable[[], Dataset]) -> Dataset:
+    """Return what ``make`` returns, if it describes itself as it was described.
+
+    Raises:
+        CorruptState: it does not, or cannot be made.
+    """
     try:
         rebuilt = make()
-        same = _canonical(rebuilt.describe(None)) == _canonical(description)
+        same = _plain(rebuilt.describe(None)) == _plain(description)
     except SeekableError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -116,143 +164,124 @@ def _checked(description: Mapping[str, Any], make: Callable[[], Dataset]) -> Dat
     return rebuilt
 
 
-def has_schedule(description: Mapping[str, Any]) -> bool:
-    """Tell whether a mixture of a description has a schedule of weights."""
-    return "schedule" in description or any(map(has_schedule, description.get("of", ())))
+def _rebuilt(tree: Tree, source: MakeSource, *, path: str) -> Dataset:
+    """Return the node that a description is of, over the nodes below it.
 
-
-def sources_of(description: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the descriptions of a pipeline's sources, in the order in which they stand there.
-
-    Example:
-        >>> source = {"kind": "sequence", "type": "builtins.list", "length": 3}
-        >>> sources_of({"kind": "shuffle", "seed": 1, "of": [source]}) == [source]
-        True
+    Args:
+        tree: the description.
+        source: makes a source, or a node that chose rows by content, of its description and its path.
+        path: the kinds of the nodes above, for messages.
     """
-    if "of" not in description:
-        return [description]
-    return [source for below in description["of"] for source in sources_of(below)]
-
-
-def _node(
-    description: Mapping[str, Any], find: Finder | None, *, path: str, outline: bool = False
-) -> Dataset:
-    kind = description["kind"]
+    kind = tree["kind"]
     here = f"{path}{kind}"
-    if outline and (kind in UNKNOWN_ROWS or "files" in description):
-        return _outline(description)
-    if kind in UNKNOWN_ROWS:
-        message = (
-            f"the order of {here} cannot be told from a description: {UNKNOWN_ROWS[kind]}. Give the pipeline "
-            f"itself, as module:function"
-        )
-        raise InvalidArgument(message)
-    if kind == "files":
-        return _files(description, find, here=here)
-    if kind == "table":
-        return _of_files(description, find)
-    if kind == "sequence":
-        return _sequence(description)
+    if kind in UNKNOWN_ROWS or kind in _SOURCES:
+        return source(tree, here)
     if kind not in REBUILT:
         message = f"a node of the kind {here!r} is not known to this version of seekable"
         raise CorruptState(message)
-    below = description["of"]
-    steps = [f"{here}[{i}] > " if len(below) > 1 else f"{here} > " for i in range(len(below))]
-    parts = tuple(
-        _node(child, find, path=step, outline=outline) for child, step in zip(below, steps, strict=True)
-    )
-    return REBUILT[kind](description, parts)
+    below = tree["of"]
+    paths = [f"{here}[{i}] > " if len(below) > 1 else f"{here} > " for i in range(len(below))]
+    children = tuple(_rebuilt(child, source, path=step) for child, step in zip(below, paths, strict=True))
+    return REBUILT[kind](tree, children)
 
 
-def _outline(description: Mapping[str, Any]) -> Dataset:
-    if "files" not in description:
-        where = description.get("path", f"<{description['kind']}>")
-        return DescribedSource(without_paths(description), (where,), (description["count"],), None)
-    files = description["files"]
-    names, records = tuple(file["name"] for file in files), tuple(file["records"] for file in files)
-    return DescribedSource(dict(description), names, records, None, any_order=True)
+def _check_order_is_known(tree: Tree, where: str) -> None:
+    """Refuse a source or node whose order is not in its description.
 
-
-def _files(description: Mapping[str, Any], find: Finder | None, *, here: str) -> Dataset:
-    if description["format"] not in FORMATS_OF_RUNS:
-        message = f"{here}: where blocks end in files of {description['format']!r} is not in the description"
+    Raises:
+        InvalidArgument: the message names the node by its path ``where``, and says why.
+    """
+    kind = tree["kind"]
+    if kind in UNKNOWN_ROWS:
+        message = (
+            f"the order of {where} cannot be told from a description: {UNKNOWN_ROWS[kind]}. Give the "
+            f"pipeline itself, as module:function"
+        )
         raise InvalidArgument(message)
-    return _of_files(description, find)
+    if kind == "files" and tree["format"] not in FORMATS_WITH_RUNS:
+        message = f"{where}: where blocks end in files of {tree['format']!r} is not in the description"
+        raise InvalidArgument(message)
 
 
-def _of_files(description: Mapping[str, Any], find: Finder | None) -> Dataset:
-    names = tuple(file["name"] for file in description["files"])
-    records = tuple(file["records"] for file in description["files"])
-    return DescribedSource(dict(description), names, records, find(description) if find else None)
+def _names_and_lengths(tree: Tree) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the name and the number of records of each file of a source; one stand-in without files."""
+    if tree["kind"] in UNKNOWN_ROWS:
+        return (f"<{tree['kind']}>",), (tree["count"],)
+    if "files" in tree:
+        files = tree["files"]
+        return tuple(file["name"] for file in files), tuple(file["records"] for file in files)
+    version = f" {tree['version']}" if "version" in tree else ""
+    return (f"<{tree['type']}{version}>",), (tree["length"],)
 
 
-def _sequence(description: Mapping[str, Any]) -> Dataset:
-    version = f" {description['version']}" if "version" in description else ""
-    name = f"<{description['type']}{version}>"
-    return DescribedSource(dict(description), (name,), (description["length"],), None)
+_SOURCES = frozenset({"files", "sequence", "table"})
+"""The kinds of sources."""
 
 
-def _map(description: Mapping[str, Any], parts: Parts) -> Dataset:
-    (child,) = parts
-    return DescribedMap(child, {key: value for key, value in description.items() if key != "of"})
+def _map(tree: Tree, children: Children) -> Dataset:
+    (child,) = children
+    return PlaceholderMap(child, {key: value for key, value in tree.items() if key != "of"})
 
 
-def _mix(description: Mapping[str, Any], parts: Parts) -> Dataset:
-    names, weights = description["names"], description.get("weights")
-    schedule = description["schedule"] if weights is None else [(0, weights)]
+def _mix(tree: Tree, children: Children) -> Dataset:
+    names, weights = tree["names"], tree.get("weights")
+    schedule = tree["schedule"] if weights is None else [(0, weights)]
     return Mix(
-        parts,
+        children,
         names=None if names is None else tuple(names),
         schedule=tuple((start, tuple(some)) for start, some in schedule),
-        seed=_int(description, "seed"),
-        stop=description["stop"],
+        seed=_int(tree, "seed"),
+        stop=tree["stop"],
     )
 
 
-def _split(description: Mapping[str, Any], parts: Parts) -> Dataset:
-    start, stop = _int(description, "start"), _int(description, "stop")
-    return Split(parts[0], seed=_int(description, "seed"), part=f"{start}:{stop}", start=start, stop=stop)
+def _split(tree: Tree, children: Children) -> Dataset:
+    start, stop = _int(tree, "start"), _int(tree, "stop")
+    return Split(children[0], seed=_int(tree, "seed"), part=f"{start}:{stop}", start=start, stop=stop)
 
 
-def _windowed(description: Mapping[str, Any], parts: Parts) -> Dataset:
-    seed, window, lanes = (_int(description, key) for key in ("seed", "window", "lanes"))
-    return WindowedShuffle(parts[0], seed, window, lanes, description.get("fixed", False))
+def _windowed(tree: Tree, children: Children) -> Dataset:
+    seed, window, lanes = (_int(tree, key) for key in ("seed", "window", "lanes"))
+    return WindowedShuffle(children[0], seed, window, lanes, tree.get("fixed", False))
 
 
 _OVER_COLUMNS = (
     *("alias", "cast", "computed", "drop_columns", "fill"),
     *("map_columns", "rename", "select_columns", "source_column"),
 )
+"""The kinds of nodes that change columns, and not the order."""
 
-REBUILT: Mapping[str, Callable[[Mapping[str, Any], Parts], Dataset]] = {
-    "batch": lambda node, parts: Batch(parts[0], _int(node, "length")),
-    "concat": lambda _, parts: Concat(parts),
-    "continued": lambda node, parts: Continued.of(node, parts[:-1], parts[-1]),
-    "epoch": lambda node, parts: Epoch(parts[0], _int(node, "number")),
-    "interleave": lambda node, parts: Interleave(parts[0], _int(node, "lanes")),
+REBUILT: Mapping[str, Callable[[Tree, Children], Dataset]] = {
+    "batch": lambda tree, children: Batch(children[0], _int(tree, "length")),
+    "concat": lambda _, children: Concat(children),
+    "continued": lambda tree, children: Continued.from_arguments(tree, children[:-1], children[-1]),
+    "epoch": lambda tree, children: Epoch(children[0], _int(tree, "number")),
+    "interleave": lambda tree, children: Interleave(children[0], _int(tree, "lanes")),
     "map": _map,
     "map_batches": _map,
     "mix": _mix,
-    "repeat": lambda node, parts: Repeat(parts[0], _int(node, "times")),
-    "sample": lambda node, parts: Sample(parts[0], _int(node, "count"), _int(node, "seed")),
-    "shuffle": lambda node, parts: Shuffle(parts[0], _int(node, "seed"), node.get("fixed", False)),
-    "slice": lambda node, parts: Slice(parts[0], _int(node, "start"), _int(node, "step"), node["count"]),
+    "repeat": lambda tree, children: Repeat(children[0], _int(tree, "times")),
+    "sample": lambda tree, children: Sample(children[0], _int(tree, "count"), _int(tree, "seed")),
+    "shuffle": lambda tree, children: Shuffle(children[0], _int(tree, "seed"), tree.get("fixed", False)),
+    "slice": lambda tree, children: Slice(
+        children[0], _int(tree, "start"), _int(tree, "step"), tree["count"]
+    ),
     "split": _split,
     "windowed_shuffle": _windowed,
-    "zip": lambda _, parts: Zip(parts),
+    "zip": lambda _, children: Zip(children),
     **dict.fromkeys(_OVER_COLUMNS, _map),
 }
-"""What makes a node of each kind from its description and the nodes below."""
+"""For each kind of node, what makes one of its description and the nodes below it."""
 
 
-def _int(node: Mapping[str, Any], key: str) -> int:
-    value = node[key]
+def _int(tree: Tree, key: str) -> int:
+    value = tree[key]
     if type(value) is not int:
-        message = f"{node['kind']}: {key} must be an integer (got {value!r})"
+        message = f"{tree['kind']}: {key} must be an integer (got {value!r})"
         raise TypeError(message)
     return value
 
 
-def _canonical(description: Mapping[str, Any]) -> Any:
-    # Compared as what JSON makes of it: tuples are lists there.
+def _plain(description: Tree) -> Any:
+    """Return a description as JSON has it, where tuples are lists."""
     return json.loads(canonical_json(description))

@@ -1,4 +1,4 @@
-"""Which part of a pipeline goes on with which part of an older one."""
+"""Pairs the sources of an old pipeline with those of the present one that continue them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import StateMismatch
 from seekable.resume.continued import Continued
-from seekable.resume.transplant import grafted
+from seekable.resume.transplant import transplanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.dataset.base import Dataset
-    from seekable.resume.remainder import Rest
-    from seekable.resume.sources import Part
+    from seekable.order.positions import StridedRange
+    from seekable.resume.remainder import Remainder
+    from seekable.resume.sources import Source
 
 __all__ = ["Match", "matched"]
 
@@ -24,83 +25,100 @@ _LOG = logging.getLogger("seekable")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """An older part that goes on."""
+    """What a present source has to deliver of an old one before its own order begins."""
 
-    rest: Rest
+    remainder: Remainder
 
     orders: Mapping[int, Dataset]
-    """The orders of its pieces over the present sources, by the ``id`` of those that were described."""
+    """For the ``id`` of each order in the remainder's segments, that order over the present source."""
+
+    @property
+    def segments(self) -> list[tuple[Dataset, StridedRange]]:
+        """The rows that are left, as positions of orders over the present source."""
+        return [(self.orders[id(order)], positions) for order, positions in self.remainder.segments]
 
 
-def matched(olds: Sequence[tuple[Part, Rest]], news: Sequence[Part]) -> dict[int, Match]:
-    """Return, for the numbers of present parts, what they go on with; those that are new are missing.
+def matched(olds: Sequence[tuple[Source, Remainder]], news: Sequence[Source]) -> dict[int, Match]:
+    """Return, for the number of each present source that continues an old one, what it continues.
 
-    Parts go by their names, or by their places where they have none and are as many; else by their sources.
-    What is left of a part that is gone is left out, with a warning in the log; of parts without names only if
-    each of the present ones goes on with something.
+    A source is continued by the present one with its name; without names by the one in its place, if there
+    are as many as before; otherwise by the first one that has its rows. A source that nothing continues is
+    left out with a warning in the log. One without a name is left out only if every present source continues
+    something: otherwise it more likely changed than went.
+
+    Args:
+        olds: the old sources, and what is left of them.
+        news: the present sources.
 
     Raises:
-        StateMismatch: a part does not have its old rows, or no part is there any more.
+        StateMismatch: a present source lacks rows of the old one that it should continue, or no source is
+            continued at all.
     """
-    by_name = {part.name: number for number, part in enumerate(news)}
-    as_many = [part.name for part, _ in olds] == [part.name for part in news]
-    found: dict[int, Match] = {}
-    unplaced: list[tuple[Part, Rest]] = []
-    for part, rest in olds:
-        number = by_name.get(part.name)
-        if number is None or not (as_many or all(isinstance(each, str) for each in part.name)):
-            unplaced.append((part, rest))
+    by_name = {source.name: number for number, source in enumerate(news)}
+    same_names = [source.name for source, _ in olds] == [source.name for source in news]
+    matches: dict[int, Match] = {}
+    unmatched: list[tuple[Source, Remainder]] = []
+    for old, remainder in olds:
+        number = by_name.get(old.name)
+        if number is None or not (same_names or all(isinstance(part, str) for part in old.name)):
+            unmatched.append((old, remainder))
             continue
         try:
-            found[number] = Match(rest, _orders(rest, part, news[number]))
+            matches[number] = _match(old, remainder, news[number])
         except StateMismatch:
-            if _has_name(part):
+            if _has_name(old):
                 raise
-            unplaced.append((part, rest))
-    for part, rest in unplaced:
-        failure = _place(part, rest, news, found)
+            unmatched.append((old, remainder))
+    for old, remainder in unmatched:
+        failure = _match_any(old, remainder, news, matches)
         if failure is None:
             continue
-        if not found or (len(found) < len(news) and not _has_name(part)):
-            # A source that has changed, more likely than one that was taken out.
+        if not matches or (len(matches) < len(news) and not _has_name(old)):
             raise failure
-        if rest.left:
-            _LOG.warning(
-                "resume: %s is not in the pipeline any more: %d rows of its begun epoch are left out",
-                part.called,
-                rest.left,
-            )
-    return found
+        _warn_of_rows_left_out(old, remainder)
+    return matches
 
 
-def _has_name(part: Part) -> bool:
-    return bool(part.name) and isinstance(part.name[-1], str)
-
-
-def _place(part: Part, rest: Rest, news: Sequence[Part], found: dict[int, Match]) -> StateMismatch | None:
-    """Find a part with the sources of an older one; return why there is none."""
+def _match_any(
+    old: Source, remainder: Remainder, news: Sequence[Source], matches: dict[int, Match]
+) -> StateMismatch | None:
+    """Add a match with the first present source that is free and has the rows; return why there is none."""
     failures: list[StateMismatch] = []
     for number, new in enumerate(news):
-        if number not in found:
+        if number not in matches:
             try:
-                found[number] = Match(rest, _orders(rest, part, new))
+                matches[number] = _match(old, remainder, new)
             except StateMismatch as error:
                 failures.append(error)
             else:
                 return None
-    return failures[0] if failures else StateMismatch(f"{part.called} is not in the pipeline any more")
+    return failures[0] if failures else StateMismatch(f"{old.label} is not in the pipeline any more")
 
 
-def _orders(rest: Rest, part: Part, new: Part) -> dict[int, Dataset]:
-    """Return the orders of the pieces over the present sources.
+def _match(old: Source, remainder: Remainder, new: Source) -> Match:
+    """Return the match of two sources.
 
     Raises:
-        StateMismatch: they cannot be had; the message names the part.
+        StateMismatch: the new source lacks rows of the old one; the message names the source.
     """
-    last = part.dataset.new if isinstance(part.dataset, Continued) else part.dataset
-    wanted = {id(order): order for order, _ in rest.pieces} or {id(last): last}
+    latest = old.dataset.new if isinstance(old.dataset, Continued) else old.dataset
+    # Without rows that are left, the latest order is looked at nevertheless: sources must be the same.
+    orders = {id(order): order for order, _ in remainder.segments} or {id(latest): latest}
     try:
-        return {key: grafted(order, new.dataset) for key, order in wanted.items()}
+        return Match(remainder, {key: transplanted(order, new.dataset) for key, order in orders.items()})
     except StateMismatch as error:
-        message = f"resume='rows' needs the sources as they were, for {part.called}: {error}"
+        message = f"resume='rows' needs the sources as they were, for {old.label}: {error}"
         raise StateMismatch(message) from error
+
+
+def _warn_of_rows_left_out(old: Source, remainder: Remainder) -> None:
+    if remainder.num_left:
+        _LOG.warning(
+            "resume: %s is not in the pipeline any more: %d rows of its begun epoch are left out",
+            old.label,
+            remainder.num_left,
+        )
+
+
+def _has_name(source: Source) -> bool:
+    return bool(source.name) and isinstance(source.name[-1], str)

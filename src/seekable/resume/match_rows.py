@@ -1,4 +1,9 @@
-"""Rows that were chosen by content, of which a description has a digest alone, found again."""
+"""Rows of an old pipeline, of which there is only a description, found in the present pipeline.
+
+A source is described by its files, or by its type and length: ``matching_rows`` finds its rows in a present
+source. A filter or selection is described by a digest of the rows that it chose: ``selected_rows`` finds a
+present node, or a file, that has these rows.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, StateMismatch
 from seekable.nodes.bases import Aligned, OverOne
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
@@ -26,77 +31,173 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["with_chosen_rows"]
+__all__ = ["matching_rows", "selected_rows"]
+
+_IDENTITY = ("size", "records", "head_tail", "offsets")
+"""The values in the description of a file that must not have changed."""
 
 
-def with_chosen_rows(
-    described: Mapping[str, Any], child: Dataset, nodes: Sequence[Dataset], *, path: str | None
-) -> Dataset:
-    """Return the chosen rows of a dataset, if the present pipeline chooses the same, or a file has them.
+def matching_rows(described: Mapping[str, Any], present: Dataset) -> Dataset:
+    """Return the rows that a described source had, as rows of a present source.
+
+    Files are compared by name, size, number of records and digests; new files may lie anywhere among them.
+    A sequence is compared by type and version; one that is longer counts as the old one with items added at
+    its end.
 
     Args:
-        described: the node that chose, as it was described.
-        child: what it chose from, in the old order.
-        nodes: those of the present pipeline, among which is the one that chooses now.
-        path: the file that the rows were kept in, if the user named one.
+        described: the description of the old source.
+        present: the source that may have its rows.
 
     Raises:
-        InvalidArgument: no present node has these rows, and there is no file with them.
+        StateMismatch: some of the rows are missing; the message names the file, and the value that differs.
+
+    Example:
+        >>> import seekable as sk
+        >>> old, new = sk.from_sequence("abc"), sk.from_sequence("abcde")
+        >>> list(matching_rows(old.describe(None), new))
+        ['a', 'b', 'c']
     """
+    now = present.describe(None)
+    if described["kind"] != now["kind"]:
+        raise StateMismatch(f"the source was {described['kind']}, and is {now['kind']}")
+    if "files" in described:
+        return _spans_of(present, _matching_spans(described, now))
+    identity = {key: value for key, value in described.items() if key != "length"}
+    same = identity == {key: value for key, value in now.items() if key != "length"}
+    if not same or "length" not in described:
+        raise StateMismatch(f"the source was {_shown(described)}, and is {_shown(now)}")
+    if described["length"] > now["length"]:
+        raise StateMismatch(f"the sequence had {described['length']:,} items, and has {now['length']:,}")
+    return _spans_of(present, [(0, described["length"])])
+
+
+def selected_rows(
+    described: Mapping[str, Any], child: Dataset, nodes: Sequence[Dataset], *, path: str | None
+) -> Dataset:
+    """Return the rows that a described ``filter`` or ``select`` chose.
+
+    Args:
+        described: the description of the old node: its kind, how many rows it chose, and their digest.
+        child: the rows that it chose from, in the old order.
+        nodes: the nodes of the present pipeline, one of which may choose the same rows.
+        path: the file that the old rows were saved in, if the user named one.
+
+    Raises:
+        InvalidArgument: no present node chooses these rows, and there is no file with them.
+        CorruptState: the file has other rows.
+    """
+    wanted = (described["count"], described["rows"])
     for node in nodes:
         if not isinstance(node, Filter | Select) or node.kind != described["kind"]:
             continue
-        chosen = node.arguments(None)
-        if all(chosen[key] == described[key] for key in ("count", "rows")):
+        arguments = node.arguments(None)
+        if (arguments["count"], arguments["rows"]) == wanted:
             return replace(node, child=child)
         if isinstance(node, Filter):
-            kept = keep_unnamed(_kept_of(node, child))
-            if (kept.count, kept.digest) == (described["count"], described["rows"]):
+            kept = keep_unnamed(_kept_rows_of(node, child))
+            if (kept.count, kept.digest) == wanted:
                 return replace(node, child=child, rows=kept)
     if path is not None and os.path.isabs(path) and os.path.exists(path):
-        kept = KeptRows(path, described["count"], described["rows"], named=True)
+        kept = KeptRows(path, *wanted, named=True)
         kept.check()
         return Filter(child, kept, os.path.basename(path))
     message = (
         f"the begun epoch was over {described['count']:,} rows that a {described['kind']} had chosen, and "
-        f"the present pipeline does not choose these: a state knows them by their digest alone. Finish the "
-        f"epoch with the {described['kind']} that it began with; or keep rows in files of their own, which "
-        f"stay, with ds.filter(fn, save=); or let a stream filter: ds.stream().filter(fn)"
+        f"the present pipeline does not choose these: a state has only their digest. Finish the epoch with "
+        f"the {described['kind']} that it began with; or save rows in files of their own, which stay, with "
+        f"ds.filter(fn, save=); or let a stream filter: ds.stream().filter(fn)"
     )
     raise InvalidArgument(message)
 
 
-def _kept_of(node: Filter, child: Dataset) -> Iterator[Int64s]:
-    """Yield which rows of an older child a filter keeps, where it chooses from the same sources."""
-    there = list(_runs(node.child))
+def _spans_of(present: Dataset, spans: Sequence[tuple[int, int]]) -> Dataset:
+    """Return spans of rows of a dataset, one after the other: the dataset itself if that is all of it."""
+    if list(spans) == [(0, present.size)]:
+        return present
+    parts = [Slice(present, start, 1, count) for start, count in spans]
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+
+def _matching_spans(described: Mapping[str, Any], now: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Return the spans of rows, as starts and counts, that the described files are in the present source."""
+    if described["format"] != now["format"]:
+        raise StateMismatch(f"the source was of {described['format']!r}, and is of {now['format']!r}")
+    files = now["files"]
+    starts = np.cumsum([0, *(file["records"] for file in files)]).tolist()
+    numbers: dict[tuple[Any, ...], list[int]] = {}
+    for number, file in enumerate(files):
+        numbers.setdefault(_identity_of(file), []).append(number)
+    spans: list[tuple[int, int]] = [(0, 0)]
+    for file in described["files"]:
+        same = numbers.get(_identity_of(file))
+        if same is None:
+            raise StateMismatch(_difference(file, files))
+        # Equal files are taken in turn; the last of them as often as the old source had more of them.
+        number = same.pop(0) if len(same) > 1 else same[0]
+        start, count = spans[-1]
+        if start + count == starts[number]:
+            spans[-1] = (start, count + file["records"])
+        elif file["records"]:
+            spans.append((starts[number], file["records"]))
+    return [span for span in spans if span[1]] or [(0, 0)]
+
+
+def _identity_of(file: Mapping[str, Any]) -> tuple[Any, ...]:
+    return file["name"], *(file[key] for key in _IDENTITY)
+
+
+def _difference(file: Mapping[str, Any], files: Sequence[Mapping[str, Any]]) -> str:
+    """Return the message for a described file that is not among the present files."""
+    name = file["name"]
+    other = next((now for now in files if now["name"] == name), None)
+    if other is None:
+        return f"file {name!r} is gone: its rows were part of the epoch that was begun"
+    changed = [key for key in _IDENTITY if file[key] != other[key]]
+    what = ", ".join(f"{key} was {file[key]!r}, is {other[key]!r}" for key in changed)
+    return f"file {name!r} was changed: {what}"
+
+
+def _shown(described: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value!r:.60}" for key, value in described.items())
+
+
+def _kept_rows_of(node: Filter, child: Dataset) -> Iterator[Int64s]:
+    """Yield, in ascending order, the rows of ``child`` that a filter keeps of the same sources.
+
+    The filter's own child may have more sources, or the same ones in another order.
+    """
+    present = list(_spans_in(node.child))
     kept = node.rows.array
     before = 0
-    for leaf, first, count in _runs(child):
+    for leaf, first, count in _spans_in(child):
         at = 0
-        for other, start, size in there:
+        for other, start, size in present:
             low, high = max(first, start), min(first + count, start + size)
             if other is leaf and low < high:
-                place = at + low - start
-                lo, hi = np.searchsorted(kept, (place, place + high - low))
-                yield kept[lo:hi] - place + before + low - first
+                row = at + low - start
+                lo, hi = np.searchsorted(kept, (row, row + high - low))
+                yield kept[lo:hi] - row + before + low - first
                 break
             at += size
         before += count
 
 
-def _runs(node: Dataset) -> Iterator[tuple[Dataset, int, int]]:
-    """Yield what a dataset's rows are, in natural order: a source, the first row there, and how many."""
+def _spans_in(node: Dataset) -> Iterator[tuple[Dataset, int, int]]:
+    """Yield, for the rows of a dataset in natural order, the source they are of, the first row and the count.
+
+    Nothing is yielded for rows in another order.
+    """
     if isinstance(node, Leaf):
         yield node, 0, node.size
     elif isinstance(node, Slice) and node.step == 1:
         left, skipped = node.count or 0, node.start
-        for leaf, first, count in _runs(node.child):
+        for leaf, first, count in _spans_in(node.child):
             taken = max(0, min(count - skipped, left))
             if taken:
                 yield leaf, first + skipped, taken
             skipped, left = max(0, skipped - count), left - taken
     elif isinstance(node, Concat):
         for part in node.parts:
-            yield from _runs(part)
+            yield from _spans_in(part)
     elif isinstance(node, OverOne) and isinstance(node, Aligned) and isinstance(node, RecordNode):
-        yield from _runs(node.child)
+        yield from _spans_in(node.child)

@@ -1,12 +1,13 @@
-"""Nodes made from a description alone: they give the order and the places of records, never records.
+"""Nodes that stand for sources and functions of which there is only a description.
 
-`seekable.resume.description` puts them where a pipeline reads files or calls functions. They describe
-themselves as what they stand for, so that a rebuilt pipeline has the fingerprint of the described one.
+They have the order of what they stand for, and the file and row of each record, but no records. They
+describe themselves as what they stand for, so a dataset that `seekable.resume.description` rebuilds has the
+fingerprint of the described one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
@@ -22,7 +23,7 @@ from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,53 +31,64 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["DescribedMap", "DescribedSource", "Place"]
+__all__ = ["PlaceholderMap", "PlaceholderSource", "RowRef"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Which row of which file a record is, where its bytes are not known."""
+class RowRef:
+    """The file and the row of a record, where its bytes in the file are not known."""
 
     path: str
-    """The file's name relative to the folder that was opened; in angle brackets what is no file."""
+    """The name of the file relative to the folder that was opened; in angle brackets for what is no file."""
 
     row: int
-    """The record's number in that file, from 0."""
+    """The number of the record in that file, from 0."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DescribedSource(Dataset, Leaf):
-    """A source of which only the description is there: each record is its own place.
+class PlaceholderSource(Dataset, Leaf):
+    """Stands for a described source; each record is its own `RowRef`.
 
-    With ``files``, the described files found again, a record's place is its ``Location``.
+    If the files were found again, the records are their ``Location``.
     """
 
     described: dict[str, Any]
+    """The description."""
+
     names: tuple[str, ...]
+    """The name of each file."""
+
     records: tuple[int, ...]
-    files: FileSource | TableSource | None
+    """The number of records in each file."""
+
+    files: FileSource | TableSource | None = None
+    """The described files, if they were found again."""
+
     any_order: bool = False
-    """Whether nobody asks for the order, so that any blocks will do."""
+    """True if only lengths matter, so that rows of tables may be taken to lie in any blocks."""
+
+    row_files: Mapping[str, str] = field(default_factory=dict)
+    """The paths of files of chosen rows in the description, by the digest of these rows."""
 
     kind: ClassVar[str] = "described"
 
     @property
     def room(self) -> int:
-        """What the operating system keeps."""
+        """The number of bytes of memory that can cache files."""
         return cache_bytes()
 
     @cached
     def size(self) -> int:
-        """The records of all files."""
+        """The number of records in all files."""
         return sum(self.records)
 
     @property
     def blocks(self) -> Int64s:
-        """Runs of 1,024 rows, none across two files; of tables their groups.
+        """Runs of 1,024 rows, none of which crosses files; of tables that were found again, their groups.
 
         Raises:
-            InvalidArgument: they are tables, whose groups are not in the description.
+            InvalidArgument: the source is of tables, whose groups of rows a description does not have.
         """
         if self.files is not None:
             return self.files.blocks
@@ -90,66 +102,71 @@ class DescribedSource(Dataset, Leaf):
         return default_blocks_within(np.array(self.records, dtype=np.int64))
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """What the described source has."""
+        """Return the arguments of the described source."""
         return {key: value for key, value in self.described.items() if key != "kind"}
 
     def describe(self, upto: int | None) -> dict[str, Any]:
-        """Return the description."""
+        """Return the description of the source that this one stands for."""
         return dict(self.described)
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return what stands for the source."""
+        """Return the kind and the length in angle brackets."""
         return f"<{self.described['kind']} of {self.size:,}>"
 
     @classmethod
-    def reader(cls, nodes: Sequence[DescribedSource]) -> Reader:
-        """Tell the places of each node by itself."""
-        return _DescribedReader(nodes)
+    def reader(cls, nodes: Sequence[PlaceholderSource]) -> Reader:
+        """Return a reader of the file and row of each record."""
+        return _PlaceholderReader(nodes)
 
     def record(self, position: int) -> Any:
-        """Return one place."""
-        return self.places(np.array([position % self.size], dtype=np.int64))[0]
+        """Return the file and row of one record."""
+        return self.row_refs(np.array([position % self.size], dtype=np.int64))[0]
 
     @property
     def keys(self) -> None:
-        """None: there is no index of them."""
+        """None: keys are of records, and there are none."""
         return None
 
     def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the row in each file of that name, or of that path where the files were found again."""
+        """Return the rows of this source that are row ``row`` of a file.
+
+        The file may be named by any path that ends with its name; by its path if the files were found again.
+        """
         if self.files is not None:
             return self.files.rows_of(path, row)
         same = [i for i, name in enumerate(self.names) if path == name or path.endswith(f"/{name}")]
-        return [int(self._starts[i]) + row for i in same if row < self.records[i]]
+        return [int(self._first_rows[i]) + row for i in same if row < self.records[i]]
 
-    def places(self, rows: Int64s) -> list[Any]:
-        """Return the places of some rows."""
+    def row_refs(self, rows: Int64s) -> list[Any]:
+        """Return the `RowRef` of each row; its ``Location`` if the files were found again."""
         if self.files is not None:
             return self.files.plan(rows).locate()
-        numbers = np.searchsorted(self._starts, rows, side="right") - 1
+        numbers = np.searchsorted(self._first_rows, rows, side="right") - 1
+        within = rows - self._first_rows[numbers]
         return [
-            Place(self.names[number], row)
-            for number, row in zip(numbers.tolist(), (rows - self._starts[numbers]).tolist(), strict=True)
+            RowRef(self.names[number], row)
+            for number, row in zip(numbers.tolist(), within.tolist(), strict=True)
         ]
 
     @cached
-    def _starts(self) -> Int64s:
+    def _first_rows(self) -> Int64s:
+        """The row of this source with which each file begins."""
         return np.concatenate([[0], np.cumsum(np.array(self.records, dtype=np.int64))[:-1]])
 
 
-class _DescribedReader(Reader):
-    def __init__(self, nodes: Sequence[DescribedSource]) -> None:
+class _PlaceholderReader(Reader):
+    def __init__(self, nodes: Sequence[PlaceholderSource]) -> None:
         self._nodes = nodes
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         owners = np.broadcast_to(which, positions.size)
-        return _DescribedPlan(self._nodes, owners, positions % self._lengths[which])
+        return _PlaceholderPlan(self._nodes, owners, positions % self._lengths[which])
 
 
 @dataclass(frozen=True, slots=True)
-class _DescribedPlan(Fileless):
-    nodes: Sequence[DescribedSource]
+class _PlaceholderPlan(Fileless):
+    nodes: Sequence[PlaceholderSource]
     owners: Int64s
     rows: Int64s
 
@@ -157,63 +174,64 @@ class _DescribedPlan(Fileless):
         return self.rows.size
 
     def slice(self, start: int, stop: int) -> Plan:
-        return _DescribedPlan(self.nodes, self.owners[start:stop], self.rows[start:stop])
+        return _PlaceholderPlan(self.nodes, self.owners[start:stop], self.rows[start:stop])
 
     def read(self) -> list[Any]:
         return self.locate()
 
     def locate(self) -> list[Any]:
-        out: list[Any] = [None] * self.rows.size
-        for i in np.unique(self.owners).tolist():
-            at = np.flatnonzero(self.owners == i)
-            for place, found in zip(at.tolist(), self.nodes[i].places(self.rows[at]), strict=True):
-                out[place] = found
-        return out
+        refs: list[Any] = [None] * self.rows.size
+        for owner in np.unique(self.owners).tolist():
+            own = np.flatnonzero(self.owners == owner)
+            for place, ref in zip(own.tolist(), self.nodes[owner].row_refs(self.rows[own]), strict=True):
+                refs[place] = ref
+        return refs
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DescribedMap(Dataset, OverOne, Aligned, OrderNode):
-    """What is done to records, where only the description is there: positions and places are the child's."""
+class PlaceholderMap(Dataset, OverOne, Aligned, OrderNode):
+    """Stands for a function over records: positions, files and rows are those of the child."""
 
     child: Dataset
     described: dict[str, Any]
+    """The description, without the child's."""
 
     kind: ClassVar[str] = "described_map"
 
     @property
     def size(self) -> int | None:
-        """As many records as the child has."""
+        """The number of records of the child."""
         return self.child.size
 
     @property
     def steady(self) -> bool:
-        """As the child, unless the function draws random numbers."""
+        """True if the child is steady and the function draws no random numbers."""
         return self.child.steady and "seed" not in self.described
 
     @property
     def blocks(self) -> Int64s:
-        """As the child."""
+        """The blocks of the child."""
         return self.child.blocks
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """What the described node has."""
+        """Return the arguments of the described node."""
         return {key: value for key, value in self.described.items() if key not in ("kind", "of")}
 
     def describe(self, upto: int | None) -> dict[str, Any]:
-        """Return the description, over the child's."""
+        """Return the description of the node that this one stands for, over that of the child."""
         return {**self.described, "of": [self.child.describe(upto)]}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the method call with the name of the function."""
         function = self.described.get("fn", {"name": "..."})
         return f"{children[0]}.{self.described['kind']}({function['name']})"
 
     @classmethod
-    def router(cls, nodes: Sequence[DescribedMap]) -> Router:
-        """Pass positions on."""
+    def router(cls, nodes: Sequence[PlaceholderMap]) -> Router:
+        """Return a router that passes positions on."""
         return PassOn()
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Pass one position on."""
+        """Return the same position of the child."""
         return 0, position

@@ -1,4 +1,4 @@
-"""Described files found again, through their index alone: nothing is scanned, nothing is written."""
+"""Finds the files of a described source again, through their index alone: nothing is scanned or written."""
 
 from __future__ import annotations
 
@@ -29,50 +29,50 @@ if TYPE_CHECKING:
     from seekable.index.part import Part
     from seekable.index.table import Table
 
-__all__ = ["Run", "find_again"]
+__all__ = ["FileSpan", "find_again"]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Consecutive files of a description, and where they were."""
+class FileSpan:
+    """Consecutive files of a description that lie below one folder, and where this folder may be."""
 
     roots: tuple[str, ...]
-    """The folders in which they may be, the first that has them counts."""
+    """The folders to look in; the first one that has the files counts."""
 
     index_folder: str | None
-    """Where their index was, if that was noted."""
+    """The folder that their index was in; None if that was not noted."""
 
-    files: int
-    """How many they are."""
+    num_files: int
 
 
 def find_again(
-    description: Mapping[str, Any], runs: Sequence[Run], *, index_dir: str | None
+    description: Mapping[str, Any], spans: Sequence[FileSpan], *, index_dir: str | None
 ) -> FileSource | TableSource | str:
-    """Return the files of a source's description as their index knows them, or why they are not found.
+    """Return the files of a described source as their index has them, or why they are not found.
 
-    They count when index and files are those that were described: names, sizes, records, digests.
+    Files and index must be those that were described: the same names, sizes, numbers of records and digests.
 
     Args:
-        description: of a source of files.
-        runs: where its files may be; together they have as many files as the description.
-        index_dir: where indexes are kept, if not beside the data.
+        description: the description of a source of files.
+        spans: where its files may be; together they have as many files as the description.
+        index_dir: the folder of all indexes, if they are not beside the data.
     """
     files = description["files"]
-    if sum(run.files for run in runs) != len(files):
+    if sum(span.num_files for span in spans) != len(files):
         return f"the description has {len(files)} files, and what was noted of their folders is of others"
     parts: list[Part] = []
     first = 0
-    for run in runs:
-        found = _find_run(run, files[first : first + run.files], description["format"], index_dir=index_dir)
+    for span in spans:
+        own = files[first : first + span.num_files]
+        found = _find_span(span, own, description["format"], index_dir=index_dir)
         if isinstance(found, str):
             return found
         parts.append(found)
-        first += run.files
+        first += span.num_files
     roots = ", ".join(dict.fromkeys(part.root for part in parts))
-    form = format_named(description["format"]).scanner
-    if is_surveyor(form):
-        return TableSource(FileSet(tuple(parts)), form, "python", asked=repr(roots))
+    scanner = format_named(description["format"]).scanner
+    if is_surveyor(scanner):
+        return TableSource(FileSet(tuple(parts)), scanner, "python", asked=repr(roots))
     return FileSource(
         FileSet(tuple(parts)),
         decoder_named("bytes", description["format"]),
@@ -82,13 +82,16 @@ def find_again(
     )
 
 
-def _find_run(
-    run: Run, files: Sequence[Mapping[str, Any]], format_name: str, *, index_dir: str | None
+def _find_span(
+    span: FileSpan, files: Sequence[Mapping[str, Any]], format_name: str, *, index_dir: str | None
 ) -> Part | str:
+    """Return the index entries of some files in the first folder that has them, or why none has."""
     why = "it is not noted in which folder the files are"
-    for root in run.roots:
+    for root in span.roots:
         place = find_place(root, index_dir=index_dir)
-        folders = dict.fromkeys(folder for folder in (place.folder, place.shared, run.index_folder) if folder)
+        folders = dict.fromkeys(
+            folder for folder in (place.folder, place.shared, span.index_folder) if folder
+        )
         for folder in folders:
             found = _find_in(root, folder, files, format_name)
             if not isinstance(found, str):
@@ -98,47 +101,58 @@ def _find_run(
 
 
 def _find_in(root: str, folder: str, files: Sequence[Mapping[str, Any]], format_name: str) -> Part | str:
+    """Return the entries of files below ``root`` in the index in ``folder``, or why they are not there."""
     table = read_table(folder)
     if table is None:
         return f"there is no index in {folder!r}"
     rows = table.rows([file["name"] for file in files], format_name=format_named(format_name).scanner.name)
-    why = _differs(table, rows, files, folder) or _changed(table, rows, files, root)
+    why = _index_differs(table, rows, files, folder) or _files_differ(table, rows, files, root)
     return why or part_of(root, folder, table, rows)
 
 
-def _differs(
+def _index_differs(
     table: Table, rows: NDArray[np.int64], files: Sequence[Mapping[str, Any]], folder: str
 ) -> str | None:
+    """Return in what the entries of an index differ from the described files; None if they do not.
+
+    Args:
+        table: the table of the index.
+        rows: the row of each file in the table, -1 for a file that it does not have.
+        files: the described files.
+        folder: the folder of the index, for messages.
+    """
     if (rows < 0).any():
         return f"the index in {folder!r} does not know {files[int(np.argmax(rows < 0))]['name']!r}"
     whole = whole_segments(folder, table)[table.column("segment", rows)]
     for file, row, is_whole in zip(files, rows.tolist(), whole.tolist(), strict=True):
-        known = {
+        entry = {
             "size": int(table.column("size")[row]),
             "records": int(table.column("records")[row]),
             "head_tail": digest_text(table.digest("head_tail", row)),
             "offsets": digest_text(table.digest("offsets", row)),
         }
-        other = next((key for key in known if known[key] != file[key]), None)
+        other = next((key for key in entry if entry[key] != file[key]), None)
         if other:
             return (
                 f"the index in {folder!r} knows another {file['name']!r}: {other} was {file[other]!r}, "
-                f"is {known[other]!r}"
+                f"is {entry[other]!r}"
             )
         if not is_whole:
             return f"the index in {folder!r} is damaged: the offsets of {file['name']!r} are gone"
     return None
 
 
-def _changed(
+def _files_differ(
     table: Table, rows: NDArray[np.int64], files: Sequence[Mapping[str, Any]], root: str
 ) -> str | None:
+    """Return which file below ``root`` is missing or was changed after it was indexed; None if none is."""
     for file, row in zip(files, rows.tolist(), strict=True):
+        path = os.path.join(root, file["name"])
         try:
-            status = stat_file(os.path.join(root, file["name"]))
+            status = stat_file(path)
         except DataNotFound as error:
             return str(error)
-        known = int(table.column("size")[row]), int(table.column("mtime_ns")[row])
-        if (status.st_size, status.st_mtime_ns) != known:
-            return f"{os.path.join(root, file['name'])!r} was changed after it was indexed"
+        indexed = int(table.column("size")[row]), int(table.column("mtime_ns")[row])
+        if (status.st_size, status.st_mtime_ns) != indexed:
+            return f"{path!r} was changed after it was indexed"
     return None

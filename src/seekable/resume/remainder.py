@@ -1,4 +1,4 @@
-"""What is left of the begun epoch of one part."""
+"""The rows that an old run has not delivered of the epoch that a source had begun."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.dataset.base import known_size
-from seekable.order.positions import Comb, Left, combs_of
+from seekable.order.positions import StridedRange, ranges_of
+from seekable.order.remaining import Remaining
 from seekable.resume.continued import Continued
 
 if TYPE_CHECKING:
@@ -20,100 +21,121 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Rest", "rest_of"]
+__all__ = ["Remainder", "remainder_of"]
 
-Piece = tuple["Dataset", Comb]
-"""An order, and some of its positions."""
+Segments = tuple[tuple["Dataset", StridedRange], ...]
+"""Pairs of an order and some of its positions, in the order in which they are delivered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """The rows that were not delivered of the last epoch of which any was."""
+class Remainder:
+    """What is left of the last epoch of which a source delivered anything."""
 
-    pieces: tuple[Piece, ...]
-    """Those in flight, then the others in their order."""
+    segments: Segments
+    """The rows that are left: those in flight, then the others in the order of the epoch."""
 
-    begun: int
-    """How many epochs were begun: the number of the next one."""
+    num_begun: int
+    """The number of epochs that were begun, which is also the number of the next epoch."""
 
     size: int
-    """How many records an epoch has."""
+    """The number of records in an epoch."""
 
     @property
-    def taken(self) -> int:
-        """How many rows of the begun epoch were delivered; none, if lanes are still in two of them."""
-        return max(0, self.size - self.left) if self.begun else 0
+    def num_delivered(self) -> int:
+        """The number of rows of the begun epoch that were delivered; 0 if lanes are still in two epochs."""
+        return max(0, self.size - self.num_left) if self.num_begun else 0
 
     @property
-    def left(self) -> int:
-        """How many rows the pieces have."""
-        return sum(len(rows) for _, rows in self.pieces)
+    def num_left(self) -> int:
+        """The number of rows in all segments."""
+        return sum(len(positions) for _, positions in self.segments)
 
 
-def rest_of(part: Dataset, left: Left, in_flight: Int64s | None = None) -> Rest:
-    """Return what is left of a part's begun epoch.
+def remainder_of(source: Dataset, remaining: Remaining, in_flight: Int64s | None = None) -> Remainder:
+    """Return what is left of the begun epoch of a source.
 
     Args:
-        part: its order; of what was itself continued, that.
-        left: what of its positions was not drawn.
-        in_flight: positions that were drawn, and of which nothing was delivered.
+        source: the old order; a `Continued` node if that run had been resumed by rows itself.
+        remaining: the positions of the source that were not drawn.
+        in_flight: 1-D positions that were drawn, and of whose rows nothing was delivered.
 
     Example:
+        Seven positions of a source of five rows were drawn, so epoch 1 is begun. Position 6 waits in a
+        buffer; it comes first, then the rest of epoch 1:
+
         >>> import seekable as sk
-        >>> rest = rest_of(sk.from_sequence("abcde"), Left((), 7), np.array([6]))
-        >>> rest.begun, [rows.numbers() for _, rows in rest.pieces]
+        >>> left = remainder_of(sk.from_sequence("abcde"), Remaining((), 7), np.array([6]))
+        >>> left.num_begun, [positions.as_json() for _, positions in left.segments]
         (2, [[6, 1], [7, 3]])
     """
-    size = known_size(part, "resume='rows'")
+    size = known_size(source, "resume='rows'")
     if not size:
-        return Rest((), 0, 0)
-    held = np.empty(0, dtype=np.int64) if in_flight is None else in_flight
-    if isinstance(part, Continued):
-        return _rest_of_continued(part, left, held, size)
-    end, begun = _end(left.tail - 1, size)
-    rows = [*combs_of(held), *left.below(end)]
-    return Rest(tuple((part, comb) for comb in rows), begun, size)
+        return Remainder((), 0, 0)
+    if in_flight is None:
+        in_flight = np.empty(0, dtype=np.int64)
+    if isinstance(source, Continued):
+        return _remainder_of_continued(source, remaining, in_flight, size)
+    num_begun, stop = _epoch_with(remaining.frontier - 1, size)
+    positions = (*ranges_of(in_flight), *remaining.before(stop))
+    return Remainder(tuple((source, each) for each in positions), num_begun, size)
 
 
-def _rest_of_continued(part: Continued, left: Left, held: Int64s, size: int) -> Rest:
-    """Count in turns: of these the pieces have the first ones, then each epoch has as many as it has rows."""
-    waiting, moved = part.waiting, part.first - part.waiting
-    lagging, _ = part.turns(left.lagging)
-    tail = part.turn_of(left.tail)
-    # Positions before the tail need not be turns: then nothing was drawn since the pieces were what was left.
-    turns = Left((), tail).with_more(lagging)
-    lagging, tail = turns.lagging, turns.tail
-    end, begun = _end(part.first - 1 if tail <= waiting else tail - 1 + moved, size)
-    early = _pieces_at(part, np.concatenate([part.turns(held)[0], lagging[lagging < waiting]]))
-    later = [*combs_of(lagging[lagging >= waiting] + moved)]
-    run = max(tail, waiting) + moved
-    if run < end:
-        later.append(Comb(run, end - run))
-    return Rest(
-        (*early, *_pieces_from(part, tail), *((part.new, comb) for comb in later)),
-        begun,
-        size,
+def _remainder_of_continued(
+    source: Continued, remaining: Remaining, in_flight: Int64s, size: int
+) -> Remainder:
+    """Return what is left of a source that was itself resumed by rows.
+
+    The axis of a `Continued` node is counted in ordinals: those below ``num_pending`` are rows of its
+    segments, the others positions of its new order.
+
+        ordinal        0 1 2 3 4 5 6 7 ...
+        leads to       s s s n n n n n      segments of 3 rows, then the new order from ``first`` on
+        delivered      x   x x   x
+        left             s     n   n n      to the end of the epoch of the new order that was begun
+    """
+    ordinals = _in_ordinals(source, remaining)
+    is_old = ordinals.stragglers < source.num_pending
+    old = np.concatenate([source.ordinals(in_flight)[0], ordinals.stragglers[is_old]])
+    # From here on positions of the new order; where only segments were drawn, none of it was.
+    shift = source.first - source.num_pending
+    frontier = max(ordinals.frontier, source.num_pending) + shift
+    new = Remaining(ranges_of(ordinals.stragglers[~is_old] + shift), frontier)
+    num_begun, stop = _epoch_with(frontier - 1, size)
+    segments = (
+        *_segments_at(source, old),
+        *_segments_from(source, ordinals.frontier),
+        *((source.new, positions) for positions in new.before(stop)),
     )
+    return Remainder(segments, num_begun, size)
 
 
-def _end(last: int, size: int) -> tuple[int, int]:
-    """Return where the epoch of a position ends, and how many epochs were begun with it."""
-    begun = last // size + 1
-    return begun * size, begun
+def _in_ordinals(source: Continued, remaining: Remaining) -> Remaining:
+    """Return the ordinals of the positions of a source that remain."""
+    # Positions before the frontier need not be of the axis: then nothing was drawn since the node was made,
+    # and the frontier moves back to ordinal 0, or to the last straggler.
+    stragglers, _ = source.ordinals(remaining.stragglers)
+    return Remaining((), source.ordinal(remaining.frontier)).including(stragglers)
 
 
-def _pieces_at(part: Continued, turns: Int64s) -> Iterator[Piece]:
-    """Yield what comes at some turns, in their order."""
-    slots, below = part.route(part.places(turns))
-    cuts = np.flatnonzero(np.diff(slots)) + 1
-    for slot, rows in (
-        zip(slots[np.append(0, cuts)], np.split(below, cuts), strict=True) if turns.size else ()
-    ):
-        yield from ((part.children[int(slot)], comb) for comb in combs_of(rows))
+def _epoch_with(position: int, size: int) -> tuple[int, int]:
+    """Return how many epochs have begun at a position, and where the last of them ends."""
+    num_begun = position // size + 1
+    return num_begun, num_begun * size
 
 
-def _pieces_from(part: Continued, turn: int) -> Iterator[Piece]:
-    """Yield the pieces from a turn on."""
-    for piece in part.pieces:
-        yield from ((part.olds[piece.slot], comb) for comb in piece.rows.behind(turn))
-        turn = max(0, turn - len(piece.rows))
+def _segments_at(source: Continued, ordinals: Int64s) -> Iterator[tuple[Dataset, StridedRange]]:
+    """Yield the rows at some ordinals, in their order, as segments of the orders that they are of."""
+    if not ordinals.size:
+        return
+    slots, positions = source.route(source.positions_at(ordinals))
+    changes = np.flatnonzero(np.diff(slots)) + 1
+    for slot, some in zip(slots[np.append(0, changes)], np.split(positions, changes), strict=True):
+        yield from ((source.children[int(slot)], each) for each in ranges_of(some))
+
+
+def _segments_from(source: Continued, ordinal: int) -> Iterator[tuple[Dataset, StridedRange]]:
+    """Yield the segments of a source without the rows below an ordinal."""
+    for segment in source.segments:
+        old = source.olds[segment.slot]
+        yield from ((old, each) for each in segment.positions.without_first(ordinal))
+        ordinal = max(0, ordinal - len(segment.positions))

@@ -1,15 +1,22 @@
-"""What a state keeps of a pipeline that goes on by rows: enough to make it again of the plain one.
+"""The ``rows`` of a state: what a pipeline that resumed by rows has more than the plain pipeline.
+
+Of a dataset it has an entry for each source that is a `Continued` node, under the number of the source. What
+is empty or 0 is left out, so an entry whose segments have come is a number or two:
 
     {"0": {"olds": [...], "pieces": [...], "lagging": [...], "tail": 0, "first": 1000}}
 
-Each part that is continued has an entry under its number. ``olds`` are descriptions in which the part's own
-nodes are their numbers there, so that no function is looked for and no file is named again. What is empty or
-0 is left out, so that an entry whose pieces have come is a number or two.
+``olds`` are descriptions in which nodes of the present source are their numbers there (``{"node": 1}``), so
+that no function is searched for and no file is named again.
+
+Of a stream it has an entry for each stage that reads a dataset: the position at which the run starts, the one
+at which it really began, and in ``parts`` the entries of the dataset:
+
+    {"0": {"start": 0, "begin": 900, "parts": {"0": {...}}}}
 """
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import SeekableError, StateMismatch
@@ -17,104 +24,167 @@ from seekable.nodes.bases import OverOne
 from seekable.nodes.filter.node import Filter
 from seekable.resume.continued import Continued
 from seekable.resume.description import REBUILT, UNKNOWN_ROWS
-from seekable.resume.match_rows import with_chosen_rows
-from seekable.resume.sources import over, parts_of, with_parts
+from seekable.resume.match_rows import selected_rows
+from seekable.resume.readers import readers_of, with_readers
+from seekable.resume.sources import sources_of, with_child, with_sources
+from seekable.stream.lineage import joint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seekable.dataset.base import Dataset
+    from seekable.stream.base import Stream
+    from seekable.stream.source import FromDataset
 
-__all__ = ["Recipe", "made_of", "recipe_of"]
+__all__ = [
+    "dataset_from_rows",
+    "rows_of_dataset",
+    "rows_of_stream",
+    "stream_from_rows",
+]
 
-Recipe = dict[str, Any]
+_DEFAULTS = {"pieces": [], "lagging": [], "tail": 0, "first": 0}
+"""The arguments of a `Continued` node that are left out of its entry."""
 
-_NOTHING = {"pieces": [], "lagging": [], "tail": 0, "first": 0}
 
-
-def recipe_of(dataset: Dataset) -> Recipe:
-    """Return what makes a pipeline of its plain one; empty where it is that.
+def rows_of_dataset(dataset: Dataset) -> dict[str, Any]:
+    """Return the entries of a dataset; empty for a plain one.
 
     Example:
         >>> import seekable as sk
-        >>> recipe_of(sk.from_sequence("abc").shuffle(seed=1))
+        >>> rows_of_dataset(sk.from_sequence("abc").shuffle(seed=1))
         {}
     """
     return {
-        str(number): _entry(part.dataset)
-        for number, part in enumerate(parts_of(dataset))
-        if isinstance(part.dataset, Continued)
+        str(number): _entry(source.dataset)
+        for number, source in enumerate(sources_of(dataset))
+        if isinstance(source.dataset, Continued)
     }
 
 
-def made_of(recipe: Mapping[str, Any], plain: Dataset) -> Dataset:
-    """Return the pipeline that a recipe is of.
+def dataset_from_rows(rows: Mapping[str, Any], plain: Dataset) -> Dataset:
+    """Return the dataset that ``rows_of_dataset`` returned some entries for.
+
+    Args:
+        rows: the entries, also after a JSON round trip.
+        plain: the dataset without what resuming by rows has added.
 
     Raises:
-        StateMismatch: it is no recipe for this pipeline, or the sources are not those it was made for.
+        StateMismatch: the entries are of another dataset, or its sources have changed.
+        InvalidArgument: rows that were chosen by content are not to be found any more.
     """
-    parts = [part.dataset for part in parts_of(plain)]
+    sources = [source.dataset for source in sources_of(plain)]
     try:
-        for number, entry in recipe.items():
-            part = parts[int(number)]
-            nodes = list(_nodes(part))
-            olds = [_made(old, nodes) for old in entry.get("olds", [])]
-            parts[int(number)] = Continued.of({**_NOTHING, **entry}, olds, part)
+        for number, entry in rows.items():
+            new = sources[int(number)]
+            nodes = list(_nodes_in(new))
+            olds = [_from_brief(brief, nodes) for brief in entry.get("olds", [])]
+            sources[int(number)] = Continued.from_arguments({**_DEFAULTS, **entry}, olds, new)
     except SeekableError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         message = f"the state's 'rows' are not of this pipeline: {type(error).__name__}: {error}"
         raise StateMismatch(message) from error
-    return with_parts(plain, parts)
+    return with_sources(plain, sources)
 
 
-def _entry(part: Continued) -> dict[str, Any]:
-    arguments = {key: value for key, value in part.arguments(None).items() if value != _NOTHING[key]}
-    if not part.olds:
+def rows_of_stream(stream: Stream) -> dict[str, Any]:
+    """Return the entries of a stream that resumed by rows."""
+    return {
+        str(number): {
+            "start": reader.start,
+            "begin": reader.begin,
+            **({"parts": parts} if (parts := rows_of_dataset(reader.dataset)) else {}),
+        }
+        for number, reader in enumerate(_reading_stages(stream))
+    }
+
+
+def stream_from_rows(rows: Mapping[str, Any], plain: Stream) -> Stream:
+    """Return the stream that ``rows_of_stream`` returned some entries for.
+
+    Args:
+        rows: the entries, also after a JSON round trip.
+        plain: the stream without what resuming by rows has added.
+
+    Raises:
+        StateMismatch: the entries are of another stream, or its sources have changed.
+        InvalidArgument: rows that were chosen by content are not to be found any more.
+    """
+    readers = _reading_stages(plain)
+    try:
+        for number, entry in rows.items():
+            reader = readers[int(number)]
+            dataset = dataset_from_rows(entry.get("parts", {}), reader.dataset)
+            start, begin = int(entry["start"]), int(entry["begin"])
+            readers[int(number)] = replace(reader, dataset=dataset, start=start, begin=begin)
+    except SeekableError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        message = f"the state's 'rows' are not of this stream: {type(error).__name__}: {error}"
+        raise StateMismatch(message) from error
+    return with_readers(plain, readers)
+
+
+def _reading_stages(stream: Stream) -> list[FromDataset]:
+    return [reader.stage for reader in readers_of(joint_of(stream))]
+
+
+def _entry(source: Continued) -> dict[str, Any]:
+    """Return the entry of one source."""
+    arguments = {key: value for key, value in source.arguments(None).items() if value != _DEFAULTS[key]}
+    if not source.olds:
         return arguments
-    nodes = list(_nodes(part.new))
-    return {"olds": [_brief(old, nodes) for old in part.olds], **arguments}
+    nodes = list(_nodes_in(source.new))
+    return {"olds": [_brief(old, nodes) for old in source.olds], **arguments}
 
 
-def _brief(node: Dataset, nodes: list[Dataset]) -> dict[str, Any]:
-    """Describe a node: as one of the part's own, or like one of them, or as it describes itself."""
+def _brief(node: Dataset, nodes: Sequence[Dataset]) -> dict[str, Any]:
+    """Return the description of a node, which may name nodes of the present source by their numbers.
+
+    A node is one of these (``{"node": 1}``), or one of them over another child
+    (``{"like": 1, "of": [...]}``), or is described by its arguments.
+    """
     for number, own in enumerate(nodes):
         if own is node:
             return {"node": number}
     below = [_brief(child, nodes) for child in _children(node)]
     for number, own in enumerate(nodes):
-        if isinstance(node, OverOne) and _is_over_another(node, own):
+        if isinstance(node, OverOne) and _differ_in_child_alone(node, own):
             return {"like": number, "of": below}
     path = {"path": node.rows.path} if isinstance(node, Filter) and node.rows.named else {}
     return {"kind": node.kind, **node.arguments(None), **path, "of": below}
 
 
-def _made(brief: Mapping[str, Any], nodes: list[Dataset]) -> Dataset:
-    """Return the node that was described so."""
+def _from_brief(brief: Mapping[str, Any], nodes: Sequence[Dataset]) -> Dataset:
+    """Return the node that ``_brief`` described."""
     if "node" in brief:
         own: Dataset = nodes[brief["node"]]
         return own
-    below = tuple(_made(child, nodes) for child in brief["of"])
+    below = tuple(_from_brief(child, nodes) for child in brief["of"])
     if "like" in brief:
-        return over(nodes[brief["like"]], below[0])
+        return with_child(nodes[brief["like"]], below[0])
     if brief["kind"] in UNKNOWN_ROWS:
-        return with_chosen_rows(brief, below[0], nodes, path=brief.get("path"))
+        return selected_rows(brief, below[0], nodes, path=brief.get("path"))
     return REBUILT[brief["kind"]](brief, below)
 
 
-def _is_over_another(node: Dataset, own: Dataset) -> bool:
-    """Tell whether one node is another one but for its child: functions, too, are the very same."""
+def _differ_in_child_alone(node: Dataset, own: Dataset) -> bool:
+    """Return True if two nodes are of one class and have the same objects as arguments, but for the child."""
     if type(node) is not type(own) or not is_dataclass(node):
         return False
     return all(
-        getattr(node, each.name) is getattr(own, each.name) for each in fields(node) if each.name != "child"
+        getattr(node, field.name) is getattr(own, field.name)
+        for field in fields(node)
+        if field.name != "child"
     )
 
 
-def _nodes(node: Dataset) -> Iterator[Dataset]:
+def _nodes_in(node: Dataset) -> Iterator[Dataset]:
+    """Yield a node and all nodes below it, those above before those below."""
     yield node
     for child in _children(node):
-        yield from _nodes(child)
+        yield from _nodes_in(child)
 
 
 def _children(node: Dataset) -> tuple[Dataset, ...]:

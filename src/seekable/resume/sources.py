@@ -1,7 +1,17 @@
-"""The parts of a pipeline: the largest datasets below its root that hold no mixture.
+"""The sources of a dataset: the largest parts of its graph that contain no mixture.
 
-A part is what has rows of its own: each is delivered once in an epoch of the part, in its order. Above it
-stand mixtures, and nodes whose positions are those of their child, or batches of them.
+``resume="rows"`` counts by source. A source has an order of its own, and delivers each of its rows once in
+an epoch. Above the sources stand mixtures, and nodes that leave positions as they are or put them in batches:
+
+    batch
+      mix             draws each position from one of the children
+        shuffle       a source, named "web"
+          files
+        concat        a source, named "code"
+          files
+          files
+
+The functions here lead from positions of the whole dataset to positions of each source.
 """
 
 from __future__ import annotations
@@ -16,7 +26,7 @@ from seekable.nodes.bases import Aligned, OverOne
 from seekable.nodes.batch import Batch
 from seekable.nodes.mix import Mix
 from seekable.nodes.slice import Slice
-from seekable.order.positions import Left
+from seekable.order.remaining import Remaining
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,125 +38,160 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Name", "Part", "lefts", "over", "parts_of", "passes_on", "routed", "with_parts"]
+__all__ = [
+    "Name",
+    "Source",
+    "keeps_positions",
+    "positions_by_source",
+    "remaining_by_source",
+    "sources_of",
+    "with_child",
+    "with_sources",
+]
 
 Name = tuple[str | int, ...]
-"""What a part is called: the names, or numbers, that lead to it through mixtures."""
+"""The names that lead to a source through mixtures, outermost first; numbers where a mixture has none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One part."""
+class Source:
+    """One source of a dataset."""
 
     name: Name
     dataset: Dataset
 
     @property
-    def called(self) -> str:
-        """The name as messages have it."""
+    def label(self) -> str:
+        """The name as messages have it: its parts, joined by dots."""
         return ".".join(map(str, self.name)) or "the dataset"
 
 
-def parts_of(root: Dataset, name: Name = ()) -> list[Part]:
-    """Return the parts of a pipeline, in the order of its mixtures.
+def sources_of(root: Dataset, name: Name = ()) -> list[Source]:
+    """Return the sources of a dataset, in the order of its mixtures.
+
+    Args:
+        root: the whole dataset.
+        name: the first part of the name of each source.
 
     Raises:
-        InvalidArgument: something above a mixture hides which source gave how much.
+        InvalidArgument: a node above a mixture moves positions, so that the count of each source is unknown.
 
     Example:
         >>> import seekable as sk
         >>> a, b = sk.from_sequence("abc").shuffle(seed=1), sk.from_sequence("xyz")
-        >>> [part.name for part in parts_of(sk.mix({"a": a, "b": b}, seed=1).map(str.upper))]
+        >>> [source.name for source in sources_of(sk.mix({"a": a, "b": b}, seed=1).map(str.upper))]
         [('a',), ('b',)]
     """
     if isinstance(root, Mix):
         names: Sequence[str | int] = root.names or range(len(root.parts))
         return [
-            part
+            source
             for own, child in zip(names, root.parts, strict=True)
-            for part in parts_of(child, (*name, own))
+            for source in sources_of(child, (*name, own))
         ]
-    if passes_on(root):
-        return parts_of(_child(root), name)
-    if _holds_mixture(root):
+    if keeps_positions(root):
+        return sources_of(_child(root), name)
+    if _contains_mixture(root):
         message = (
             f"resume='rows' cannot tell how much each source gave: {root.kind} stands above a mixture. "
             f"Shuffle each source, then mix"
         )
         raise InvalidArgument(message)
-    return [Part(name, root)]
+    return [Source(name, root)]
 
 
-def passes_on(node: Node) -> bool:
-    """Tell whether a node's positions are those of its one child, or batches of them."""
+def keeps_positions(node: Node) -> bool:
+    """Return True if a node has one child, and its positions are those of the child or batches of them."""
     if isinstance(node, Slice):
         return node.child.size is None and (node.start, node.step) == (0, 1)
     return isinstance(node, Batch) or (isinstance(node, OverOne) and isinstance(node, Aligned))
 
 
-def with_parts(root: Dataset, parts: Iterable[Dataset]) -> Dataset:
-    """Return a pipeline with others, of the same lengths, in the places of its parts, in their order."""
-    return _with_next(root, iter(parts))
+def with_sources(root: Dataset, sources: Iterable[Dataset]) -> Dataset:
+    """Return a dataset with other sources in the places of its own.
+
+    Args:
+        root: the dataset.
+        sources: as many as ``sources_of`` returns, in that order and of the same lengths. Nodes above those
+            that stay the same are not made anew.
+    """
+    return _with_next(root, iter(sources))
 
 
-def _with_next(node: Dataset, parts: Iterator[Dataset]) -> Dataset:
+def _with_next(node: Dataset, sources: Iterator[Dataset]) -> Dataset:
+    """Return a node over the next sources, one for each source that it is over now."""
     if isinstance(node, Mix):
-        below = tuple(_with_next(child, parts) for child in node.parts)
-        same = all(made is child for made, child in zip(below, node.parts, strict=True))
-        return node if same else replace(node, parts=below)
-    if passes_on(node):
-        made = _with_next(_child(node), parts)
-        return node if made is _child(node) else over(node, made)
-    return next(parts)
+        parts = tuple(_with_next(child, sources) for child in node.parts)
+        same = all(made is child for made, child in zip(parts, node.parts, strict=True))
+        return node if same else replace(node, parts=parts)
+    if keeps_positions(node):
+        made = _with_next(_child(node), sources)
+        return node if made is _child(node) else with_child(node, made)
+    return next(sources)
 
 
-def lefts(root: Dataset, left: Left) -> Iterator[tuple[Dataset, Left]]:
-    """Yield each part, and what is left of its positions where ``left`` is left of the pipeline's."""
+def remaining_by_source(root: Dataset, remaining: Remaining) -> Iterator[tuple[Dataset, Remaining]]:
+    """Yield each source, and its positions that remain where ``remaining`` remains of the whole dataset.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.mix([sk.from_sequence("abc"), sk.from_sequence("xyz")], weights=[1, 1], seed=1)
+        >>> [left.frontier for _, left in remaining_by_source(ds, Remaining((), 4))]
+        [2, 2]
+    """
     if isinstance(root, Mix):
         for slot, child in enumerate(root.parts):
-            yield from lefts(child, _left_of(root, slot, left))
-    elif passes_on(root):
-        below = _left_in(root, left) if isinstance(root, Batch) else left
-        yield from lefts(_child(root), below)
+            yield from remaining_by_source(child, _remaining_of_part(root, slot, remaining))
+    elif keeps_positions(root):
+        below = _remaining_in_batches(root, remaining) if isinstance(root, Batch) else remaining
+        yield from remaining_by_source(_child(root), below)
     else:
-        yield root, left
+        yield root, remaining
 
 
-def routed(root: Dataset, positions: Int64s) -> Iterator[tuple[Dataset, Int64s]]:
-    """Yield each part with those of its positions that some of the pipeline's lead to, in their order."""
+def positions_by_source(root: Dataset, positions: Int64s) -> Iterator[tuple[Dataset, Int64s]]:
+    """Yield each source, and its positions that some positions of the whole dataset lead to, in their order.
+
+    Args:
+        root: the whole dataset.
+        positions: 1-D int64 positions of it; of a batch, all rows in it count.
+    """
     if isinstance(root, Mix):
         slots, below = root.route(positions)
         for slot, child in enumerate(root.parts):
-            yield from routed(child, below[slots == slot])
-    elif passes_on(root):
+            yield from positions_by_source(child, below[slots == slot])
+    elif keeps_positions(root):
         if isinstance(root, Batch):
-            positions = _rows_in(root, positions)
-        yield from routed(_child(root), positions)
+            positions = _rows_in_batches(root, positions)
+        yield from positions_by_source(_child(root), positions)
     else:
         yield root, positions
 
 
-def _left_of(mix: Mix, slot: int, left: Left) -> Left:
-    """Return what is left of a source: what its lanes have not drawn, and what lagging positions lead to."""
-    below = Left.behind(*mix.drawn_by_lanes(slot, left.tail))
-    lagging = left.lagging
-    if not lagging.size:
+def _remaining_of_part(mix: Mix, slot: int, remaining: Remaining) -> Remaining:
+    """Return what remains of a part of a mixture: what no lane has drawn, and what the stragglers lead to."""
+    below = Remaining.after(*mix.drawn_by_lanes(slot, remaining.frontier))
+    stragglers = remaining.stragglers
+    if not stragglers.size:
         return below
-    slots, positions = mix.route(lagging)
-    return below.with_more(positions[slots == slot])
+    slots, positions = mix.route(stragglers)
+    return below.including(positions[slots == slot])
 
 
-def _left_in(batch: Batch, left: Left) -> Left:
-    return Left((), batch.first_of(left.tail)).with_more(_rows_in(batch, left.lagging))
+def _remaining_in_batches(batch: Batch, remaining: Remaining) -> Remaining:
+    """Return the rows that remain where some batches do."""
+    rows = _rows_in_batches(batch, remaining.stragglers)
+    return Remaining((), batch.first_of(remaining.frontier)).including(rows)
 
 
-def _rows_in(batch: Batch, positions: Int64s) -> Int64s:
+def _rows_in_batches(batch: Batch, positions: Int64s) -> Int64s:
+    """Return the positions of the rows that some batches are made of."""
     rows = [np.arange(*batch.rows_of_one(position), dtype=np.int64) for position in positions.tolist()]
     return np.concatenate([np.empty(0, dtype=np.int64), *rows])
 
 
-def over(node: Dataset, child: Dataset) -> Dataset:
-    """Return a node over one child with another one in its place."""
+def with_child(node: Dataset, child: Dataset) -> Dataset:
+    """Return a node over one child with another child in its place."""
     made: Dataset = replace(node, child=child)  # type: ignore[type-var]  # nodes are dataclasses
     return made
 
@@ -156,5 +201,5 @@ def _child(node: Dataset) -> Dataset:
     return child
 
 
-def _holds_mixture(node: Node) -> bool:
-    return isinstance(node, Mix) or any(map(_holds_mixture, node.children))
+def _contains_mixture(node: Node) -> bool:
+    return isinstance(node, Mix) or any(map(_contains_mixture, node.children))

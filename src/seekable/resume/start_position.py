@@ -1,102 +1,122 @@
-"""Where a pipeline that goes on by rows begins: so that its epochs end with those of its sources."""
+"""The position at which a pipeline that resumes by rows begins, so that its epochs end with its sources'."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from seekable.nodes.batch import Batch
 from seekable.nodes.mix import Mix
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.slice import Slice
-from seekable.resume.sources import parts_of, passes_on
+from seekable.resume.sources import keeps_positions, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.dataset.base import Dataset
 
-__all__ = ["Begin", "beginning", "draws_before"]
+__all__ = ["BegunEpoch", "Start", "draws_before", "start_position"]
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
-    """A place, and whose it is."""
+class BegunEpoch(NamedTuple):
+    """Where a source of the new pipeline continues the old one."""
+
+    num_begun: int
+    """The number of epochs that the old run had begun."""
+
+    num_left: int
+    """The number of rows left of the last of them."""
+
+    size: int
+    """The number of rows in an epoch of the new source."""
+
+
+class Start(NamedTuple):
+    """A position of a dataset, and an epoch."""
 
     position: int
-
     epoch: int
-    """The epoch that is gone on with, or begun."""
 
 
-def beginning(
-    root: Dataset, rests: Sequence[tuple[int, int, int]], *, draws: int, gone: int
-) -> tuple[int, int]:
-    """Return the position at which a pipeline begins, and the epoch at which its run does.
+def start_position(root: Dataset, begun: Sequence[BegunEpoch], *, num_draws: int, num_epochs: int) -> Start:
+    """Return the position at which a pipeline begins, and the number of the first epoch of its run.
 
-    A part begins so far before the end of an epoch as it has rows left. A mixture that ends begins at the
-    draw at which the source that limits it has as much left; one without end goes on counting draws.
+    A source begins as many rows before the end of an epoch as are left of the begun one. A mixture that ends
+    begins at the draw at which the source that limits it has so many left. A mixture without end goes on
+    counting draws.
 
     Args:
-        root: the pipeline.
-        rests: for each part, how many of its epochs were begun, how many rows are left of the last of them,
-            and how many rows an epoch has now.
-        draws: how often the older pipeline was drawn from.
-        gone: how many epochs of its run it had come through.
+        root: the new pipeline.
+        begun: for each of its sources, what the old run left of it.
+        num_draws: how many positions the old pipeline had drawn.
+        num_epochs: how many epochs of its run the old pipeline had finished.
 
     Example:
+        The old run of 10 rows was in epoch 2 with 4 rows left; its run had begun with epoch 1:
+
         >>> import seekable as sk
-        >>> beginning(sk.from_sequence(range(10)), [(3, 4, 10)], draws=26, gone=1)
-        (26, 1)
+        >>> start_position(sk.from_sequence(range(10)), [BegunEpoch(3, 4, 10)], num_draws=26, num_epochs=1)
+        Start(position=26, epoch=1)
     """
-    begin = _begin(root, list(rests), draws, later=0)
+    start = _start(root, list(begun), num_draws, later=0)
     if root.size is None:
-        return begin.position, 0
-    if begin.epoch < gone:
-        begin = _begin(root, list(rests), draws, later=gone - begin.epoch)
-    return begin.position, max(0, begin.epoch - gone)
+        return Start(start.position, 0)
+    if start.epoch < num_epochs:
+        start = _start(root, list(begun), num_draws, later=num_epochs - start.epoch)
+    return Start(start.position, max(0, start.epoch - num_epochs))
 
 
 def draws_before(root: Dataset, position: int) -> int:
-    """Return how often was drawn, before a position, from the topmost mixture, or from the one part."""
-    while passes_on(root):
+    """Return how many draws of the topmost mixture, or rows of the one source, come before a position."""
+    while keeps_positions(root):
         position = root.first_of(position) if isinstance(root, Batch) else position
         root = root.children[0]  # type: ignore[assignment]  # the children of datasets are datasets
     return position
 
 
-def _begin(node: Dataset, rests: list[tuple[int, int, int]], draws: int, *, later: int) -> Begin:
-    """Go down to the part that decides, taking the rests of the others off the list; ``later`` epochs."""
+def _start(node: Dataset, begun: list[BegunEpoch], num_draws: int, *, later: int) -> Start:
+    """Return where a node begins, as the source below decides that limits it.
+
+    Args:
+        node: a node of the new pipeline.
+        begun: of the sources from this node on; those below the node are taken off.
+        num_draws: how many positions the old pipeline had drawn.
+        later: by how many epochs of the node to begin later than the source would.
+    """
     if isinstance(node, Mix):
-        return _begin_of_mix(node, rests, draws, later=later)
+        return _start_of_mix(node, begun, num_draws, later=later)
     if isinstance(node, Repeat):
-        below = _begin(node.child, rests, draws, later=later * node.times)
-        return Begin(below.position, below.epoch // node.times)
-    if passes_on(node):
-        child: Dataset = node.children[0]  # type: ignore[assignment]  # the children of datasets are datasets
-        below = _begin(child, rests, draws, later=later)
-        if isinstance(node, Batch):
-            return Begin(node.batch_of(below.position), below.epoch)
-        return (
-            Begin(below.position, below.position // node.count)
-            if isinstance(node, Slice) and node.count
-            else below
-        )
-    begun, left, size = rests.pop(0)
+        below = _start(node.child, begun, num_draws, later=later * node.times)
+        return Start(below.position, below.epoch // node.times)
+    if keeps_positions(node):
+        return _start_above(node, begun, num_draws, later=later)
+    num_begun, num_left, size = begun.pop(0)
     if not size:
-        return Begin(0, later)
-    ends = max(begun, -(-left // size)) + later
-    return Begin(ends * size - left, ends - 1 if left else ends)
+        return Start(0, later)
+    # More rows may be left than an epoch has: then the epoch ends in a later one.
+    end = max(num_begun, -(-num_left // size)) + later
+    return Start(end * size - num_left, end - 1 if num_left else end)
 
 
-def _begin_of_mix(mix: Mix, rests: list[tuple[int, int, int]], draws: int, *, later: int) -> Begin:
-    limits = mix.limited_by
-    found: Begin | None = None
+def _start_above(node: Dataset, begun: list[BegunEpoch], num_draws: int, *, later: int) -> Start:
+    """Return where a node begins that keeps the positions of its child, or puts them in batches."""
+    child: Dataset = node.children[0]  # type: ignore[assignment]  # the children of datasets are datasets
+    below = _start(child, begun, num_draws, later=later)
+    if isinstance(node, Batch):
+        return Start(node.batch_of(below.position), below.epoch)
+    if isinstance(node, Slice) and node.count:
+        return Start(below.position, below.position // node.count)
+    return below
+
+
+def _start_of_mix(mix: Mix, begun: list[BegunEpoch], num_draws: int, *, later: int) -> Start:
+    """Return the draw at which the part that limits a mixture begins; without such a part, ``num_draws``."""
+    limit: Start | None = None
     for slot, child in enumerate(mix.parts):
-        if slot == limits:
-            found = _begin(child, rests, draws, later=later)
+        if slot == mix.limited_by:
+            limit = _start(child, begun, num_draws, later=later)
         else:
-            del rests[: len(parts_of(child))]
-    if found is None:
-        return Begin(draws, 0)
-    return Begin(mix.drawn_at(limits or 0, found.position), found.epoch)
+            del begun[: len(sources_of(child))]
+    if limit is None:
+        return Start(num_draws, 0)
+    return Start(mix.drawn_at(mix.limited_by or 0, limit.position), limit.epoch)

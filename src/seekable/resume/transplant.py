@@ -1,8 +1,12 @@
-"""An older order over the present sources, whose records are what the present pipeline makes of them.
+"""The order of an old pipeline over the sources and functions of the present one.
 
-Two pipelines are gone through side by side, as they were described and as they are. What orders rows is taken
-from the one that was described, what makes records from the present one; sources are the present ones, with
-the rows that they had.
+The rest of a begun epoch comes in its old order, but its records are made by the present pipeline. So the two
+pipelines are gone through side by side, from the top down:
+
+    described                present                  transplanted
+    shuffle(seed=1)          shuffle(seed=2)          shuffle(seed=1)       what orders rows is the old node
+      map(old function)        map(new function)        map(new function)   what makes records is the new one
+        files a, b               files a, b, c            files a, b        the old rows of the present source
 """
 
 from __future__ import annotations
@@ -16,66 +20,71 @@ from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.zip import Zip
-from seekable.resume.description import UNKNOWN_ROWS, outlined
-from seekable.resume.match_files import rows_in
-from seekable.resume.match_rows import with_chosen_rows
-from seekable.resume.placeholders import DescribedSource
-from seekable.resume.sources import over
+from seekable.resume.description import UNKNOWN_ROWS, rebuild_loosely
+from seekable.resume.match_rows import matching_rows, selected_rows
+from seekable.resume.placeholders import PlaceholderSource
+from seekable.resume.sources import with_child
 from seekable.state.canonical import canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable.dataset.base import Dataset
 
-__all__ = ["grafted"]
+    Rule = Callable[[Any, Any], Dataset | None]
+
+__all__ = ["transplanted"]
 
 
-def grafted(old: Dataset, new: Dataset) -> Dataset:
-    """Return a dataset in the old order with the records of the new one.
+def transplanted(old: Dataset, new: Dataset) -> Dataset:
+    """Return a dataset in the order of ``old`` with the records of ``new``.
 
     Args:
-        old: made of a description (`seekable.resume.description.outlined`).
-        new: the present one.
+        old: a source of the old pipeline, rebuilt from its description by `rebuild_loosely`.
+        new: the source of the present pipeline that continues it.
 
     Raises:
-        StateMismatch: the present sources do not have the old rows, or they are put together otherwise.
-        InvalidArgument: which rows were chosen by content is not known any more.
+        StateMismatch: the present sources lack some of the old rows, or are combined in another way.
+        InvalidArgument: the old pipeline chose rows by content, and nothing has these rows any more.
 
     Example:
         >>> import seekable as sk
         >>> words = sk.from_sequence(["a", "b", "c"])
-        >>> old = outlined(words.shuffle(seed=1).describe(None))
-        >>> ds = grafted(old, words.map(str.upper).shuffle(seed=2))
+        >>> old = rebuild_loosely(words.shuffle(seed=1).describe(None))
+        >>> ds = transplanted(old, words.map(str.upper).shuffle(seed=2))
         >>> list(ds) == [record.upper() for record in words.shuffle(seed=1)]
         True
     """
-    if _same(old, new):
+    if _are_same(old, new):
         return new
-    orders, old_core = _orders(old)
-    nodes, new_core = _chain(new)
-    made = _core(old_core, new_core)
+    orders, old_core = _orders_above_core(old)
+    nodes, new_core = _nodes_above_core(new)
+    made = _transplanted_core(old_core, new_core)
     for order in reversed(orders):
-        if isinstance(order, DescribedSource):
-            made = with_chosen_rows(order.described, made, nodes, path=order.names[0])
+        if isinstance(order, PlaceholderSource):
+            path = order.row_files.get(order.described["rows"])
+            made = selected_rows(order.described, made, nodes, path=path)
         else:
-            made = over(order, made)
+            made = with_child(order, made)
     for node in reversed(nodes):
         if isinstance(node, RecordNode):
-            made = over(node, made)
+            made = with_child(node, made)
     if made.size != old.size:
         message = f"what was {old!r} has {made.size:,} records over the present sources: {made!r}"
         raise StateMismatch(message)
-    return new if _same(made, new) else made
+    return new if _are_same(made, new) else made
 
 
-def _orders(old: Dataset) -> tuple[list[Dataset], Dataset]:
-    """Return what orders the rows, outermost first, and what lies below it."""
+def _orders_above_core(old: Dataset) -> tuple[list[Dataset], Dataset]:
+    """Return the nodes that order or choose rows, outermost first, and the first node that is none of these.
+
+    Nodes over one child that neither order nor choose rows are left out: the new pipeline has its own.
+    """
     orders: list[Dataset] = []
     while True:
-        if isinstance(old, DescribedSource) and _chose_rows(old):
+        if isinstance(old, PlaceholderSource) and _has_selected(old):
             orders.append(old)
-            old = outlined(old.described["of"][0])
+            old = rebuild_loosely(old.described["of"][0], old.row_files)
         elif _is_over_one(old):
             if not isinstance(old, Aligned) or isinstance(old, Repeat):
                 orders.append(old)
@@ -84,13 +93,13 @@ def _orders(old: Dataset) -> tuple[list[Dataset], Dataset]:
             return orders, old
 
 
-def _chose_rows(old: DescribedSource) -> bool:
-    """Tell whether it chose rows of one child; a join has several, and is what it was or nothing."""
+def _has_selected(old: PlaceholderSource) -> bool:
+    """Return True for a node that chose rows of one child; a join has two, and must be what it was."""
     return old.described["kind"] in UNKNOWN_ROWS and len(old.described["of"]) == 1
 
 
-def _chain(new: Dataset) -> tuple[list[Dataset], Dataset]:
-    """Return the nodes over one child, outermost first, and what lies below them."""
+def _nodes_above_core(new: Dataset) -> tuple[list[Dataset], Dataset]:
+    """Return the nodes over one child, outermost first, and the first node that is none of these."""
     nodes: list[Dataset] = []
     while _is_over_one(new):
         nodes.append(new)
@@ -102,58 +111,75 @@ def _is_over_one(node: Dataset) -> bool:
     return isinstance(node, OverOne) and not isinstance(node, Batch)
 
 
-def _core(old: Dataset, new: Dataset) -> Dataset:
-    made: Dataset | None = None
-    if _same(old, new):
-        made = new
-    elif isinstance(old, DescribedSource) and "of" in old.described:
-        pass
-    elif isinstance(old, DescribedSource) and isinstance(new, Leaf):
-        made = rows_in(old.described, new)
-    elif isinstance(old, DescribedSource) and isinstance(new, Concat):
-        made = _first_that_has(old, new.parts)
-    elif isinstance(old, Concat) and isinstance(new, Concat):
-        made = Concat(_each_of(old.parts, new.parts))
-    elif isinstance(old, Concat) and isinstance(new, Leaf):
-        made = Concat(tuple(grafted(part, new) for part in old.parts))
-    elif isinstance(old, Zip) and isinstance(new, Zip) and len(old.parts) == len(new.parts):
-        made = Zip(tuple(grafted(*pair) for pair in zip(old.parts, new.parts, strict=True)))
-    elif isinstance(old, Batch) and isinstance(new, Batch):
-        made = Batch(grafted(old.child, new.child), old.length)
+def _transplanted_core(old: Dataset, new: Dataset) -> Dataset:
+    """Return the rows of a source, or of a node over several children, by the rule for these two kinds."""
+    if _are_same(old, new):
+        return new
+    rule = _RULES.get((type(old), Leaf if isinstance(new, Leaf) else type(new)))
+    made = rule(old, new) if rule else None
     if made is None:
-        was = old.described["kind"] if isinstance(old, DescribedSource) else old.kind
+        was = old.described["kind"] if isinstance(old, PlaceholderSource) else old.kind
         message = f"what was {was}, {old!r}, is {new.kind} now, {new!r}: its rows cannot be told there"
         raise StateMismatch(message)
     return made
 
 
-def _first_that_has(old: Dataset, parts: Sequence[Dataset]) -> Dataset:
-    """Return the rows of a source in the first of some parts that has them.
+def _rows_of_leaf(old: PlaceholderSource, new: Dataset) -> Dataset | None:
+    return None if "of" in old.described else matching_rows(old.described, new)
+
+
+def _rows_of_one_part(old: PlaceholderSource, new: Concat) -> Dataset | None:
+    return None if "of" in old.described else _first_match(old, new.parts)
+
+
+def _each_part(old: Concat, new: Concat) -> Dataset:
+    """Return each old part over the new part in its place, or over the first other one that has its rows."""
+    made = []
+    for slot, part in enumerate(old.parts):
+        others = [other for number, other in enumerate(new.parts) if number != slot]
+        made.append(_first_match(part, [*new.parts[slot : slot + 1], *others]))
+    return Concat(tuple(made))
+
+
+def _all_parts_of_leaf(old: Concat, new: Dataset) -> Dataset:
+    return Concat(tuple(transplanted(part, new) for part in old.parts))
+
+
+def _zipped(old: Zip, new: Zip) -> Dataset | None:
+    if len(old.parts) != len(new.parts):
+        return None
+    return Zip(tuple(transplanted(*pair) for pair in zip(old.parts, new.parts, strict=True)))
+
+
+def _batched(old: Batch, new: Batch) -> Dataset:
+    return Batch(transplanted(old.child, new.child), old.length)
+
+
+_RULES: Mapping[tuple[type, type], Rule] = {
+    (PlaceholderSource, Leaf): _rows_of_leaf,
+    (PlaceholderSource, Concat): _rows_of_one_part,
+    (Concat, Concat): _each_part,
+    (Concat, Leaf): _all_parts_of_leaf,
+    (Zip, Zip): _zipped,
+    (Batch, Batch): _batched,
+}
+"""For the kinds of an old and a new node, what makes the old rows of the new one; None if nothing can."""
+
+
+def _first_match(old: Dataset, parts: Sequence[Dataset]) -> Dataset:
+    """Return the rows of an old node over the first of some parts that has them.
 
     Raises:
-        StateMismatch: none has; the message is that of the first.
+        StateMismatch: none of them has; the message is that of the first part.
     """
-    failed: list[StateMismatch] = []
+    failures: list[StateMismatch] = []
     for part in parts:
         try:
-            return grafted(old, part)
+            return transplanted(old, part)
         except StateMismatch as error:
-            failed.append(error)
-    raise failed[0]
+            failures.append(error)
+    raise failures[0]
 
 
-def _each_of(olds: Sequence[Dataset], news: Sequence[Dataset]) -> tuple[Dataset, ...]:
-    """Return each old part over the one in its place, or over the first of the others that has its rows."""
-    made = []
-    for place, old in enumerate(olds):
-        others = [new for other, new in enumerate(news) if other != place]
-        made.append(_first_that_has(old, [*news[place : place + 1], *others]))
-    return tuple(made)
-
-
-def _same(old: Dataset, new: Dataset) -> bool:
-    return canonical_json(_described(old)) == canonical_json(_described(new))
-
-
-def _described(node: Dataset) -> Any:
-    return node.describe(None)
+def _are_same(old: Dataset, new: Dataset) -> bool:
+    return canonical_json(old.describe(None)) == canonical_json(new.describe(None))

@@ -6,16 +6,17 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
-from seekable.errors import NotResumable
+from seekable.errors import NotResumable, StateMismatch
 from seekable.loader.steps import Cursor
 from seekable.loader.streams.lanes import Lanes
 from seekable.loader.streams.produce import produce_items
-from seekable.resume.streams.load import loaded_stream
-from seekable.resume.streams.recipe import settled_stream, stream_recipe_of
+from seekable.resume.by_rows import stream_by_rows
+from seekable.resume.readers import lanes_of, simplified_stream
+from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.stream import StreamState
 from seekable.stream.description import text_of_stream
-from seekable.stream.iterator import check_resumable
-from seekable.stream.partly_delivered import Given, noted_joint
+from seekable.stream.iterator import check_resumable, check_stream
+from seekable.stream.partly_delivered import Given, noted_joint, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +48,7 @@ class OfStream:
     def of_state(self, cursor: Cursor) -> Stream:
         """Return what is delivered, without what has come; of some of the lanes alone that is not known."""
         if self.by_rows:
-            self._settled = settled_stream(self._settled, self.lanes.stages)
+            self._settled = simplified_stream(self._settled, self.lanes.stages)
         return self._settled
 
     def next_run(self, steps: Steps, cursor: Cursor) -> Cursor:
@@ -97,7 +98,7 @@ class OfStream:
             began=None if steps.limit is None else cursor.began,
             ended=tuple(sorted(self.lanes.ended)),
             given=self._given.document(self.lanes.stages),
-            rows=stream_recipe_of(stream) if self.by_rows else None,
+            rows=rows_of_stream(stream) if self.by_rows else None,
             pipeline=text_of_stream(stream) if rows else None,
         ).document()
 
@@ -111,13 +112,23 @@ class OfStream:
             CorruptState: the document is not a state of a stream, or lacks a lane.
             InvalidArgument: it is to go on by rows, and how much each source gave cannot be told.
         """
-        loaded = loaded_stream(self._stream, document, self._own, resume=resume)
-        state = loaded.state
-        own = [lane for lane in state.ended if lane in self._own]
-        lanes = Lanes({lane: loaded.lanes[lane] for lane in self._own}, set(own))
+        state, stream = StreamState.parse(document), self._stream
+        try:
+            if state.rows:
+                stream = stream_from_rows(state.rows, self._stream)
+            check_stream(stream, state, self._own)
+        except StateMismatch:
+            if resume != "rows":
+                raise
+            stream, state = stream_by_rows(self._stream, state)
+        stages = lanes_of(state)
+        if state.rows:
+            stream = simplified_stream(stream, stages)
+        ended = {lane for lane in state.ended if lane in self._own}
+        lanes = Lanes({lane: stages[lane] for lane in self._own}, ended)
         return (
             Cursor(state.step, 0, state.slot, state.began or 0),
-            functools.partial(self._begin, loaded.stream, lanes, loaded.given),
+            functools.partial(self._begin, stream, lanes, parsed(state.given)),
         )
 
     def _begin(self, stream: Stream, lanes: Lanes, given: Mapping[int, Sequence[tuple[int, int]]]) -> None:

@@ -1,0 +1,184 @@
+"""How far an old run had come: of each dataset that it read, and of each source of that dataset.
+
+A run over a dataset reads one dataset. A run over a stream reads a dataset in each of its first stages, in
+several lanes, and rows that were drawn may wait in the stages behind. Both are a `DatasetProgress`, so that
+all else is the same for both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.errors import CorruptState
+from seekable.order.lanes import num_lane_rows_before
+from seekable.order.remaining import Remaining
+from seekable.resume.description import rebuild_loosely
+from seekable.resume.readers import drawn_by_lanes, lanes_of, readers_of, waiting_in
+from seekable.resume.remainder import remainder_of
+from seekable.resume.sources import positions_by_source, remaining_by_source, sources_of
+from seekable.resume.start_position import draws_before
+from seekable.state.stream import StreamState
+from seekable.stream.lineage import described_joint
+from seekable.stream.partly_delivered import parsed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.dataset.base import Dataset
+    from seekable.resume.remainder import Remainder
+    from seekable.resume.sources import Name, Source
+    from seekable.state.description_text import Description
+    from seekable.state.document import RunState
+    from seekable.stream.base import Stream
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["Consumed", "DatasetProgress", "consumed", "progress_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetProgress:
+    """How far a run had read one dataset."""
+
+    name: Name
+    """The names that lead to the stage that reads the dataset; empty for a run over a dataset."""
+
+    dataset: Dataset
+    """The old order; records are not read from it."""
+
+    remaining: Remaining
+    """The positions that were not drawn."""
+
+    in_flight: Int64s
+    """The positions that were drawn, but of whose rows nothing was delivered, in the order of delivery."""
+
+    first_epoch: int
+    """The number of the epoch with which the run began."""
+
+    endless: bool
+    """True if the run has no last epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """What a run had consumed of one dataset."""
+
+    name: Name
+    """As in `DatasetProgress`."""
+
+    remainders: tuple[tuple[Source, Remainder], ...]
+    """The sources of the dataset, and what is left of the epoch that each had begun."""
+
+    num_draws: int
+    """The number of records that were drawn: of the topmost mixture, if the dataset has one."""
+
+    num_epochs: int
+    """The number of epochs of the run that were finished."""
+
+
+def consumed(progress: DatasetProgress) -> Consumed:
+    """Return what a run had consumed of each source of a dataset.
+
+    Raises:
+        InvalidArgument: a node above a mixture moves positions, so that the count of each source is unknown.
+
+    Example:
+        Two lanes read 10 rows, epoch after epoch. The first lane has drawn all of its 5 rows of epoch 0, the
+        second 2 of them (positions 1 and 3), and position 8 waits in a buffer. So position 8 comes first,
+        then 5, 7 and 9:
+
+        >>> import seekable as sk
+        >>> remaining = Remaining.after_epochs(0, [5, 2], size=10)
+        >>> at = DatasetProgress((), sk.from_sequence(range(10)), remaining, np.array([8]), 0, endless=False)
+        >>> ((source, remainder),) = consumed(at).remainders
+        >>> [position for _, positions in remainder.segments for position in positions]
+        [8, 5, 7, 9]
+        >>> remainder.num_begun, remainder.num_delivered, consumed(at).num_epochs
+        (1, 6, 0)
+    """
+    dataset, remaining = progress.dataset, progress.remaining
+    by_source = zip(
+        sources_of(dataset, progress.name),
+        remaining_by_source(dataset, remaining),
+        positions_by_source(dataset, progress.in_flight),
+        strict=True,
+    )
+    remainders = tuple(
+        (source, remainder_of(source.dataset, own, in_flight))
+        for source, (_, own), (_, in_flight) in by_source
+    )
+    return Consumed(
+        progress.name, remainders, draws_before(dataset, remaining.frontier), _finished_epochs(progress)
+    )
+
+
+def _finished_epochs(progress: DatasetProgress) -> int:
+    """Return how many epochs of its run a dataset was read to the end; 0 for a run without end."""
+    size = progress.dataset.size
+    if not size or progress.endless:
+        return 0
+    # Where something is left before the frontier, the epoch that ends there is not finished.
+    unfinished = bool(progress.remaining.ranges) or progress.in_flight.size > 0
+    return max(0, (progress.remaining.frontier - unfinished) // size - progress.first_epoch)
+
+
+def progress_of(
+    description: Description, state: RunState | StreamState, present: Stream | None = None
+) -> list[DatasetProgress]:
+    """Return how far a saved run had read each of its datasets, in the order of its graph.
+
+    Args:
+        description: the description of the pipeline that the state was taken of.
+        state: the state, of a stream with all lanes.
+        present: the present stream. It tells how stages of users count rows, which are not of this library.
+
+    Raises:
+        InvalidArgument: the stream has a stage whose rows cannot be counted.
+        CorruptState: the state is not one of the described pipeline.
+    """
+    if isinstance(state, StreamState):
+        return _progress_of_stream(description, state, present)
+    dataset = rebuild_loosely(description.tree, description.row_files)
+    nothing = np.empty(0, dtype=np.int64)
+    return [DatasetProgress((), dataset, Remaining((), state.position), nothing, state.epoch, endless=False)]
+
+
+def _progress_of_stream(
+    description: Description, state: StreamState, present: Stream | None
+) -> list[DatasetProgress]:
+    missing = state.missing(range(state.of))
+    if missing:
+        message = (
+            f"resume='rows' needs all lanes of the state, and it lacks lane {missing[0]} of {state.of}: it "
+            f"is one rank's share, and others have the rest; sk.load_state puts them together"
+        )
+        raise CorruptState(message)
+    lineage, lanes = described_joint(description.tree, present), lanes_of(state)
+    # A lane that ended and began anew to fill a batch has nothing in flight that was not delivered before.
+    own = {lane: stages for lane, stages in lanes.items() if lane not in state.ended}
+    waiting = waiting_in(lineage, own, except_for=parsed(state.given))
+    found = []
+    for reader, in_flight in zip(readers_of(lineage), waiting, strict=True):
+        described = reader.stage
+        dataset = rebuild_loosely(described["of"][0], description.row_files)
+        size, epochs, start = dataset.size, described["epochs"], described["start"]
+        first = described.get("begin", start)
+        drawn = drawn_by_lanes(lanes, reader.number)
+        if epochs is not None and size is not None:
+            for lane in state.ended:
+                stop = start + epochs * size
+                drawn[lane] = _rows_between(first, stop, size, lane, len(lanes))
+        remaining = Remaining.after_epochs(first, drawn, size)
+        epoch = start // size if size else 0
+        found.append(
+            DatasetProgress(reader.name, dataset, remaining, in_flight, epoch, endless=epochs is None)
+        )
+    return found
+
+
+def _rows_between(start: int, stop: int, size: int, lane: int, lanes: int) -> int:
+    """Return how many rows of a lane lie between two positions."""
+    return num_lane_rows_before(stop, size, lanes, lane) - num_lane_rows_before(start, size, lanes, lane)

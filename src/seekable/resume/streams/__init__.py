@@ -1,1 +1,0 @@
-"""Streams that go on by rows: what each source has given, and what waits in the stages."""
