@@ -53,7 +53,7 @@ check: $(VENV)/.frameworks ## all that must hold before a change goes in: lint, 
 optimized: $(VENV)/.made ## run the tests that expect errors under python -O, which strips asserts
 	@$(VENV)/bin/python -O -m pytest -q -m "$(OURS)" -W ignore::pytest.PytestConfigWarning src tests
 
-fuzz: $(VENV)/.made ## look for bytes that break the index or a reader, and for streams that break a law, for a minute (ARGS="--seconds 600")
+fuzz: $(VENV)/.made ## look for bytes, pipelines and examples that break something, from a new seed (ARGS="--seconds 600")
 	@$(VENV)/bin/python tests/fuzz/run.py $(ARGS)
 
 lint: $(VENV)/.made ## check style and formatting

@@ -6,9 +6,11 @@ docs/design/testing.md says which proof belongs to which command.
 from __future__ import annotations
 
 import inspect
+import os
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +19,17 @@ FRAMEWORKS = frozenset({"accelerate", "grain", "jax", "lightning", "torch", "tra
 
 # Modules beside the tests assert as tests do: their asserts print values, and hold under `python -O` too.
 pytest.register_assert_rewrite("tests")
+
+# The same examples on every run of the tests; other ones, and as many as the variable says, in `make fuzz`.
+settings.register_profile("tests", settings.get_profile("ci"), max_examples=50)
+settings.register_profile(
+    "fuzz",
+    max_examples=int(os.environ.get("SEEKABLE_FUZZ_EXAMPLES", "100")),
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 def marker_of(path: Path) -> pytest.MarkDecorator | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.dataset.common import endless, numbers
 from tests.dataset.graphs import graphs
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tests.dataset.graphs import Graph
 
 
-@settings(max_examples=200)
 @given(graphs())
 def test_blocks_are_runs_of_all_rows(graph: Graph) -> None:
     edges = graph.dataset.blocks.tolist()

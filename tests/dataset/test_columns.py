@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.common import flow
 
@@ -155,7 +155,6 @@ def leaves(node: Node) -> list[Leaf]:
 
 
 @pytest.mark.parametrize("kind", ["list", "jsonl", "parquet"])
-@settings(max_examples=40)
 @given(pipeline=pipelines(), data=st.data())
 def test_any_pipeline_makes_what_the_model_makes(
     sources: dict[str, sk.Dataset], kind: str, pipeline: list[Step], data: st.DataObject

@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.order.positions import StridedRange
@@ -34,7 +35,7 @@ def drawn(random: Random) -> Continued:
     return Continued((old, old.shuffle(seed=3)), new, tuple(pieces), axis, random.randint(0, 30))
 
 
-@pytest.mark.parametrize("seed", range(150))
+@given(st.integers(0, 2**32))
 def test_pieces_come_first_and_then_the_new_order(seed: int) -> None:
     random = Random(seed)
     node = drawn(random)
@@ -50,7 +51,7 @@ def test_pieces_come_first_and_then_the_new_order(seed: int) -> None:
         assert routes[position] == (2, position)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@given(st.integers(0, 2**32))
 def test_rows_are_found_in_pieces_and_behind_them(seed: int) -> None:
     random = Random(seed)
     node = drawn(random)

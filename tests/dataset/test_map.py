@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
@@ -57,7 +57,6 @@ def test_none_is_a_record_like_any_other() -> None:
     assert list(numbers(3).map(lambda _: None)) == [None, None, None]
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 20), st.lists(st.integers(0, 10**12), min_size=1, max_size=9))
 def test_randomness_depends_on_the_position_and_nothing_else(n: int, positions: list[int]) -> None:
     ds = numbers(n).map(drawn, rng=True, seed=3)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
@@ -42,7 +42,6 @@ def test_or_where_every_source_has_given_each_record() -> None:
     assert {row for name, row in records if name == "b"} == set(range(90))
 
 
-@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(1, 50), st.integers(1, 9)), min_size=1, max_size=5),
     st.integers(0, 2**64 - 1),
@@ -58,7 +57,6 @@ def test_each_source_runs_on_in_its_own_order(parts: list[tuple[int, int]], seed
         assert own == flow(part, len(own))
 
 
-@settings(max_examples=40)
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=5), st.integers(0, 2**64 - 1))
 def test_the_limiting_source_gives_each_record_once_an_epoch_for_ever(sizes: list[int], seed: int) -> None:
     weights = [1 + i for i in range(len(sizes))]

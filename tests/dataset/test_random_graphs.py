@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from tests.dataset.graphs import Graph, graphs
 
@@ -32,7 +32,6 @@ def flat(places: Any) -> list[Location]:
     return [place for part in places for place in flat(part)]
 
 
-@settings(max_examples=300)
 @given(graphs(), st.data())
 def test_a_graph_is_its_model(graph: Graph, data: st.DataObject) -> None:
     dataset, n = graph.dataset, graph.size
@@ -67,7 +66,6 @@ def test_a_graph_is_its_model(graph: Graph, data: st.DataObject) -> None:
     assert plan.read() == records
 
 
-@settings(max_examples=200)
 @given(graphs(), st.data())
 def test_records_are_located_and_found_again(graph: Graph, data: st.DataObject) -> None:
     dataset, n = graph.dataset, graph.size
@@ -86,7 +84,6 @@ def test_records_are_located_and_found_again(graph: Graph, data: st.DataObject) 
         assert dataset.find(place.path, place.row, epoch=epoch) == wanted
 
 
-@settings(max_examples=150)
 @given(graphs())
 def test_a_copy_is_the_same_pipeline(graph: Graph) -> None:
     dataset = graph.dataset

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.concrete import concrete_classes
 from tests.dataset.graphs import Graph, graphs
@@ -108,7 +108,6 @@ def flat(places: Any) -> list[tuple[str, int]]:
 
 
 @given(graph=graphs(), epoch=st.integers(0, 3))
-@settings(max_examples=150)
 def test_any_pipeline_has_its_order_again(graph: Graph, epoch: int) -> None:
     description = described(graph.dataset)
     if kinds_in(description) & UNKNOWN_ROWS.keys():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
@@ -14,7 +14,6 @@ import seekable as sk
 SEEDS = st.integers(0, 2**64 - 1)
 
 
-@settings(max_examples=50)
 @given(st.integers(1, 300), SEEDS, st.sampled_from([0, 1, 10**6, 2**31, 2**40]))
 def test_every_epoch_is_a_permutation(n: int, seed: int, epoch: int) -> None:
     ds = numbers(n).shuffle(seed=seed)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
@@ -16,7 +16,6 @@ BOUNDS = st.none() | st.integers(-25, 25)
 STEPS = st.none() | st.integers(-25, 25).filter(bool)
 
 
-@settings(max_examples=300)
 @given(st.integers(0, 20), BOUNDS, BOUNDS, STEPS)
 def test_a_slice_is_the_slice_of_a_list(
     n: int, start: int | None, stop: int | None, step: int | None

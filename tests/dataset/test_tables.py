@@ -68,7 +68,7 @@ def write(folder: Path, files: list[tuple[int, int, str]]) -> list[dict[str, Any
 
 
 @given(FILES, st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_are_those_of_pyarrow(
     tmp_path_factory: pytest.TempPathFactory, files: list[tuple[int, int, str]], data: st.DataObject
 ) -> None:
@@ -86,7 +86,7 @@ def test_rows_are_those_of_pyarrow(
 
 
 @given(FILES)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_blocks_are_groups_in_every_order(
     tmp_path_factory: pytest.TempPathFactory, files: list[tuple[int, int, str]]
 ) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.common import endless, numbers
 from tests.dataset.graphs import Graph, graphs
@@ -67,7 +67,6 @@ def test_each_row_is_in_one_file(records: int, rows_per_file: int) -> None:
     assert shards.names == sorted(set(shards.names))
 
 
-@settings(max_examples=40)
 @given(drawn=graphs(depth=3), files=st.integers(1, 4), form=st.sampled_from(FORMS))
 def test_any_pipeline_comes_back(
     drawn: Graph, files: int, form: str, tmp_path_factory: pytest.TempPathFactory

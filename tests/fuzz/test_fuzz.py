@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.fuzz import run
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_fifty_cases(target: str, tmp_path: Path) -> None:
-    for case in range(50):
+def test_ten_cases(target: str, tmp_path: Path) -> None:
+    for case in range(10):
         folder = tmp_path / str(case)
         folder.mkdir()
         TARGETS[target](folder, random.Random(f"{target} {case}"))
@@ -31,10 +32,27 @@ def test_a_failure_is_shown_with_the_command_that_repeats_it(
 
     monkeypatch.setitem(TARGETS, "text", failing)
     assert not run.run("text", 7)
-    assert '--only text --case 7"' in capsys.readouterr().out
+    assert '--only text --seed 7"' in capsys.readouterr().out
 
 
 def test_the_command_runs() -> None:
     command = [sys.executable, run.__file__, "--seconds", "0", "--only", "jsonl"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "1 cases of jsonl: none failed\n"
+    seed, last = done.stdout.splitlines()
+    assert re.fullmatch(r'seed (\d+): make fuzz ARGS="--seed \1" repeats it', seed)
+    assert last == "1 cases of jsonl: none failed"
+
+
+def test_properties_draw_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(subprocess, "run", lambda command, **given: asked.append((command, given)) or Done())
+    assert run.check_properties(5, 300) == 3
+    ((command, given),) = asked
+    assert {"--hypothesis-profile=fuzz", "--hypothesis-seed=5"} < {*command}
+    assert given["env"]["SEEKABLE_FUZZ_EXAMPLES"] == "300"
+
+
+class Done:
+    """A process that has ended."""
+
+    returncode = 3

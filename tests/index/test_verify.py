@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import xxhash
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.splitter import split
 from tests.index.corpus import LONG_AGO_NS, age, fill, index_files, open_data, write
@@ -267,7 +267,6 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(before=LINES, after=LINES)
-@settings(max_examples=150)
 def test_the_first_record_that_moved_is_that_of_a_plain_splitter(
     scratch: Path, before: list[bytes], after: list[bytes]
 ) -> None:

@@ -6,7 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.integrations.torch_samplers import loader_of, numbers, sampled
 
@@ -99,7 +99,6 @@ BATCHES = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
 @given(st.integers(1, 20), BATCHES, OPERATIONS)
 def test_a_sampler_goes_where_a_loader_goes(
     n: int, batch: dict[str, Any], operations: list[tuple[str, Any]]
@@ -112,7 +111,6 @@ def test_a_sampler_goes_where_a_loader_goes(
     [{"num_workers": 1, "prefetch_factor": 4}, {"num_workers": 2, "persistent_workers": True}],
     ids=["one", "two that stay"],
 )
-@settings(max_examples=20)
 @given(st.integers(1, 20), BATCHES, OPERATIONS)
 def test_a_sampler_goes_where_a_loader_goes_with_workers(
     how: dict[str, Any], n: int, batch: dict[str, Any], operations: list[tuple[str, Any]]

@@ -175,4 +175,4 @@ class LoaderMachine(RuleBasedStateMachine):
 
 
 TestLoader = LoaderMachine.TestCase
-TestLoader.settings = settings(max_examples=120, stateful_step_count=30)
+TestLoader.settings = settings(stateful_step_count=30)

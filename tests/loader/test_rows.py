@@ -61,7 +61,7 @@ class Ranks:
 
 
 # Nothing is shrunk: a seed that fails says all, and pipelines do not become simpler with smaller seeds.
-UNSHRUNK = settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+UNSHRUNK = settings(deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 @UNSHRUNK

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.order.models import tree, whose
 
@@ -22,7 +22,6 @@ HARD: dict[str, list[float]] = {
 }
 
 
-@settings(max_examples=60)
 @given(WEIGHTS)
 def test_every_draw_is_the_one_that_the_model_makes(weights: list[int]) -> None:
     shares, root = Apportionment(tuple(weights)), tree(weights)
@@ -30,7 +29,6 @@ def test_every_draw_is_the_one_that_the_model_makes(weights: list[int]) -> None:
     assert list(zip(labels.tolist(), numbers.tolist(), strict=True)) == [whose(root, v) for v in range(300)]
 
 
-@settings(max_examples=60)
 @given(WEIGHTS, st.integers(0, 2**45))
 def test_counts_are_what_was_drawn(weights: list[int], start: int) -> None:
     shares = Apportionment(tuple(weights))
@@ -49,7 +47,6 @@ def test_counts_are_what_was_drawn(weights: list[int], start: int) -> None:
         assert [shares.when(source, int(number)) for number in numbers[own][:3]] == draws[own][:3].tolist()
 
 
-@settings(max_examples=100)
 @given(WEIGHTS)
 def test_counts_are_within_2_of_the_shares_at_every_draw(weights: list[int]) -> None:
     assert_within_2(weights, draws=1000)

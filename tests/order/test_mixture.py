@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.order import models
 
@@ -53,7 +53,6 @@ def test_an_epoch_ends_with_the_limiting_source(
     assert (min(limits) if longest else max(limits)) == 1
 
 
-@settings(max_examples=60)
 @given(WEIGHTS, st.integers(1, 400), LANES, KEYS)
 def test_every_position_is_routed_as_the_model_routes_it(
     weights: list[int], length: int, lanes: int, key: int
@@ -65,7 +64,6 @@ def test_every_position_is_routed_as_the_model_routes_it(
     )
 
 
-@settings(max_examples=60)
 @given(schedules(), LANES, KEYS)
 def test_a_schedule_is_routed_as_the_model_routes_it(
     schedule: tuple[tuple[int, tuple[int, ...]], ...], lanes: int, key: int
@@ -77,7 +75,6 @@ def test_a_schedule_is_routed_as_the_model_routes_it(
     assert route(mixture, 0, length) == models.routed(schedule, key=key, length=length, lanes=lanes)
 
 
-@settings(max_examples=60)
 @given(schedules(), LANES, KEYS, st.lists(st.integers(0, 2000), min_size=1, max_size=20), LENGTHS)
 def test_positions_are_routed_alike_in_any_order_and_alone(
     schedule: tuple[tuple[int, tuple[int, ...]], ...],
@@ -95,7 +92,6 @@ def test_positions_are_routed_alike_in_any_order_and_alone(
     assert [mixture.route_one(p) for p in positions] == [everything[p] for p in positions]
 
 
-@settings(max_examples=60)
 @given(schedules(), LANES, KEYS, LENGTHS)
 def test_what_is_routed_is_found_again(
     schedule: tuple[tuple[int, tuple[int, ...]], ...], lanes: int, key: int, length: int | None
@@ -110,7 +106,6 @@ def test_what_is_routed_is_found_again(
         assert np.unique(rows[places]).size == places.size
 
 
-@settings(max_examples=60)
 @given(WEIGHTS, st.integers(1, 300), LANES, KEYS)
 def test_rows_that_no_epoch_draws_are_not_found(
     weights: list[int], length: int, lanes: int, key: int
@@ -127,7 +122,6 @@ def test_rows_that_no_epoch_draws_are_not_found(
             assert mixture.unroute(source, np.arange(5)).size == 0
 
 
-@settings(max_examples=60)
 @given(schedules(), LANES, KEYS, st.integers(0, 900), st.integers(0, 300), LENGTHS)
 def test_a_span_holds_all_that_is_drawn(
     schedule: tuple[tuple[int, tuple[int, ...]], ...],
@@ -151,7 +145,6 @@ def test_a_span_holds_all_that_is_drawn(
             assert last - first == own.size
 
 
-@settings(max_examples=40)
 @given(WEIGHTS, st.integers(65, 600), LANES, KEYS)
 def test_each_lane_takes_a_source_strictly_in_its_order(
     weights: list[int], length: int, lanes: int, key: int

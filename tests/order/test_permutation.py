@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.order.keys import derive_each, kind_key
@@ -87,7 +87,6 @@ def test_sizes_and_keys_may_differ_from_number_to_number(cases: list[tuple[int, 
     assert (permute(x, np.array([size]), np.array([key], dtype=np.uint64)) == alike).all()
 
 
-@settings(max_examples=30)
 @given(st.integers(1, 2000), KEYS)
 def test_the_arguments_stay_as_they_are(n: int, key: int) -> None:
     x, sizes, keys = np.arange(n), np.full(n, n), np.full(n, key, dtype=np.uint64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.order.positions import PositionList, StridedRange, ranges_of
@@ -44,7 +44,6 @@ def test_what_is_left_below_a_position(left: Remaining, stop: int) -> None:
     assert [x for comb in left.before(stop) for x in comb] == [x for x in those_left(left) if x < stop]
 
 
-@settings(max_examples=200)
 @given(lefts)
 def test_numbers_and_ranks_are_those_of_the_list(left: Remaining) -> None:
     combs, listed = PositionList(left.ranges), left.stragglers.tolist()

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.order import models
 
@@ -37,7 +37,6 @@ def rows_of(order: WindowedOrder, key: int) -> list[int]:
     return rows
 
 
-@settings(max_examples=300)
 @given(ORDERS, KEYS)
 def test_it_is_its_model(order: WindowedOrder, key: int) -> None:
     model = models.windowed(order.edges.tolist(), key=key, window=order.window, lanes=order.lanes)
@@ -47,7 +46,6 @@ def test_it_is_its_model(order: WindowedOrder, key: int) -> None:
     assert table.inverse(0, np.array(model)).tolist() == list(range(order.size))
 
 
-@settings(max_examples=100)
 @given(st.lists(st.tuples(ORDERS, KEYS), min_size=1, max_size=6), st.data())
 def test_epochs_laid_behind_each_other_do_not_mix(
     epochs: list[tuple[WindowedOrder, int]], data: st.DataObject
@@ -61,7 +59,6 @@ def test_epochs_laid_behind_each_other_do_not_mix(
         assert table.inverse(i, np.array([below])).tolist() == [row]
 
 
-@settings(max_examples=200)
 @given(ORDERS, KEYS)
 def test_a_window_is_of_few_blocks_and_comes_in_one_go(order: WindowedOrder, key: int) -> None:
     rows = np.array(rows_of(order, key))
@@ -75,7 +72,6 @@ def test_a_window_is_of_few_blocks_and_comes_in_one_go(order: WindowedOrder, key
             assert len(set(here[first:last])) <= order.window
 
 
-@settings(max_examples=200)
 @given(ORDERS, KEYS)
 def test_windows_of_a_lane_are_balanced(order: WindowedOrder, key: int) -> None:
     table = tables(order, key)

@@ -14,7 +14,7 @@ from tests.stream.graphs import streams
 if TYPE_CHECKING:
     import seekable as sk
 
-drawn = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+drawn = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @drawn
@@ -24,7 +24,7 @@ def test_a_stream_is_its_model_and_resumes_exactly(stream: sk.Stream, data: st.D
     laws.check(stream, lambda least, most: data.draw(st.integers(least, most)))
 
 
-@settings(drawn, max_examples=40)
+@drawn
 @given(streams(depth=4))
 def test_a_copy_is_the_same_stream(stream: sk.Stream) -> None:
     copy = cloudpickle.loads(cloudpickle.dumps(stream))

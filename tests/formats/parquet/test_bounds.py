@@ -42,7 +42,7 @@ COLUMNS: dict[str, tuple[pa.DataType, Any]] = {
 OPERATORS = ["==", "!=", "<", "<=", ">", ">="]
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data(), name=st.sampled_from(sorted(COLUMNS)), index=st.booleans())
 @example(data=None, name="double", index=True)
 def test_no_row_that_passes_is_left_out(

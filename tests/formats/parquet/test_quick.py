@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.parquet import family
 from tests.formats.parquet.truth import leaf_of, opened, same, written
@@ -45,7 +45,6 @@ def test_which_types_are_picked() -> None:
     assert quick == QUICK
 
 
-@settings(max_examples=150)
 @given(st.data())
 def test_picked_values_are_those_that_pyarrow_decodes(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(QUICK)))
