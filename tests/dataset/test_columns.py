@@ -18,7 +18,7 @@ from tests.dataset.common import flow
 
 import seekable as sk
 from seekable.nodes.contract import Leaf, Node
-from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,9 +18,9 @@ import seekable as sk
 import seekable.dataset
 from seekable.formats.registry import FORMATS
 from seekable.index.surveyor import is_surveyor
-from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
 from seekable.nodes.sources.sequence import SequenceSource
+from seekable.nodes.sources.tables import TableSource
 from seekable.resume.description import FORMATS_WITH_RUNS, REBUILT, UNKNOWN_ROWS, described_sources, rebuild
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.resume.relocate import FileSpan, find_again

@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
+import seekable as sk
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.registry import FORMATS, SUFFIXES, format_named, format_of
+from seekable.formats.registry import FORMATS, SUFFIXES, Format, SourceOptions, format_named, format_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -49,3 +58,58 @@ def test_every_format_is_complete_and_no_suffix_is_claimed_twice() -> None:
     for form in FORMATS.values():
         assert form.scanner.name == form.name
         assert all(suffix.startswith(".") and suffix == suffix.lower() for suffix in form.suffixes)
+
+
+class Odd:
+    """Finds nothing: it stands for what finds the records of a format of tests."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def odd_source(form: Format, options: SourceOptions) -> Callable[[Any], Any]:
+    if options.strict:
+        raise sk.InvalidArgument("no strict=")
+    return lambda files: (form.name, options.shown, files)
+
+
+def test_a_format_is_a_line_with_what_finds_and_what_builds() -> None:
+    form = Format("odd", (".odd",), f"{__name__}:Odd", f"{__name__}:odd_source", "odd")
+    assert isinstance(form.scanner, Odd)
+    assert form.scanner.name == "odd"
+    assert form.source(SourceOptions(shown="here"))([1]) == ("odd", "here", [1])
+    with pytest.raises(sk.InvalidArgument, match="no strict="):
+        form.source(SourceOptions(shown="here", strict=True))
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_what_a_line_names_is_there(form: Format) -> None:
+    assert form.scanner.name == form.name
+    assert callable(form.source(SourceOptions(shown="here")))
+
+
+@pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
+def test_options_are_refused_before_a_file_is_looked_for(form: Format) -> None:
+    with pytest.raises(sk.InvalidArgument, match="decode must be one of"):
+        form.source(SourceOptions(shown="here", decode="nonsense"))
+    with pytest.raises(sk.WrongType, match="errors must be a function"):
+        SourceOptions(shown="here", errors="skip")  # type: ignore[arg-type]
+
+
+OPENED = """
+import sys
+import seekable as sk
+assert sk.open(sys.argv[1], jobs=1)[1] == {"id": 1}
+names = ("parquet", "arrow", "tables", "columnar", "hub", "specs")
+print([m for m in sys.modules if m.startswith("seekable.formats.") or m.startswith("seekable.nodes.sources.")
+       or m.startswith("seekable.dataset.") if any(n in m for n in names)], "pyarrow" in sys.modules)
+"""
+
+
+def test_json_lines_are_opened_without_code_of_tables_or_of_the_hub(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": 0}\n{"id": 1}\n')
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED, str(path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[] False\n"

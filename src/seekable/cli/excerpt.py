@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seekable.dataset.open import format_of_all
 from seekable.errors import InvalidArgument
-from seekable.formats.registry import Format, find_data, format_named
+from seekable.formats.registry import Format, find_data, format_named, format_of_all
 from seekable.storage.compression import compression_of
 
 _MOST_FILES = 1000

@@ -60,7 +60,7 @@ def index(  # noqa: PLR0913 - an argument an option
     from seekable.cli.opening import Opening
     from seekable.cli.output import in_words, json_safe, write_document, write_line
     from seekable.cli.place import index_folder
-    from seekable.nodes.sources.columnar.source import TableSource
+    from seekable.nodes.sources.tables import TableSource
     from seekable.storage.memory import bytes_in_words
 
     documents = []

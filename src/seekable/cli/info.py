@@ -18,8 +18,8 @@ from seekable.cli.options import (
 if TYPE_CHECKING:
     from seekable.cli.lengths import RecordLengths
     from seekable.cli.opening import Opening
-    from seekable.nodes.sources.columnar.source import TableSource
     from seekable.nodes.sources.files import FileSource
+    from seekable.nodes.sources.tables import TableSource
 
 EPILOG = examples(
     "info corpus.jsonl",
@@ -82,7 +82,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
 def _content_found(dataset: FileSource | TableSource) -> dict[str, Any]:
     """Return how long records are; of tables, which columns and how many groups they have."""
     from seekable.cli.lengths import record_lengths
-    from seekable.nodes.sources.columnar.source import TableSource
+    from seekable.nodes.sources.tables import TableSource
 
     if not isinstance(dataset, TableSource):
         return {"record_bytes": _as_json(record_lengths(dataset.files))}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.tables import TableSource
 
 
 def index_folder(dataset: FileSource | TableSource) -> str:

@@ -12,8 +12,8 @@ import msgspec
 from seekable.cli.output import json_safe, write, write_document
 from seekable.formats.decoding import decoder_named
 from seekable.index.location import Location
-from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.tables import TableSource
 
 _AT_ONCE = 64
 """Records that are read together."""

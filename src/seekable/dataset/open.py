@@ -5,46 +5,46 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from seekable.dataset.hub_files import hub_files
+from seekable._lazy import lazy
 from seekable.dataset.show import listed
-from seekable.dataset.specs import (
-    HubSpec,
-    TextSpec,
-    column_decoder,
-    columns_of,
-    format_of_spec,
-    refuse_specs_among,
-    spec_of,
-    text_files,
+from seekable.errors import DuplicateKeys
+from seekable.formats.registry import (
+    MOST_OPEN_FILES,
+    SourceOptions,
+    find_data,
+    format_named,
+    format_of_all,
+    refuse_copies,
 )
-from seekable.errors import DuplicateKeys, UnsupportedFormat, WrongType
-from seekable.formats.decoding import Decode, decoder_named
-from seekable.formats.registry import Format, find_data, format_named, format_of
 from seekable.index.opening import open_files
-from seekable.index.surveyor import is_surveyor
-from seekable.nodes.keys.build import open_keys
-from seekable.nodes.keys.duplicates import duplicates_told
-from seekable.nodes.sources.columnar.asked import checked_for_tables, refuse_for_lines
-from seekable.nodes.sources.columnar.source import MOST_OPEN_FILES, TableSource
-from seekable.nodes.sources.files import FileSource
-from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import progress_or_bar
-from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from concurrent.futures import Executor
 
+    from seekable.dataset import specs
     from seekable.dataset.base import Dataset
-    from seekable.index.fileset import FileSet
+    from seekable.formats.decoding import Decode
+    from seekable.formats.registry import OnError
+    from seekable.nodes.keys import build as keys_build
+    from seekable.nodes.keys import duplicates
     from seekable.nodes.keys.key import KeyOf
-    from seekable.nodes.sources.files import OnError
+    from seekable.parallel import map_ranges
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Asked, Found
+    from seekable.storage.listing import Asked
+else:
+    specs = lazy("seekable.dataset.specs")
+    keys_build = lazy("seekable.nodes.keys.build")
+    duplicates = lazy("seekable.nodes.keys.duplicates")
+    map_ranges = lazy("seekable.parallel.map_ranges")
 
-__all__ = ["format_of_all", "open"]
+__all__ = ["open"]
+
+_SPECS = ("hf:", "txt:")
+"""The beginnings of specs; see `seekable.dataset.specs`."""
 
 
 def open(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -113,122 +113,49 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         ...     len(ds), ds[1], ds.locate(1).offset
         (2, {'id': 1}, 10)
     """
-    spec = spec_of(source)
-    if spec is None:
-        refuse_specs_among(source)
-        found = find_data(source)
-        kind = format_of_all(found) if format is None else format_named(format)
-    else:
-        found = text_files(spec) if isinstance(spec, TextSpec) else ()
-        kind = format_of_spec(spec, format)
-    _refuse_twins(found)
-    make = _maker(
-        kind,
-        _shown(source),
-        column=spec.column if isinstance(spec, TextSpec) else None,
+    options = SourceOptions(
+        shown=_shown(source),
         decode=decode,
         version=version,
         errors=errors,
-        columns=columns_of(spec, columns) if isinstance(spec, HubSpec) else columns,
+        columns=columns,
         strict=strict,
         max_open_files=max_open_files,
     )
+    spec = specs.spec_of(source) if _has_spec(source) else None
+    if spec is None:
+        found = find_data(source)
+        form = format_of_all(found) if format is None else format_named(format)
+        build = form.source(options)
+    else:
+        found, form = (), specs.format_of_spec(spec, format)
+        build = form.source(spec.narrowed(options))
     with progress_or_bar(progress) as shown:
-        if isinstance(spec, HubSpec):
-            found = hub_files(spec, index_dir=index_dir, progress=shown)
+        if spec is not None:
+            found = specs.files_of(spec, index_dir=index_dir, progress=shown)
+        refuse_copies(found)
         files = open_files(
-            found, kind.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
+            found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
-    opened = make(files)
+    opened = build(files)
     if key is None:
         return opened
-    using = execution_options(jobs, executor, at_once=False)
-    keys = open_keys(opened, key, index_dir=index_dir, using=using, progress=progress)
+    using = map_ranges.execution_options(jobs, executor, at_once=False)
+    keys = keys_build.open_keys(opened, key, index_dir=index_dir, using=using, progress=progress)
     if keys.index.duplicates:
-        warnings.warn(duplicates_told(opened, keys), DuplicateKeys, stacklevel=2)
+        warnings.warn(duplicates.duplicates_told(opened, keys), DuplicateKeys, stacklevel=2)
     return replace(opened, keys=keys)
 
 
-def _maker(
-    kind: Format,
-    asked: str,
-    *,
-    column: str | None,
-    decode: Any,
-    version: str | int | None,
-    errors: OnError | None,
-    **of_tables: Any,
-) -> Callable[[FileSet], FileSource | TableSource]:
-    """Return what makes a dataset of the files, once they are indexed; wrong arguments are refused before.
+def _has_spec(source: object) -> bool:
+    """Return whether a source may be a spec; a list with one in it is refused.
 
     Raises:
-        InvalidArgument: an argument breaks a rule, or is for another kind of format.
-        WrongType: it is of another type.
+        InvalidArgument: a spec is opened alone.
     """
-    if errors is not None and not callable(errors):
-        message = f"errors must be a function of a CorruptRecord (got {errors!r})"
-        raise WrongType(message)
-    form = kind.scanner
-    if is_surveyor(form):
-        given = checked_for_tables(decode=decode, **of_tables)
-        return lambda files: TableSource(
-            files, form, asked=asked, version=version, errors=errors, **given
-        ).checked()
-    refuse_for_lines(kind.name, **of_tables)
-    if column is not None:
-        decoder = column_decoder(column, decode)
-    else:
-        decoder = decoder_named(kind.decode if decode is None else decode, kind.name)
-    return lambda files: FileSource(
-        files, decoder, format=kind.name, asked=asked, version=version, errors=errors
-    )
-
-
-def format_of_all(found: Sequence[Found]) -> Format:
-    """Return the one format of all files.
-
-    Raises:
-        UnsupportedFormat: a suffix is not known, or there is more than one format.
-    """
-    formats: dict[str, tuple[Format, str]] = {}
-    for run in found:
-        for suffix, name in {_suffix(name): name for name in run.names}.items():
-            kind = format_of(name if suffix else os.path.basename(name))
-            formats.setdefault(kind.name, (kind, name))
-    if len(formats) > 1:
-        examples = ", ".join(f"{kind.name} ({name})" for kind, name in formats.values())
-        message = (
-            f"a dataset has one format, and here there are {len(formats)}: {examples}. Open them apart and "
-            f"combine them with sk.concat or sk.mix, or say what all are with format="
-        )
-        raise UnsupportedFormat(message)
-    (kind, _), *_ = formats.values()
-    return kind
-
-
-def _suffix(name: str) -> str:
-    """Return the end of a name that tells of the format, in lower case: of compressed files both suffixes."""
-    stem, suffix = os.path.splitext(name)
-    return (os.path.splitext(stem)[1] + suffix if compression_of(name) else suffix).lower()
-
-
-def _refuse_twins(found: Sequence[Found]) -> None:
-    """Refuse a file beside its compressed copy: each record would come twice, and nobody would know.
-
-    Raises:
-        UnsupportedFormat: there is such a pair.
-    """
-    for run in found:
-        compressed = [name for name in run.names if compression_of(name)]
-        names = set(run.names) if compressed else set()
-        for name in compressed:
-            twins = {uncompressed_name(name), *(f"{uncompressed_name(name)}.{kind}" for kind in COMPRESSED)}
-            if twin := min((twins - {name}) & names, default=None):
-                message = (
-                    f"{twin!r} and {name!r} in {run.root!r} look like the same data twice, compressed and "
-                    f"not: keep one of them there, or say which with a glob or a list"
-                )
-                raise UnsupportedFormat(message)
+    if isinstance(source, list | tuple) and any(map(_has_spec, source)):
+        specs.refuse_specs_among(source)
+    return isinstance(source, str) and source.startswith(_SPECS)
 
 
 def _shown(source: Asked) -> str:

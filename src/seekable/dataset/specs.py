@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
+from seekable.dataset.hub_files import hub_files
 from seekable.errors import InvalidArgument
-from seekable.formats.decoding import decoder_named, in_column
 from seekable.formats.registry import format_named
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from seekable.formats.decoding import Decoder
-    from seekable.formats.registry import Format
+    from seekable.formats.registry import Format, SourceOptions
+    from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 
 
-__all__ = [
-    "HubSpec",
-    "Spec",
-    "TextSpec",
-    "column_decoder",
-    "columns_of",
-    "format_of_spec",
-    "refuse_specs_among",
-    "spec_of",
-    "text_files",
-]
+__all__ = ["HubSpec", "Spec", "TextSpec", "files_of", "format_of_spec", "refuse_specs_among", "spec_of"]
 
 
 _HUB, _TEXT = "hf:", "txt:"
@@ -67,6 +57,24 @@ class HubSpec:
     column: str | None
     """The column that records have; all if there is none."""
 
+    format: ClassVar[str] = "parquet"
+
+    def narrowed(self, options: SourceOptions) -> SourceOptions:
+        """Return the options for the files: the column of the spec is the only one that is read.
+
+        Raises:
+            InvalidArgument: the options name columns too.
+        """
+        if self.column is None:
+            return options
+        if options.columns is not None:
+            message = (
+                f"{self.text!r} and columns={list(options.columns)!r} both say which columns to read: "
+                f"write {self.text.removesuffix(f':{self.column}')!r} to have columns="
+            )
+            raise InvalidArgument(message)
+        return replace(options, columns=[self.column])
+
     @property
     def is_local(self) -> bool:
         """Whether the repository is a folder of this machine."""
@@ -84,6 +92,12 @@ class TextSpec:
     """A path, a folder or a glob."""
 
     column: str
+
+    format: ClassVar[str] = "text"
+
+    def narrowed(self, options: SourceOptions) -> SourceOptions:
+        """Return the options for the files: each line is the value of the spec's column."""
+        return replace(options, column=self.column)
 
 
 Spec = HubSpec | TextSpec
@@ -151,69 +165,41 @@ def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
     raise InvalidArgument(message)
 
 
-_FORMATS = {HubSpec: "parquet", TextSpec: "text"}
+def files_of(
+    spec: Spec, *, index_dir: str | os.PathLike[str] | None, progress: ProgressHook | None
+) -> tuple[Found, ...]:
+    """Return the files of a spec.
 
-_VALUES = ("text", "bytes", "json")
+    Args:
+        spec: the spec.
+        index_dir: the folder that the user wants indexes in; files on the Hub get placeholders there.
+        progress: called as footers of files on the Hub are fetched.
+
+    Raises:
+        DataNotFound: there is no file, repository or split.
+        AccessDenied: this user may not look there.
+        Unreachable: the Hub cannot be reached.
+    """
+    if isinstance(spec, HubSpec):
+        return hub_files(spec, index_dir=index_dir, progress=progress)
+    endings = [
+        f"{suffix}{more}"
+        for suffix in format_named(spec.format).suffixes
+        for more in ("", *(f".{kind}" for kind in COMPRESSED))
+    ]
+    return find_files(os.path.expanduser(spec.path), suffixes=endings)
 
 
 def format_of_spec(spec: Spec, format_name: str | None) -> Format:
-    """Return the format that a spec stands for.
+    """Return the format of the data of a spec.
 
     Raises:
         InvalidArgument: another one was asked for.
     """
-    kind = format_named(_FORMATS[type(spec)])
-    if format_name not in (None, kind.name):
-        message = f"{spec.text!r} is {kind.name}; leave format={format_name!r} out"
+    if format_name not in (None, spec.format):
+        message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
         raise InvalidArgument(message)
-    return kind
-
-
-def columns_of(spec: HubSpec, columns: Sequence[str] | None) -> Sequence[str] | None:
-    """Return the columns to read: that of the spec, or those that were asked for, or all.
-
-    Raises:
-        InvalidArgument: both say which.
-    """
-    if spec.column is None:
-        return columns
-    if columns is not None:
-        message = (
-            f"{spec.text!r} and columns={list(columns)!r} both say which columns to read: "
-            f"write {spec.text.removesuffix(f':{spec.column}')!r} to have columns="
-        )
-        raise InvalidArgument(message)
-    return [spec.column]
-
-
-def column_decoder(column: str, decode: Any) -> Decoder:
-    """Return the decoder of lines that are the only value of a record.
-
-    Raises:
-        InvalidArgument: they shall be decoded in a way that there is not.
-    """
-    if decode is None or decode in _VALUES:
-        return in_column(decoder_named(decode or "text"), column)
-    message = (
-        f"decode must be one of {', '.join(map(repr, _VALUES))} for txt:PATH:COLUMN (got {decode!r}); a "
-        f"function of records goes into ds.map"
-    )
-    raise InvalidArgument(message)
-
-
-def text_files(spec: TextSpec) -> tuple[Found, ...]:
-    """Return the files of a spec; of a folder those of lines of text.
-
-    Raises:
-        DataNotFound: there is none.
-        AccessDenied: this user may not look there.
-    """
-    endings = [
-        f"{suffix}{more}"
-        for suffix in format_named(_FORMATS[TextSpec]).suffixes
-        for more in ("", *(f".{kind}" for kind in COMPRESSED))
-    ]
-    return find_files(os.path.expanduser(spec.path), suffixes=endings)
+    return format_named(spec.format)
 
 
 def refuse_specs_among(source: object) -> None:

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.dataset.open import format_of_all
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import decoder_named
-from seekable.formats.registry import find_data, format_named
+from seekable.formats.registry import find_data, format_named, format_of_all
 from seekable.index.surveyor import is_surveyor
 from seekable.index.verifying.problem import Problem
 from seekable.index.verifying.verify import verify_files
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
 

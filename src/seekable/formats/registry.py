@@ -1,28 +1,112 @@
-"""Which formats there are, and which one a file's name tells of."""
+"""The formats by name and by suffix, and the one protocol by which each builds the source of its records.
+
+A format is one line of the table below, and one module or folder of its own. The line names by dotted paths
+what finds the records in files of the format, and what builds the node that reads them. Both are imported
+when data of the format is opened: to open JSON lines loads no code of tables.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.arrow import ArrowFormat
-from seekable.formats.csv import CsvScanner
+from seekable.errors import CorruptRecord, InvalidArgument, UnsupportedFormat, WrongType
 from seekable.formats.huggingface import data_files
-from seekable.formats.jsonl import JsonlScanner
-from seekable.formats.parquet.form import ParquetFormat
-from seekable.formats.text import TextScanner
-from seekable.storage.compression import COMPRESSED, uncompressed_name
+from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.formats.decoding import Decode
     from seekable.formats.table import TableFormat
+    from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
     from seekable.storage.listing import Asked, Found
 
+__all__ = [
+    "FORMATS",
+    "MOST_OPEN_FILES",
+    "SUFFIXES",
+    "Format",
+    "OnError",
+    "SourceBuilder",
+    "SourceOptions",
+    "find_data",
+    "format_named",
+    "format_of",
+    "format_of_all",
+    "refuse_copies",
+]
+
+MOST_OPEN_FILES = 128
+"""The number of files of tables that a source keeps open by default."""
+
+OnError = Callable[[CorruptRecord], Any]
+"""Returns what to deliver instead of a corrupt record: another record, or ``sk.HOLE``."""
+
 _NO_WAY_IN = (".bz2", ".xz", ".lz4", ".zip")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """The arguments of ``sk.open`` that say what becomes of the bytes of a record."""
+
+    shown: str
+    """The data as the user named it, for ``repr``."""
+
+    decode: Decode | None = None
+    """The decoding; None for that of the format."""
+
+    version: str | int | None = None
+    """Stands for the code of functions in the fingerprint."""
+
+    errors: OnError | None = None
+    """Replaces corrupt records; None raises the error."""
+
+    column: str | None = None
+    """Of lines: the name of the only column that records have; None if a record is what the line holds."""
+
+    columns: Sequence[str] | None = None
+    """Of tables: the columns to read, in the order of records; None for all."""
+
+    strict: bool = False
+    """Of tables: whether all files must have the same columns of the same types."""
+
+    max_open_files: int = MOST_OPEN_FILES
+    """Of tables: the number of files that are kept open."""
+
+    def __post_init__(self) -> None:
+        """Check what all formats share.
+
+        Raises:
+            WrongType: ``errors`` is no function.
+        """
+        if self.errors is not None and not callable(self.errors):
+            message = f"errors must be a function of a CorruptRecord (got {self.errors!r})"
+            raise WrongType(message)
+
+
+class SourceBuilder(Protocol):
+    """Builds the node that reads the records of indexed files of one format."""
+
+    def __call__(self, form: Format, options: SourceOptions) -> Callable[[FileSet], Any]:
+        """Return a function from indexed files to their source, a leaf of the graph of nodes.
+
+        The options are checked here: a wrong one is refused before a file is indexed.
+
+        Args:
+            form: the format.
+            options: what the user wants of its records.
+
+        Raises:
+            InvalidArgument: an option breaks a rule, or is for formats of another kind.
+            WrongType: an option is of the wrong type.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,35 +114,65 @@ class Format:
     """A format of data files."""
 
     name: str
-    """What a user calls it: ``format="jsonl"``."""
+    """The name that users write: ``format="jsonl"``."""
 
     suffixes: tuple[str, ...]
-    """How the names of its files end, in lower case."""
+    """The ends of the names of its files, in lower case."""
 
-    scanner: Scanner | TableFormat
-    """What finds the records in its files; of tables, what reads them too."""
+    finder: str
+    """The class of what finds the records in its files, ``module:name``; it is made of the format's name."""
+
+    builder: str
+    """The `SourceBuilder`, ``module:name``."""
 
     decode: str
-    """How its records are decoded unless the user says otherwise."""
+    """The decoding of its records by default."""
 
     compressible: bool = False
-    """Whether files of it may be compressed as a whole, and end with ``.gz`` or ``.zst``."""
+    """True if files of it may be compressed as a whole, and end with ``.gz`` or ``.zst``."""
 
+    @property
+    def scanner(self) -> Scanner | TableFormat:
+        """What finds the records in its files; of tables, what reads them too."""
+        found: Scanner | TableFormat = _imported(self.finder)(self.name)
+        return found
+
+    def source(self, options: SourceOptions) -> Callable[[FileSet], Any]:
+        """Return a function from indexed files to the node that reads them; see `SourceBuilder`.
+
+        Raises:
+            InvalidArgument, WrongType: an option is wrong, or is for formats of another kind.
+        """
+        builder: SourceBuilder = _imported(self.builder)
+        return builder(self, options)
+
+
+def _imported(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+_CSV = "seekable.formats.csv:CsvScanner"
+_LINES = "seekable.nodes.sources.lines:line_source"
+_TABLES = "seekable.nodes.sources.tables:table_source"
 
 FORMATS = MappingProxyType(
     {
         form.name: form
         for form in (
-            Format("jsonl", (".jsonl", ".ndjson", ".json"), JsonlScanner(), "json", compressible=True),
-            Format("text", (".txt",), TextScanner(), "text", compressible=True),
-            Format("csv", (".csv",), CsvScanner("csv"), "csv", compressible=True),
-            Format("tsv", (".tsv",), CsvScanner("tsv"), "tsv", compressible=True),
-            Format("csv-semicolon", (), CsvScanner("csv-semicolon"), "csv-semicolon", compressible=True),
-            Format("parquet", (".parquet", ".pq"), ParquetFormat(), "python"),
-            Format("arrow", (".arrow", ".feather", ".ipc"), ArrowFormat(), "python"),
+            Format("jsonl", (".jsonl", ".ndjson", ".json"), "seekable.formats.jsonl:JsonlScanner", _LINES,
+                   "json", compressible=True),
+            Format("text", (".txt",), "seekable.formats.text:TextScanner", _LINES, "text", compressible=True),
+            Format("csv", (".csv",), _CSV, _LINES, "csv", compressible=True),
+            Format("tsv", (".tsv",), _CSV, _LINES, "tsv", compressible=True),
+            Format("csv-semicolon", (), _CSV, _LINES, "csv-semicolon", compressible=True),
+            Format("parquet", (".parquet", ".pq"), "seekable.formats.parquet.format:ParquetFormat", _TABLES,
+                   "python"),
+            Format("arrow", (".arrow", ".feather", ".ipc"), "seekable.formats.arrow.format:ArrowFormat",
+                   _TABLES, "python"),
         )
     }
-)
+)  # fmt: skip
 """All formats by name."""
 
 SUFFIXES = tuple(
@@ -67,11 +181,11 @@ SUFFIXES = tuple(
     for suffix in form.suffixes
     for more in ("", *(f".{kind}" for kind in COMPRESSED if form.compressible))
 )
-"""How names of data files end."""
+"""The ends of the names of data files."""
 
 
 def find_data(asked: Asked) -> tuple[Found, ...]:
-    """Return the data files that are meant by a path, a folder, a glob, or a list of those.
+    """Return the data files of a path, a folder, a glob, or a list of those.
 
     Raises:
         DataNotFound: nothing is there, or no file is.
@@ -83,10 +197,10 @@ def find_data(asked: Asked) -> tuple[Found, ...]:
 
 
 def format_of(name: str) -> Format:
-    """Return the format that a file's name tells of.
+    """Return the format of a file by its name.
 
     Raises:
-        UnsupportedFormat: it tells of none that is known.
+        UnsupportedFormat: the name ends as that of no known format.
 
     Example:
         >>> format_of("web/part-0001.JSONL").name
@@ -116,8 +230,55 @@ def format_named(name: str) -> Format:
     """Return the format that a user names with ``format=``.
 
     Raises:
-        InvalidArgument: none has this name.
+        InvalidArgument: no format has this name.
     """
     if name not in FORMATS:
         raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}; got {name!r}")
     return FORMATS[name]
+
+
+def format_of_all(found: Sequence[Found]) -> Format:
+    """Return the one format of all files.
+
+    Raises:
+        UnsupportedFormat: a suffix is not known, or there is more than one format.
+    """
+    formats: dict[str, tuple[Format, str]] = {}
+    for run in found:
+        for suffix, name in {_suffix(name): name for name in run.names}.items():
+            form = format_of(name if suffix else os.path.basename(name))
+            formats.setdefault(form.name, (form, name))
+    if len(formats) > 1:
+        examples = ", ".join(f"{form.name} ({name})" for form, name in formats.values())
+        message = (
+            f"a dataset has one format, and here there are {len(formats)}: {examples}. Open them apart and "
+            f"combine them with sk.concat or sk.mix, or say what all are with format="
+        )
+        raise UnsupportedFormat(message)
+    (form, _), *_ = formats.values()
+    return form
+
+
+def _suffix(name: str) -> str:
+    """Return the suffix that says the format, in lower case; of compressed files both suffixes."""
+    stem, suffix = os.path.splitext(name)
+    return (os.path.splitext(stem)[1] + suffix if compression_of(name) else suffix).lower()
+
+
+def refuse_copies(found: Sequence[Found]) -> None:
+    """Refuse a file beside its compressed copy, because each record would come twice.
+
+    Raises:
+        UnsupportedFormat: there is such a pair.
+    """
+    for run in found:
+        compressed = [name for name in run.names if compression_of(name)]
+        names = set(run.names) if compressed else set()
+        for name in compressed:
+            copies = {uncompressed_name(name), *(f"{uncompressed_name(name)}.{kind}" for kind in COMPRESSED)}
+            if copy := min((copies - {name}) & names, default=None):
+                message = (
+                    f"{copy!r} and {name!r} in {run.root!r} look like the same data twice, compressed and "
+                    f"not: keep one of them there, or say which with a glob or a list"
+                )
+                raise UnsupportedFormat(message)

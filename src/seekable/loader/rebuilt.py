@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from seekable.dataset.base import Dataset
     from seekable.loader.saved import Saved
-    from seekable.nodes.sources.columnar.source import TableSource
     from seekable.nodes.sources.files import FileSource
+    from seekable.nodes.sources.tables import TableSource
 
 __all__ = ["Rebuilt", "rebuild_saved", "whole_description"]
 

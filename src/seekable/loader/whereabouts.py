@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.base import Dataset
 from seekable.nodes.contract import Leaf
 from seekable.nodes.filter.node import row_files_of
-from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.tables import TableSource
 from seekable.stream.description import datasets_of
 
 if TYPE_CHECKING:

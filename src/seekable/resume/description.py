@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable.dataset.base import Dataset
-    from seekable.nodes.sources.columnar.source import TableSource
     from seekable.nodes.sources.files import FileSource
+    from seekable.nodes.sources.tables import TableSource
 
     Tree = Mapping[str, Any]
     Children = tuple[Dataset, ...]

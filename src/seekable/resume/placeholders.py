@@ -18,7 +18,7 @@ from seekable.errors import InvalidArgument
 from seekable.nodes.bases import Aligned, Fileless, OverOne
 from seekable.nodes.contract import Leaf, OrderNode, Plan, Reader, Router
 from seekable.nodes.routers import PassOn
-from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.tables import TableSource
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
 

@@ -18,8 +18,8 @@ from seekable.index.fileset import FileSet
 from seekable.index.part import part_of
 from seekable.index.place import find_place
 from seekable.index.surveyor import is_surveyor
-from seekable.nodes.sources.columnar.source import TableSource
 from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

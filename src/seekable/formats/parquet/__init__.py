@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from seekable.formats.parquet.form import ParquetFormat, page_tables
+from seekable.formats.parquet.format import ParquetFormat, page_tables
 
 __all__ = ["ParquetFormat", "page_tables"]

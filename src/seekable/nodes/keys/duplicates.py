@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes.keys.key import KeyOf, Keys
-    from seekable.nodes.sources.columnar.source import TableSource
     from seekable.nodes.sources.files import FileSource
+    from seekable.nodes.sources.tables import TableSource
 
     Int64s = NDArray[np.int64]
 

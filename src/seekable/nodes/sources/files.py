@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -29,18 +28,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.decoding import Decoder
+    from seekable.formats.registry import OnError
     from seekable.index.fileset import FileSet
     from seekable.nodes.keys.key import Keys
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["FileSource", "OnError"]
+__all__ = ["FileSource"]
 
 _STREAK, _STREAK_BEGINS = 64, 8
 """Of rows asked for one by one in their order, how often more is fetched, and after how many at first."""
-
-OnError = Callable[[CorruptRecord], Any]
-"""Returns what to deliver instead of a corrupt record: another one, or ``sk.HOLE``."""
 
 _GAP_BYTES = 32 << 10
 """Ranges of a file that are nearer than this are fetched in one go: a disk reads that much in the time that

@@ -14,7 +14,7 @@ from seekable.nodes.compile import Parts
 from seekable.nodes.contract import OrderNode
 from seekable.nodes.sources.columnar.held import numpy_values
 from seekable.nodes.sources.columnar.plan import TablesPlan
-from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from seekable.formats.registry import OnError
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
     from seekable.nodes.sources.columnar.files import Layout, OpenTables
     from seekable.nodes.sources.columnar.held import DecodeTable, Held
     from seekable.nodes.sources.columnar.schema import Columns
-    from seekable.nodes.sources.files import OnError
 
     Int64s = NDArray[np.int64]
 else:

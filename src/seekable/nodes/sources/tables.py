@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
+from seekable._arguments import checked_count, checked_flag
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.dataset.base import Dataset
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, WrongType
+from seekable.formats.registry import MOST_OPEN_FILES
+from seekable.index.surveyor import is_surveyor
 from seekable.nodes.contract import Leaf, Reader
 from seekable.nodes.sources.columnar.cache import DECODED
 from seekable.nodes.sources.columnar.files import Layout, OpenTables
+from seekable.nodes.sources.columnar.held import HELD
 from seekable.nodes.sources.columnar.plan import TablesReader
 from seekable.nodes.sources.columnar.reading import UNPACKED, Tables
 from seekable.nodes.sources.columnar.schema import Columns, read_schemas, unified
@@ -21,27 +26,24 @@ from seekable.parallel.progress import watched
 from seekable.remote.placeholder import path_in, told_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from seekable.formats.registry import Format, OnError, SourceOptions
     from seekable.formats.table import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.sources.columnar.held import DecodeTable
-    from seekable.nodes.sources.files import OnError
     from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["MOST_OPEN_FILES", "TableSource"]
-
-MOST_OPEN_FILES = 128
-"""Files that a source keeps open, unless it is told otherwise."""
+__all__ = ["TableSource", "table_source"]
 
 
 @final
@@ -100,14 +102,14 @@ class TableSource(Dataset, Leaf):
         whole = unified(schemas, examples=self._examples, strict=self.strict)
         return whole if self.columns is None else pa.schema([_field(whole, name) for name in self.columns])
 
-    def checked(self) -> Self:
-        """Return the source, after a look whether its files go together and have the columns asked for.
+    def check_schema(self) -> None:
+        """Make sure that the files go together and have the columns that were asked for.
 
         Raises:
-            UnsupportedFormat, InvalidArgument: as ``schema``.
+            UnsupportedFormat: the files have no common columns.
+            InvalidArgument: a column was asked for that no file has.
         """
         _ = self.schema
-        return self
 
     @cached
     def wanted(self) -> pa.Schema:
@@ -209,6 +211,64 @@ class TableSource(Dataset, Leaf):
         _, of_file = self._schemas
         _, firsts = np.unique(of_file, return_index=True)
         return [told_path(self.files.path(file)) for file in firsts.tolist()]
+
+
+def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], TableSource]:
+    """Return a function from indexed files to the source of their rows.
+
+    The function raises ``UnsupportedFormat`` if the files do not go together, and ``InvalidArgument`` if no
+    file has one of the columns.
+
+    Args:
+        form: the format.
+        options: the columns and their decoding.
+
+    Raises:
+        InvalidArgument: an option breaks a rule.
+        WrongType: an option is of the wrong type.
+    """
+    scanner, decode = form.scanner, options.decode
+    if not is_surveyor(scanner):
+        message = f"{form.name!r} is no format of tables"
+        raise WrongType(message)
+    if decode is not None and decode not in HELD:
+        message = (
+            f"decode must be one of {', '.join(map(repr, HELD))} for tables (got {decode!r}); a function of "
+            f"records goes into ds.map"
+        )
+        raise InvalidArgument(message)
+    columns = None if options.columns is None else _checked_names(options.columns)
+    strict = checked_flag("strict", options.strict)
+    most = checked_count("max_open_files", options.max_open_files, least=1)
+
+    def source(files: FileSet) -> TableSource:
+        made = TableSource(
+            files,
+            scanner,
+            decode=decode or "python",
+            asked=options.shown,
+            columns=columns,
+            strict=strict,
+            max_open_files=most,
+            version=options.version,
+            errors=options.errors,
+        )
+        made.check_schema()
+        return made
+
+    return source
+
+
+def _checked_names(columns: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        message = f"columns must be a list of names (got {columns!r})"
+        raise WrongType(message)
+    names = tuple(columns)
+    wrong = [name for name in names if not isinstance(name, str) or names.count(name) > 1]
+    if wrong:
+        message = f"columns must be names, each once (got {wrong[0]!r} in {list(names)!r})"
+        raise InvalidArgument(message)
+    return names
 
 
 def _field(schema: pa.Schema, name: str) -> pa.Field:
