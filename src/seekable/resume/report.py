@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.nodes.contract import Leaf
-from seekable.nodes.sources.columnar.source import TableSource
+from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.order.remaining import Remaining
 from seekable.resume.continued import Continued
