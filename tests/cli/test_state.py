@@ -169,6 +169,18 @@ def test_rows_that_wait_in_a_stream_are_not_counted(tmp_path: Path) -> None:
     assert source["shard"] == "<builtins.range 1>"
 
 
+def test_the_share_of_one_rank_does_not_say_how_far_sources_are(tmp_path: Path) -> None:
+    stream = sk.from_sequence(range(90), version=1).stream(lanes=4)
+    for rank in range(2):
+        loader = sk.Loader(stream, global_batch_size=8, rank=rank, world_size=2, collate=list, prefetch=0)
+        next(iter(loader))
+        path = sk.save_state(tmp_path, loader)
+    (whole,), (share,) = documents("state", "show", tmp_path), documents("state", "show", path)
+    assert [source["rows"] for source in whole["progress"]] == [8]
+    assert share["progress"] is None
+    assert "needs all lanes of the state, and it lacks lane 0 of 4" in share["progress_unknown"]
+
+
 def test_why_it_is_not_known_how_far_sources_are(tmp_path: Path) -> None:
     mixed = sk.mix([sk.from_sequence(range(30)), sk.from_sequence(range(30))], seed=1)
     save(tmp_path, mixed.shuffle(seed=1), 2)

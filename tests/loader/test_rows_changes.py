@@ -133,6 +133,20 @@ def test_a_filter_may_change_if_the_rows_that_it_kept_have_a_file(tmp_path: Path
         sk.load_state(tmp_path, loader_of(now, epochs=2), resume="rows")
 
 
+def test_filters_over_filters_may_change_if_the_rows_of_each_have_a_file(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    write(data, "a.jsonl", range(60))
+    inner = sk.open(data).filter(keep, save=tmp_path / "inner.u64")
+    loader, first = after(2, inner.filter(keep_others, save=tmp_path / "outer.u64").shuffle(seed=1))
+    sk.save_state(tmp_path, loader)
+    state, folder = loader_of(sk.open(data).shuffle(seed=2)), loader_of(sk.open(data).shuffle(seed=2))
+    state.load_state_dict(through_json(loader.state_dict()), resume="rows")
+    assert sk.load_state(tmp_path, folder, resume="rows")
+    rest = rest_of(state)
+    assert rest == rest_of(folder)
+    assert sorted(record["n"] for record in [*first, *rest]) == [n for n in range(60) if n % 3 and n % 2]
+
+
 def test_tables_may_grow_and_have_other_columns_now(tmp_path: Path) -> None:
     folder = tmp_path / "tables"
     folder.mkdir()

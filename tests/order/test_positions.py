@@ -30,6 +30,17 @@ def test_what_lanes_have_not_taken_is_left(base: int, taken: list[int]) -> None:
     assert left.frontier == base or left.frontier - 1 not in wanted
 
 
+@given(st.integers(1, 12), st.integers(0, 30), drawn)
+def test_lanes_are_dealt_out_anew_in_each_epoch(size: int, first: int, taken: list[int]) -> None:
+    lanes = len(taken)
+    left = [[x for x in range(first, 20 * END) if x % size % lanes == lane] for lane in range(lanes)]
+    # A lane without rows delivers none.
+    delivered = [count if own else 0 for count, own in zip(taken, left, strict=True)]
+    remaining = Remaining.after_epochs(first, delivered, size)
+    wanted = sorted(x for own, count in zip(left, delivered, strict=True) for x in own[count:] if x < END)
+    assert [x for x in those_left(remaining) if x < END] == wanted
+
+
 @given(lefts, st.data())
 def test_positions_are_put_back(left: Remaining, data: st.DataObject) -> None:
     gone = sorted(set(range(left.frontier)) - set(left.stragglers.tolist()))

@@ -152,8 +152,9 @@ def _progress_of_stream(
     missing = state.missing(range(state.of))
     if missing:
         message = (
-            f"resume='rows' needs all lanes of the state, and it lacks lane {missing[0]} of {state.of}: it "
-            f"is one rank's share, and others have the rest; sk.load_state puts them together"
+            f"counting the rows of each source needs all lanes of the state, and it lacks lane {missing[0]} "
+            f"of {state.of}: it is one rank's share, and others have the rest; sk.load_state puts them "
+            f"together"
         )
         raise CorruptState(message)
     lineage, lanes = described_joint(description.tree, present), lanes_of(state)

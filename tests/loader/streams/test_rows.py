@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -166,6 +169,35 @@ def changed(loader: sk.Loader) -> dict[str, Any]:
 
 def flat(items: Any) -> list[str]:
     return [items] if isinstance(items, str) else [word for each in items for word in flat(each)]
+
+
+def resumed(seed: int, state: dict[str, Any]) -> Any:
+    """Return what a random stream delivers after a state of another one, and its state then."""
+    made = stream({"a": 33, "b": 44}, Random(seed))
+    loader = sk.Loader(made, batch_size=3, collate=list, prefetch=0)
+    loader.load_state_dict(state, resume="rows")
+    return through_json([bare(Batches(loader).next(12)), loader.state_dict()])
+
+
+CHILD = """
+import json, sys
+from tests.loader.streams.test_rows import resumed
+
+print(json.dumps([resumed(seed, state) for seed, state in json.load(sys.stdin)]))
+"""
+
+
+def test_a_new_process_goes_on_by_rows_as_the_same_one() -> None:
+    cases = []
+    for seed in range(12):
+        loader = loader_of(stream({"a": 33, "b": 40}, Random(seed)), Random(seed))
+        Batches(loader).next(seed)
+        cases.append((seed + 100, loader.state_dict()))
+        loader.close()
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD], input=json.dumps(cases), capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == [resumed(seed, state) for seed, state in cases]
 
 
 def test_what_the_last_run_was_is_over_with_the_run() -> None:
