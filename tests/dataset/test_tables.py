@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.parquet.table import ParquetTable
-from seekable.nodes.sources.columnar.cache import DECODED
-from seekable.nodes.sources.columnar.held import HELD, numpy_values, python_values
+from seekable.nodes.sources.decode import DECODED, DECODERS, numpy_values, python_values
 from seekable.storage.cache import Cache
 
 if TYPE_CHECKING:
@@ -313,8 +312,8 @@ def test_python_values_are_those_of_pyarrow(array: pa.Array) -> None:
     rows = [*range(len(array)), *range(len(array))][::-1]
     records = [{"value": array.to_pylist()[row]} for row in rows]
     if rows:
-        assert HELD["python"](batch).records(rows) == records
-        assert [row for one in HELD["arrow"](batch).records(rows) for row in one.to_pylist()] == records
+        assert DECODERS["python"](batch).records(rows) == records
+        assert [row for one in DECODERS["arrow"](batch).records(rows) for row in one.to_pylist()] == records
 
 
 def test_the_cache_keeps_what_is_asked_for_again() -> None:

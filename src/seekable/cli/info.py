@@ -87,7 +87,7 @@ def _content_found(dataset: FileSource | TableSource) -> dict[str, Any]:
     if not isinstance(dataset, TableSource):
         return {"record_bytes": _as_json(record_lengths(dataset.files))}
     columns = {field.name: str(field.type) for field in dataset.schema}
-    return {"columns": columns, "groups": dataset.layout.group_starts.size - 1}
+    return {"columns": columns, "groups": dataset.row_blocks.group_starts.size - 1}
 
 
 def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.base import Dataset
-    from seekable.nodes.sources.columnar.held import DecodeTable
+    from seekable.nodes.sources.decode import DecodeTable
 
 __all__ = ["Columnar"]
 
@@ -56,7 +56,7 @@ class Columnar:
         """
         from seekable.dataset.base import known_size
         from seekable.dataset.position import checked_places
-        from seekable.nodes.sources.columnar.batches import empty_table, table_of
+        from seekable.nodes.sources.table_batches import empty_table, table_of
 
         dataset = cast("Dataset", self)
         if rows is None:
@@ -91,7 +91,7 @@ class Columnar:
         dataset = cast("Dataset", self)
         if self._decoded_as == "python":
             return dataset.fetch(positions)
-        from seekable.nodes.sources.columnar.batches import batch_of, empty_table, numpy_batch
+        from seekable.nodes.sources.table_batches import batch_of, empty_table, numpy_batch
 
         if positions.size:
             return batch_of(dataset.plan(positions), self._decoded_as)
@@ -99,12 +99,12 @@ class Columnar:
 
     @cached
     def _decoded_as(self) -> DecodeTable:
-        from seekable.nodes.sources.columnar.batches import decoded_as
+        from seekable.nodes.sources.table_batches import decoded_as
 
         return decoded_as(cast("Dataset", self))
 
     def _batches(self, kind: DecodeTable, size: int) -> Iterator[Any]:
-        from seekable.nodes.sources.columnar.batches import numpy_batch, table_of
+        from seekable.nodes.sources.table_batches import numpy_batch, table_of
 
         dataset, ahead, start = cast("Dataset", self), max(1, _AHEAD // size) * size, 0
         while dataset.size is None or start < dataset.size:

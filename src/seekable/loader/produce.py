@@ -12,7 +12,7 @@ from seekable.errors import NothingPassed
 from seekable.loader.collate import collate as default_collate
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import Ahead
-from seekable.nodes.sources.columnar.batches import batch_of, decoded_as
+from seekable.nodes.sources.table_batches import batch_of, decoded_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,8 +9,8 @@ import numpy as np
 from seekable.nodes.compile import Parts
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.columnar.batches import table_of
-from seekable.nodes.sources.columnar.plan import TablesPlan
+from seekable.nodes.sources.table_batches import table_of
+from seekable.nodes.sources.table_plan import TablesPlan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

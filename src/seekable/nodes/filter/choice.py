@@ -19,7 +19,7 @@ from seekable.nodes.filter.vectors import passing
 from seekable.nodes.hole import HOLE
 from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.columnar.plan import TablesPlan
+from seekable.nodes.sources.table_plan import TablesPlan
 from seekable.parallel.map_ranges import map_ranges
 from seekable.state.functions import code_digest, describe_function
 
@@ -286,7 +286,7 @@ class _Passing:
         found = [np.empty(0, dtype=np.bool_)]
         for start in range(0, rows.size, _MOST_ROWS):
             plan = dataset.plan(rows[start : start + _MOST_ROWS])
-            if not isinstance(plan, TablesPlan) or plan.tables.errors is not None:
+            if not isinstance(plan, TablesPlan) or plan.tables.single.errors is not None:
                 return None
             passed = None if bare is None else passing(bare, plan.table())
             if passed is None:

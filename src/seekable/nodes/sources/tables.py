@@ -16,12 +16,12 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.registry import MOST_OPEN_FILES
 from seekable.index.surveyor import is_surveyor
 from seekable.nodes.contract import Leaf, Reader
-from seekable.nodes.sources.columnar.cache import DECODED
-from seekable.nodes.sources.columnar.files import Layout, OpenTables
-from seekable.nodes.sources.columnar.held import HELD
-from seekable.nodes.sources.columnar.plan import TablesReader
-from seekable.nodes.sources.columnar.reading import UNPACKED, Tables
-from seekable.nodes.sources.columnar.schema import Columns, read_schemas, unified
+from seekable.nodes.sources.decode import DECODED, DECODERS
+from seekable.nodes.sources.table_files import OpenTables, RowBlocks, RowPlaces
+from seekable.nodes.sources.table_plan import TablesReader
+from seekable.nodes.sources.table_reading import UNPACKED, Tables
+from seekable.nodes.sources.table_rows import RowReader
+from seekable.nodes.sources.table_schema import Columns, read_schemas, unified
 from seekable.parallel.progress import watched
 from seekable.remote.placeholder import path_in, told_path
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
     from seekable.nodes.keys.key import Keys
-    from seekable.nodes.sources.columnar.held import DecodeTable
+    from seekable.nodes.sources.decode import DecodeTable
     from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
@@ -81,12 +81,12 @@ class TableSource(Dataset, Leaf):
     @property
     def blocks(self) -> Int64s:
         """Groups of rows, those of more than 8,192 cut into equal runs."""
-        return self.layout.edges
+        return self.row_blocks.edges
 
     @cached
-    def layout(self) -> Layout:
-        """Where rows lie."""
-        return Layout.of(self.files)
+    def row_blocks(self) -> RowBlocks:
+        """Where rows lie in groups and blocks."""
+        return RowBlocks.of(self.files)
 
     @cached
     def schema(self) -> pa.Schema:
@@ -143,15 +143,10 @@ class TableSource(Dataset, Leaf):
     def tables(self) -> Tables:
         """What reads its rows."""
         schemas, of_file = self._schemas
-        return Tables(
-            files=self.files,
-            layout=self.layout,
-            open=OpenTables(self.files, self.form, self.max_open_files),
-            columns=tuple(Columns.of(self.wanted, schema) for schema in schemas),
-            schema_of=of_file,
-            decode=self.decode,
-            errors=self.errors,
-        )
+        opened = OpenTables(self.files, self.form, self.max_open_files)
+        places = RowPlaces(self.files, self.row_blocks, opened)
+        columns = tuple(Columns.of(self.wanted, schema) for schema in schemas)
+        return Tables(places, RowReader(places, columns, of_file, self.errors), self.decode)
 
     def record(self, position: int) -> Any:
         """Read one record."""
@@ -194,7 +189,7 @@ class TableSource(Dataset, Leaf):
         """
         with watched(progress, task="finding pages", rows=len(self.files)) as watch:
             for file in range(len(self.files)):
-                self.tables.open.get(file).walk()
+                self.tables.places.open.get(file).walk()
                 watch(file + 1)
 
     def declared(self) -> Mapping[str, Any] | None:
@@ -231,10 +226,10 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
     if not is_surveyor(scanner):
         message = f"{form.name!r} is no format of tables"
         raise WrongType(message)
-    if decode is not None and decode not in HELD:
+    if decode is not None and decode not in DECODERS:
         message = (
-            f"decode must be one of {', '.join(map(repr, HELD))} for tables (got {decode!r}); a function of "
-            f"records goes into ds.map"
+            f"decode must be one of {', '.join(map(repr, DECODERS))} for tables (got {decode!r}); a function "
+            f"of records goes into ds.map"
         )
         raise InvalidArgument(message)
     columns = None if options.columns is None else _checked_names(options.columns)

@@ -12,15 +12,15 @@ from seekable.formats.take import take_array
 from seekable.index.location import Location
 from seekable.nodes.compile import Parts
 from seekable.nodes.contract import OrderNode
-from seekable.nodes.sources.columnar.held import numpy_values
-from seekable.nodes.sources.columnar.plan import TablesPlan
+from seekable.nodes.sources.decode import numpy_values
+from seekable.nodes.sources.table_plan import TablesPlan
 from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from seekable.nodes.contract import Node, Plan
-    from seekable.nodes.sources.columnar.held import DecodeTable
+    from seekable.nodes.sources.decode import DecodeTable
 else:
     pa = optional("pyarrow", extra="parquet")
 

@@ -1,26 +1,40 @@
-"""Decoded rows of tables, in the three ways in which users ask for them."""
+"""Decoding of rows of tables: what records are made of, the cache of decoded blocks, and the threads."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor, wait
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 
 import numpy as np
 
 from seekable._optional import optional
 from seekable.formats.take import take_array
+from seekable.storage.cache import Cache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
 
-    from seekable.nodes.sources.columnar.schema import Columns
+    from seekable.nodes.sources.table_schema import Columns
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["HELD", "DecodeTable", "Held", "Unconvertible", "held_as", "numpy_values", "python_values"]
+__all__ = [
+    "DECODED",
+    "DECODERS",
+    "DecodeTable",
+    "DecodedRows",
+    "Unconvertible",
+    "decode_rows",
+    "in_threads",
+    "numpy_values",
+    "python_values",
+]
+
 
 DecodeTable = Literal["python", "numpy", "arrow"]
 
@@ -28,7 +42,7 @@ _OBJECT_BYTES = 60
 """What a value takes in Python besides its own bytes, about: an object's head, and its place in a list."""
 
 
-class Held(ABC):
+class DecodedRows(ABC):
     """Some rows, decoded; kept in memory, so nothing that can be changed is given out twice."""
 
     @property
@@ -42,7 +56,7 @@ class Held(ABC):
 
 
 @final
-class PythonRows(Held):
+class PythonRows(DecodedRows):
     """Records are dicts of Python values; columns whose values cannot be changed are made into lists once."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
@@ -90,7 +104,7 @@ class PythonRows(Held):
 
 
 @final
-class NumpyRows(Held):
+class NumpyRows(DecodedRows):
     """Records are dicts of what numpy makes of the values: scalars of its own, else objects."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
@@ -116,7 +130,7 @@ class NumpyRows(Held):
 
 
 @final
-class ArrowRows(Held):
+class ArrowRows(DecodedRows):
     """Records are record batches of one row, without a copy."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
@@ -133,7 +147,7 @@ class ArrowRows(Held):
         return [self.batch.slice(row, 1) for row in rows]
 
 
-HELD: dict[DecodeTable, Callable[[pa.RecordBatch], Held]] = {
+DECODERS: dict[DecodeTable, Callable[[pa.RecordBatch], DecodedRows]] = {
     "python": PythonRows,
     "numpy": NumpyRows,
     "arrow": ArrowRows,
@@ -156,13 +170,13 @@ class Unconvertible(ValueError):
         super().__init__(str(why))
 
 
-def held_as(decode: DecodeTable, columns: Columns, batch: pa.RecordBatch) -> Held:
+def decode_rows(decode: DecodeTable, columns: Columns, batch: pa.RecordBatch) -> DecodedRows:
     """Return rows of a file as they are wanted.
 
     Raises:
         Unconvertible: a value has no place in the common type of the files, or none in Python's.
     """
-    return HELD[decode](columns.take(batch, _cast))
+    return DECODERS[decode](columns.take(batch, _cast))
 
 
 def _converted(name: str, values: Any, convert: Callable[[Any], Any]) -> Any:
@@ -262,3 +276,49 @@ def numpy_values(array: pa.Array) -> np.ndarray[Any, Any]:
     made = np.empty(len(values), dtype=object)
     made[:] = values
     return made
+
+
+DECODED: Cache[Any] = Cache()
+"""Decoded blocks of all tables that this process reads, bounded in bytes."""
+
+# In a child process the lock may be held, by a thread that the child does not have.
+os.register_at_fork(after_in_child=DECODED.forget)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def in_threads(job: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
+    """Return what a job returns for each item, in their order.
+
+    As many threads as pyarrow decodes with share the items (``pyarrow.set_cpu_count`` says how many); one
+    item, or one thread, takes none.
+
+    Example:
+        >>> list(in_threads(str, [1, 2, 3]))
+        ['1', '2', '3']
+    """
+    if len(items) <= 1 or pa.cpu_count() == 1:
+        return map(job, items)
+    pool = _pool(pa.cpu_count())
+    futures = [pool.submit(job, item) for item in items]
+    try:
+        # All of them, also where one fails: nothing reads a file on behalf of a call that is over.
+        wait(futures)
+    finally:
+        for future in futures:
+            future.cancel()
+        wait(futures)
+    return [future.result() for future in futures]
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    if threads not in _pools:
+        _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="seekable-decode")
+    return _pools[threads]
+
+
+# A child process has none of its parent's threads.
+os.register_at_fork(after_in_child=_pools.clear)

@@ -1,1 +1,0 @@
-"""Records of tables: files whose rows lie in groups, column by column."""

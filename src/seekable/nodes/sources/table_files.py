@@ -1,0 +1,171 @@
+"""The files of tables: a bounded number of open ones, and where rows lie in files, groups and blocks."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.index.location import Location
+from seekable.nodes.provenance import Origins
+from seekable.order.blocks import cut_long_blocks
+from seekable.remote.placeholder import LARGEST_PLACEHOLDER, read_placeholder, told_path
+from seekable.remote.ranges import ranges_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.formats.table import TableFile, TableFormat
+    from seekable.index.fileset import FileSet
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["OpenTables", "RowBlocks", "RowPlaces", "row_bytes"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBlocks:
+    """Where the rows of some files lie in groups and blocks. Rows and groups are counted over all files."""
+
+    edges: Int64s
+    """The first row of each block, and the number of all rows."""
+
+    group_of: Int64s
+    """The group that each block is part of."""
+
+    group_starts: Int64s
+    """The first row of each group, and the number of all rows."""
+
+    file_of: Int64s
+    """The file that each group is in."""
+
+    first_groups: Int64s
+    """The first group of each file."""
+
+    @classmethod
+    def of(cls, files: FileSet) -> RowBlocks:
+        """Return the groups and blocks of some tables, from the index."""
+        counts, firsts = files.groups()
+        file_of = np.repeat(np.arange(len(counts)), counts)
+        starts = np.append(firsts + files.starts[:-1][file_of], files.starts[-1])
+        edges = cut_long_blocks(np.diff(starts))
+        group_of = np.searchsorted(starts, edges[:-1], side="right") - 1
+        return cls(edges, group_of, starts, file_of, np.cumsum(counts) - counts)
+
+    def blocks(self, rows: Int64s) -> Int64s:
+        """Return the block of each row."""
+        found: Int64s = np.searchsorted(self.edges, rows, side="right") - 1
+        return found
+
+    def groups(self, rows: Int64s) -> Int64s:
+        """Return the group of each row."""
+        found: Int64s = np.searchsorted(self.group_starts, rows, side="right") - 1
+        return found
+
+    def group_in_file(self, group: int) -> tuple[int, int]:
+        """Return the file of a group, and the number of the group among those of the file."""
+        file = int(self.file_of[group])
+        return file, group - int(self.first_groups[file])
+
+
+class OpenTables:
+    """Opens tables and keeps the last ones open. Safe from threads, and in a forked child."""
+
+    def __init__(self, files: FileSet, form: TableFormat, most: int) -> None:
+        """Open none yet.
+
+        Args:
+            files: the files.
+            form: of which format they are.
+            most: how many are kept open.
+        """
+        self._files = files
+        self._form = form
+        self._most = most
+        self._open: OrderedDict[int, TableFile] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, file: int) -> TableFile:
+        """Return a file, open, after a look whether it is the one that was indexed.
+
+        Raises:
+            IndexStale: it is not.
+            UnsupportedFormat: it cannot be opened.
+        """
+        mapped = self._files.mapped(file)
+        mapped.check()
+        table = self._open.get(file)
+        if table is not None:
+            return table
+        table = self._form.open(ranges_of(mapped), self._files.pages(file))
+        with self._lock:
+            self._open[file] = table
+            while len(self._open) > self._most:
+                self._open.popitem(last=False)
+        return table
+
+
+def row_bytes(files: FileSet) -> NDArray[np.float64]:
+    """Return how many bytes a row takes in each file, on average; placeholders count as files on the Hub."""
+    sizes = files.sizes.copy()
+    for file in np.flatnonzero(sizes <= LARGEST_PLACEHOLDER).tolist():
+        path = files.path(file)
+        if told_path(path) != path:
+            sizes[file] = read_placeholder(path, bytes(files.mapped(file).view[: int(sizes[file])])).size
+    return sizes / np.maximum(files.records, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlaces:
+    """In which files, and at which bytes, rows lie."""
+
+    files: FileSet
+    blocks: RowBlocks
+    open: OpenTables
+
+    def path(self, file: int) -> str:
+        """Return the name of a file for people: a file on the Hub is named as there."""
+        return told_path(self.files.path(file))
+
+    def in_file(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the file of each row, and the row in that file."""
+        files = self.blocks.file_of[self.blocks.groups(rows)]
+        return files, rows - self.files.starts[files]
+
+    def span(self, group: int) -> tuple[int, int]:
+        """Return where in its file the bytes of a group begin, and how many there are."""
+        file, number = self.blocks.group_in_file(group)
+        return self.open.get(file).span(number)
+
+    def locate(self, rows: Int64s) -> list[Any]:
+        """Return the location of each row: the file, the row in it, and the bytes of the row's group."""
+        files, within = self.in_file(rows)
+        groups = self.blocks.groups(rows).tolist()
+        return [
+            Location(self.path(file), row, *self.span(group))
+            for file, row, group in zip(files.tolist(), within.tolist(), groups, strict=True)
+        ]
+
+    def origins(self, rows: Int64s) -> Origins:
+        """Return the file and the row in it of each row."""
+        files, within = self.in_file(rows)
+        present, numbers = np.unique(files, return_inverse=True)
+        paths = tuple(map(self.path, present.tolist()))
+        return Origins(paths, tuple(map(self.files.name, present.tolist())), numbers, within)
+
+    def paths(self, rows: Int64s) -> set[str]:
+        """Return the files that some rows lie in."""
+        return set(map(self.path, np.unique(self.in_file(rows)[0]).tolist()))
+
+    def bytes(self, rows: Int64s) -> int:
+        """Return about how many bytes of files some rows take."""
+        return int(self.row_bytes[self.in_file(rows)[0]].sum())
+
+    @cached
+    def row_bytes(self) -> NDArray[np.float64]:
+        """The bytes that a row takes in each file, on average."""
+        return row_bytes(self.files)

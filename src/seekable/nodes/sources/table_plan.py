@@ -1,0 +1,196 @@
+"""Planning the reading of tables: which blocks are decoded whole, and which rows are read by themselves.
+
+Nothing here reads a file. A block is decoded whole where many of its rows are wanted, or if it was decoded
+before; other rows are read from the pages that hold them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.nodes.compile import Parts
+from seekable.nodes.contract import Plan, Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from seekable.nodes.provenance import Origins
+    from seekable.nodes.sources.table_files import RowBlocks
+    from seekable.nodes.sources.table_reading import Tables
+
+    Int64s = NDArray[np.int64]
+
+__all__ = ["DecodeBlock", "ReadRows", "TablesPlan", "TablesReader", "blocks_to_decode", "steps"]
+
+_DENSE = 64
+"""A block is decoded whole where one in so many of its rows is wanted."""
+
+_MANY = 16
+"""So many rows of one block touch nearly all of its pages anyway."""
+
+_FEWEST = 32
+"""The fewest rows of a group for a thread of their own."""
+
+_FEWEST_IN_RANGE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeBlock:
+    """Rows to be taken from a block that is decoded whole."""
+
+    block: int
+    within: Sequence[int]
+    """The numbers of the rows in the block, ascending; they may repeat."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadRows:
+    """Rows of one group to be read by themselves."""
+
+    group: int
+    rows: Int64s
+    """The rows, counted over all files, ascending; they may repeat."""
+
+
+def blocks_to_decode(
+    rows: Int64s, blocks: RowBlocks, *, size_of: Callable[[int], int], most_bytes: int
+) -> frozenset[int]:
+    """Return the blocks to decode whole for some rows; none if they do not all fit.
+
+    A block that is too large to be kept would be decoded anew by each slice of a plan.
+
+    Args:
+        rows: the wanted rows.
+        blocks: where rows lie.
+        size_of: returns the bytes of a block in memory.
+        most_bytes: the bytes that fit.
+    """
+    present, wanted = np.unique(blocks.blocks(rows), return_counts=True)
+    many = (wanted >= _MANY) | (wanted * _DENSE >= np.diff(blocks.edges)[present])
+    dense = present[many].tolist()
+    return frozenset(dense) if sum(map(size_of, dense)) <= most_bytes else frozenset()
+
+
+def steps(
+    rows: Int64s, blocks: RowBlocks, decoded: Container[int], *, threads: int
+) -> Iterator[DecodeBlock | ReadRows]:
+    """Yield the steps that read some rows, in the order of the rows.
+
+    Args:
+        rows: the wanted rows, ascending; they may repeat.
+        blocks: where rows lie.
+        decoded: the blocks that are decoded whole.
+        threads: how many threads may share the rows of one group that are read by themselves.
+    """
+    block_of = blocks.blocks(rows)
+    within = (rows - blocks.edges[block_of]).tolist()
+    bounds = [0, *(np.flatnonzero(np.diff(block_of)) + 1).tolist(), rows.size]
+    present = block_of[bounds[:-1]]
+    alone: list[Int64s] = []
+    group = -1
+    for block, its_group, (start, stop) in zip(
+        present.tolist(), blocks.group_of[present].tolist(), pairwise(bounds), strict=True
+    ):
+        whole = block in decoded
+        if alone and (whole or its_group != group):
+            yield from _shared(group, np.concatenate(alone), threads)
+            alone = []
+        group = its_group
+        if whole:
+            yield DecodeBlock(block, _as_range(within[start:stop]))
+        else:
+            alone.append(rows[start:stop])
+    if alone:
+        yield from _shared(group, np.concatenate(alone), threads)
+
+
+def _shared(group: int, rows: Int64s, threads: int) -> Iterator[ReadRows]:
+    """Cut the rows of a group so that each thread has some; a page where they are cut is decoded twice."""
+    for some in np.array_split(rows, min(threads, -(-rows.size // _FEWEST))):
+        yield ReadRows(group, some)
+
+
+def _as_range(rows: list[int]) -> Sequence[int]:
+    """Return many consecutive ascending rows as a range, which is cheaper to read."""
+    if len(rows) < _FEWEST_IN_RANGE or rows[-1] - rows[0] != len(rows) - 1:
+        return rows
+    ordered = range(rows[0], rows[-1] + 1)
+    return ordered if rows == list(ordered) else rows
+
+
+class TablesReader(Reader):
+    """Plans the reading of several sources, each by itself."""
+
+    def __init__(self, sources: Sequence[Tables]) -> None:
+        """Plan for some sources."""
+        self._sources = sources
+        self._sizes = np.array([int(source.places.files.starts[-1]) for source in sources], dtype=np.int64)
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        """Return the plan for some positions, put together of the plans of each source."""
+        rows = positions % self._sizes[which]
+        if which.size == 1:
+            return TablesPlan.of(self._sources[int(which[0])], rows)
+        parts = []
+        for number in np.unique(which).tolist():
+            at = np.flatnonzero(which == number)
+            parts.append((at, TablesPlan.of(self._sources[number], rows[at])))
+        return parts[0][1] if len(parts) == 1 else Parts(positions.size, tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class TablesPlan(Plan):
+    """Some rows of one source, and the blocks of it that are decoded whole."""
+
+    tables: Tables
+    rows: Int64s
+    dense: frozenset[int]
+
+    @classmethod
+    def of(cls, tables: Tables, rows: Int64s) -> TablesPlan:
+        """Return the plan for some rows of a source."""
+        return cls(tables, rows, tables.blocks_to_decode(rows) if rows.size > 1 else frozenset())
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return self.rows.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        """Return the plan of some of the records; it decodes the same blocks whole as that of all."""
+        return TablesPlan(self.tables, self.rows[start:stop], self.dense)
+
+    def read(self) -> list[Any]:
+        """Return the records in the order asked."""
+        return self.tables.read(self.rows, self.dense)
+
+    def table(self) -> pa.RecordBatch:
+        """Return the records as one record batch, in the order asked."""
+        return self.tables.table(self.rows, self.dense)
+
+    def origins(self) -> Origins:
+        """Return the file and the row in it of each record."""
+        return self.tables.places.origins(self.rows)
+
+    @property
+    def paths(self) -> set[str]:
+        """The files that the records lie in."""
+        return self.tables.places.paths(self.rows)
+
+    def advise(self) -> None:
+        """Do nothing: reads of tables are large, and the operating system reads ahead by itself."""
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes of files the records take."""
+        return self.tables.places.bytes(self.rows)
+
+    def locate(self) -> list[Any]:
+        """Return where the records lie; a row shares its bytes with the rows of its group."""
+        return self.tables.places.locate(self.rows)

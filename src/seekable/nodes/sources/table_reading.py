@@ -1,0 +1,246 @@
+"""Reading rows of tables: whole blocks where many rows of one are wanted, single rows where few are."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xxhash
+
+from seekable._cached import cached
+from seekable._optional import optional
+from seekable.errors import CorruptRecord, InvalidArgument
+from seekable.formats.take import take_batch
+from seekable.nodes.sources.decode import DECODED, Unconvertible, decode_rows, in_threads
+from seekable.nodes.sources.table_plan import DecodeBlock, ReadRows, blocks_to_decode, steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from seekable.nodes.conditions import Where
+    from seekable.nodes.sources.decode import DecodedRows, DecodeTable
+    from seekable.nodes.sources.table_files import RowBlocks, RowPlaces
+    from seekable.nodes.sources.table_rows import RowReader
+
+    Int64s = NDArray[np.int64]
+else:
+    pa = optional("pyarrow", extra="parquet")
+
+__all__ = ["UNPACKED", "Tables"]
+
+UNPACKED = 3
+"""The size of a block in memory, as a multiple of its size in the file; a guess."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The rows of some files, counted over all of them."""
+
+    places: RowPlaces
+    single: RowReader
+    """Reads rows by themselves."""
+
+    decode: DecodeTable
+    """The form of records."""
+
+    def record(self, row: int) -> Any:
+        """Return one record."""
+        block = bisect_right(self._edges, row) - 1
+        file, key = self._file_of_block[block], (self._token, block, self.decode)
+        decoded = DECODED.get(key)
+        if decoded is not None:
+            self.places.files.mapped(file).check()
+            try:
+                return decoded.records((row - self._edges[block],))[0]
+            except Unconvertible:
+                pass  # the row is named below
+        elif DECODED.worth_keeping(key, self._bytes_of(block)):
+            return self.read(np.array([row], dtype=np.int64), frozenset([block]))[0]
+        return self.single.one(self._group_of[block], row, self.decode)
+
+    def read(self, rows: Int64s, dense: frozenset[int]) -> list[Any]:
+        """Return some records in the order asked.
+
+        Args:
+            rows: the rows.
+            dense: the blocks to decode whole.
+        """
+        order = np.argsort(rows, kind="stable")
+        ascending = rows[order]
+        found: list[Any] = []
+        for decoded, at in self._pieces(ascending, dense, self.decode):
+            if at is None:
+                found += decoded
+                continue
+            try:
+                found += decoded.records(at)
+            except Unconvertible:
+                some = ascending[len(found) : len(found) + len(at)]
+                groups = self._blocks.groups(some).tolist()
+                found += [
+                    self.single.one(*each, self.decode) for each in zip(groups, some.tolist(), strict=True)
+                ]
+        if order.size == 1 or (np.diff(order) == 1).all():
+            return found
+        out: list[Any] = [None] * order.size
+        for place, record in zip(order.tolist(), found, strict=True):
+            out[place] = record
+        return out
+
+    def table(self, rows: Int64s, dense: frozenset[int]) -> pa.RecordBatch:
+        """Return some rows as one record batch, in the order asked; see ``read``."""
+        order = np.argsort(rows, kind="stable")
+        batches: list[Any] = []
+        for decoded, at in self._pieces(rows[order], dense, "arrow"):
+            if at is None:
+                batches += map(self._as_batch, decoded)
+                continue
+            whole = isinstance(at, range) and at == range(decoded.batch.num_rows)
+            taken = decoded.batch if whole else take_batch(decoded.batch, np.fromiter(at, np.int64, len(at)))
+            batches.append(taken)
+        joined = pa.concat_batches(batches)
+        if order.size == 1 or (np.diff(order) == 1).all():
+            return joined
+        places = np.empty_like(order)
+        places[order] = np.arange(order.size)
+        return take_batch(joined, places)
+
+    def blocks_to_decode(self, rows: Int64s) -> frozenset[int]:
+        """Return the blocks to decode whole for some rows."""
+        return blocks_to_decode(rows, self._blocks, size_of=self._bytes_of, most_bytes=DECODED.most_bytes)
+
+    def may_match(self, where: Where, columns: Sequence[Sequence[str]]) -> Int64s:
+        """Return runs of rows among which are all that pass some conditions: starts and stops, ascending.
+
+        Args:
+            where: the conditions.
+            columns: for each file the columns of which its statistics are to be trusted.
+        """
+        runs: list[tuple[int, int]] = []
+        for group, first in enumerate(self._blocks.group_starts[:-1].tolist()):
+            file, number = self._blocks.group_in_file(group)
+            for start, stop, bounds in self.places.open.get(file).bounds(number, columns[file]):
+                if stop > start and where.may_pass(bounds):
+                    if runs and runs[-1][1] == first + start:
+                        runs[-1] = runs[-1][0], first + stop
+                    else:
+                        runs.append((first + start, first + stop))
+        return np.array(runs, dtype=np.int64).reshape(-1, 2)
+
+    def _pieces(
+        self, rows: Int64s, dense: frozenset[int], decode: DecodeTable
+    ) -> Iterator[tuple[Any, Sequence[int] | None]]:
+        """Yield decoded rows, and which of them are wanted, for ascending rows; or records, and None."""
+        present = np.unique(self._blocks.blocks(rows)).tolist()
+        self._check_files(present)
+        decoded = self._decoded(present, dense, decode)
+        planned = list(steps(rows, self._blocks, decoded, threads=pa.cpu_count()))
+        alone = [step for step in planned if isinstance(step, ReadRows)]
+        read = iter(in_threads(lambda step: self.single.some(step.group, step.rows, decode), alone))
+        for step in planned:
+            yield (decoded[step.block], step.within) if isinstance(step, DecodeBlock) else next(read)
+
+    def _decoded(
+        self, present: list[int], dense: frozenset[int], decode: DecodeTable
+    ) -> dict[int, DecodedRows]:
+        """Return the blocks that are kept, are to be decoded whole, or have become worth keeping.
+
+        Those to be decoded whole are decoded in several threads.
+        """
+        kept = {block: DECODED.get((self._token, block, decode)) for block in present}
+        lacking = [block for block in present if kept[block] is None and block in dense]
+        made = in_threads(lambda block: self._decode_block(block, decode), lacking)
+        kept.update(zip(lacking, made, strict=True))
+        for block in present:
+            key = self._token, block, decode
+            alone = kept[block] is None and block not in dense
+            if alone and DECODED.worth_keeping(key, self._bytes_of(block)):
+                kept[block] = self._decode_block(block, decode)
+        return {block: rows for block, rows in kept.items() if rows is not None}
+
+    def _decode_block(self, block: int, decode: DecodeTable) -> DecodedRows | None:
+        """Decode a block and keep it; None if a row of it is bad.
+
+        The rows of such a block are read by themselves: some are good, and the others are named.
+        """
+        group = int(self._blocks.group_of[block])
+        file, number = self._blocks.group_in_file(group)
+        first = int(self._blocks.group_starts[group])
+        start, stop = self._edges[block] - first, self._edges[block + 1] - first
+        columns = self.single.columns[self.single.schema_of[file]]
+        try:
+            batch = self.places.open.get(file).run(number, start, stop, columns.there)
+            made = decode_rows(decode, columns, batch)
+        except (CorruptRecord, Unconvertible):
+            return None
+        DECODED.put((self._token, block, decode), made)
+        return made
+
+    def _check_files(self, blocks: Iterable[int]) -> None:
+        """Make sure, once a file, that the files are those that were indexed.
+
+        Raises:
+            IndexStale: a file has changed.
+        """
+        for file in dict.fromkeys(map(self._file_of_block.__getitem__, blocks)):
+            self.places.files.mapped(file).check()
+
+    def _as_batch(self, record: Any) -> pa.RecordBatch:
+        """Return a record, or what ``errors`` returned instead of one, as a record batch of one row.
+
+        Raises:
+            InvalidArgument: ``errors`` returned something that is no row.
+        """
+        if isinstance(record, pa.RecordBatch):
+            return record
+        if not isinstance(record, dict):
+            message = (
+                f"a record batch has rows, so errors= must return a dict for it (got {record!r:.100}): read "
+                f"the records as dicts, or return dicts"
+            )
+            raise InvalidArgument(message)
+        try:
+            return pa.RecordBatch.from_pylist([record], schema=self.single.columns[0].wanted)
+        except (pa.ArrowException, OverflowError) as error:
+            message = f"errors= returned {record!r:.100}, which does not fit the columns: {error}"
+            raise InvalidArgument(message) from error
+
+    def _bytes_of(self, block: int) -> int:
+        """Return about how many bytes a block takes in memory."""
+        rows = self._edges[block + 1] - self._edges[block]
+        return int(UNPACKED * rows * self.places.row_bytes[self._file_of_block[block]])
+
+    @property
+    def _blocks(self) -> RowBlocks:
+        return self.places.blocks
+
+    @cached
+    def _token(self) -> int:
+        """The digest of all that decides the rows of a block and their decoding: a part of its key."""
+        columns = [(str(some.wanted), some.there) for some in self.single.columns]
+        files = self.places.files
+        paths = [files.path(file) for file in range(len(files))]
+        hasher = xxhash.xxh3_128(repr((columns, paths)).encode())
+        for numbers in (files.sizes, files.mtimes_ns, self.single.schema_of):
+            hasher.update(numbers.tobytes())
+        return hasher.intdigest()
+
+    @cached
+    def _edges(self) -> list[int]:
+        edges: list[int] = self._blocks.edges.tolist()
+        return edges
+
+    @cached
+    def _group_of(self) -> list[int]:
+        groups: list[int] = self._blocks.group_of.tolist()
+        return groups
+
+    @cached
+    def _file_of_block(self) -> list[int]:
+        files: list[int] = self._blocks.file_of[self._blocks.group_of].tolist()
+        return files
