@@ -20,7 +20,7 @@ UNREADABLE = frozenset({"INTERVAL_MONTHS", "INTERVAL_DAY_TIME"})
 """Types that pyarrow has no arrays of."""
 
 
-class Unregistered(pa.ExtensionType):
+class Unregistered(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
     """An extension type that a reader does not know."""
 
     def __init__(self, storage: pa.DataType) -> None:

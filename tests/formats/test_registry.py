@@ -77,7 +77,8 @@ def test_a_format_is_a_line_with_what_finds_and_what_builds() -> None:
     form = Format("odd", (".odd",), f"{__name__}:Odd", f"{__name__}:odd_source", "odd")
     assert isinstance(form.scanner, Odd)
     assert form.scanner.name == "odd"
-    assert form.source(SourceOptions(shown="here"))([1]) == ("odd", "here", [1])
+    build: Callable[[Any], Any] = form.source(SourceOptions(shown="here"))
+    assert build([1]) == ("odd", "here", [1])
     with pytest.raises(sk.InvalidArgument, match="no strict="):
         form.source(SourceOptions(shown="here", strict=True))
 

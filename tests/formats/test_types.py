@@ -141,7 +141,7 @@ _Schema._fields_ = [
 ]
 
 
-@ctypes.CFUNCTYPE(None, ctypes.POINTER(_Schema))
+@ctypes.CFUNCTYPE(None, ctypes.POINTER(_Schema))  # type: ignore[untyped-decorator]
 def _release(schema: Any) -> None:
     schema.contents.release = None
 

@@ -137,14 +137,15 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         files = open_files(
             found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
-    opened = build(files)
-    if key is None:
-        return opened
-    using = map_ranges.execution_options(jobs, executor, at_once=False)
-    keys = keys_build.open_keys(opened, key, index_dir=index_dir, using=using, progress=progress)
-    if keys.index.duplicates:
-        warnings.warn(duplicates.duplicates_told(opened, keys), DuplicateKeys, stacklevel=2)
-    return replace(opened, keys=keys)
+    source_node = build(files)
+    if key is not None:
+        using = map_ranges.execution_options(jobs, executor, at_once=False)
+        keys = keys_build.open_keys(source_node, key, index_dir=index_dir, using=using, progress=progress)
+        if keys.index.duplicates:
+            warnings.warn(duplicates.duplicates_told(source_node, keys), DuplicateKeys, stacklevel=2)
+        source_node = replace(source_node, keys=keys)
+    opened: Dataset = source_node
+    return opened
 
 
 def _has_spec(source: object) -> bool:

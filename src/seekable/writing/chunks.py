@@ -84,7 +84,7 @@ def _is_of_tables(plan: Plan) -> bool:
     """Return whether a plan reads tables, and none of them may have holes."""
     if isinstance(plan, Parts):
         return bool(plan.parts) and all(_is_of_tables(part) for _, part in plan.parts)
-    return isinstance(plan, TablesPlan) and plan.tables.errors is None
+    return isinstance(plan, TablesPlan) and plan.tables.single.errors is None
 
 
 def _batches(plan: Plan) -> Iterator[tuple[int, pa.RecordBatch]]:
