@@ -235,7 +235,12 @@ def environment(endpoint: str, home: Path, **more: str) -> dict[str, str]:
     for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "SEEKABLE_INDEX_DIR", "SEEKABLE_HUB_BYTES"):
         kept.pop(name, None)
     folders = {"HF_HOME": str(home / "hf"), "XDG_CACHE_HOME": str(home / "cache")}
-    return {**kept, **folders, "HF_ENDPOINT": endpoint, "HF_HUB_DISABLE_TELEMETRY": "1", **more}
+    hub = {
+        "HF_ENDPOINT": endpoint,
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "SEEKABLE_HUB_FIRST_WAIT_SECONDS": "0.01",
+    }
+    return {**kept, **folders, **hub, **more}
 
 
 PREAMBLE = """
