@@ -11,11 +11,10 @@ import pkgutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import seekable.dataset
+import seekable.nodes
 import seekable.stream
-from seekable.dataset.base import Dataset
-from seekable.stream.base import Stream
-from seekable.stream.contract import Inner
+from seekable.nodes.contract import Node
+from seekable.stream.stage import Inner, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,10 +29,10 @@ PROPERTIES = ("checkpointable", "indexed", "constant_time")
 def table() -> str:
     """Return the table in Markdown."""
     lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
-    for stage in classes(seekable.stream, Stream):
+    for stage in classes(seekable.stream, Stage):
         cells = [f"`{stage.kind}`", _first(stage), *_answers(stage)]
         lines.append(f"| {' | '.join(cells)} |")
-    kinds = sorted({f"`{node.kind}`" for node in classes(seekable.dataset, Dataset)})
+    kinds = sorted({f"`{node.kind}`" for node in classes(seekable.nodes, Node)})
     lines.append(f"| {', '.join(kinds)} | the nodes of datasets | no | always | always | always |")
     return "\n".join(lines)
 
@@ -56,9 +55,14 @@ def written(page: str) -> str:
 
 def _answers(stage: Any) -> list[str]:
     if not issubclass(stage, Inner):
-        return ["no", *(_first(getattr(stage, name)) for name in PROPERTIES)]
+        return ["no", *(_answer(getattr(stage, name)) for name in PROPERTIES)]
     exactly = "where its inputs do" + (", and give items from tokens" if stage.holds else "")
     return ["yes" if stage.holds else "no", exactly, "where its inputs give them", "where its inputs do"]
+
+
+def _answer(thing: object) -> str:
+    """Return the docstring of a property that is true or false as an answer: yes, and when."""
+    return _first(thing).replace("True", "Yes", 1)
 
 
 def _below(root: type) -> Iterator[type]:

@@ -60,11 +60,12 @@ FLUENT: dict[tuple[str, str], tuple[str, ...]] = {
     ("seekable.dataset.fluent_columns", "ColumnTools"): ("seekable.dataset",),
     ("seekable.dataset.fluent_rows", "RowTools"): ("seekable.dataset",),
     ("seekable.dataset.fluent_writing", "Writing"): ("seekable.dataset",),
-    ("seekable.stream.fluent", "StreamFluent"): ("seekable.dataset", "seekable.stream"),
 }
 
 # What a fluent method returns is named where types are checked.
-RETURNED: frozenset[tuple[str, str]] = frozenset({("seekable.dataset.fluent", "seekable.stream.base.Stream")})
+RETURNED: frozenset[tuple[str, str]] = frozenset(
+    {("seekable.dataset.fluent", "seekable.stream.stream.Stream")}
+)
 
 # Functions whose first argument is the name of a module to import.
 IMPORTERS = frozenset({"__import__", "import_module", "lazy"})
@@ -426,7 +427,7 @@ GOOD: list[tuple[str, str, str]] = [
     (
         "on first use",
         "loader.loader",
-        LAZY.format("from seekable.stream import base", "seekable.stream.base"),
+        LAZY.format("from seekable.stream import stream", "seekable.stream.stream"),
     ),
     ("optional", "formats.parquet", "def f():\n    import pyarrow.parquet as pq"),
     (

@@ -62,9 +62,9 @@ if TYPE_CHECKING:
     from seekable.nodes.hole import HOLE
     from seekable.nodes.join.node import join
     from seekable.nodes.sources.sequence import from_sequence
-    from seekable.stream.base import Stream
     from seekable.stream.iterable import from_iterable
     from seekable.stream.lines import open_stream
+    from seekable.stream.stream import Stream
 
 __all__ = [
     "AccessDenied",
@@ -127,7 +127,7 @@ _HOMES = {
     "Loader": "loader.loader",
     "Location": "index.location",
     "Position": "dataset.position",
-    "Stream": "stream.base",
+    "Stream": "stream.stream",
     "concat": "dataset.combine",
     "distributed": "loader.ranks",
     "from_iterable": "stream.iterable",

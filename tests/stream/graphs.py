@@ -74,7 +74,7 @@ def _repeat(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:
 def _bucket(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:
     size = draw(st.integers(1, 9))
     boundaries: dict[str, Any] = {"boundaries": sorted(draw(st.sets(st.integers(1, 9), max_size=4)))}
-    first = model.lane_of(below, 0)
+    first = model.lane_of(below.stage, 0)
     if draw(st.booleans()) and first.pairs and (first.ended or len(first.pairs) >= size):
         boundaries = {"buckets": draw(st.integers(1, 4))}
     return below.bucket(

@@ -21,8 +21,7 @@ from seekable.stream.flatten import Flatten
 from seekable.stream.iterable import FromIterable
 from seekable.stream.lines import FromLines
 from seekable.stream.map import MapItems
-from seekable.stream.mix import MixItems
-from seekable.stream.mix_open import MixOpen
+from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat
 from seekable.stream.repeat import RepeatItems
@@ -93,7 +92,7 @@ def several(n: int, lanes: int, *, stop: Literal["first", "all"]) -> MixItems:
     """Mix four sources of unequal lengths."""
     parts = [flow(n - n * i // 3, lanes, str(i)) for i in range(3)]
     parts.append(flow(n // 2, lanes).shuffle(buffer=3, seed=1))
-    mixture = sk.mix(parts, weights=[3, 1, 0, 2], seed=3, stop=stop)
+    mixture = sk.mix(parts, weights=[3, 1, 0, 2], seed=3, stop=stop).stage
     assert isinstance(mixture, MixItems)
     return mixture
 
@@ -138,9 +137,9 @@ BUILDERS: dict[type, list[Builder]] = {
         ),
         scheduled,
     ],
-    MixOpen: [
-        lambda n, lanes: MixOpen(several(n, lanes, stop="first"), 2, 5),
-        lambda n, lanes: MixOpen(several(n, lanes, stop="all"), 3, 4),
+    MixBounded: [
+        lambda n, lanes: sk.Stream(MixBounded(several(n, lanes, stop="first"), 2, 5)),
+        lambda n, lanes: sk.Stream(MixBounded(several(n, lanes, stop="all"), 3, 4)),
         lambda n, lanes: sk.mix(in_two(n, lanes), weights=[2, 1], seed=3, stop="all", open=9),
     ],
     Overlay: [lambda n, lanes: flow(n, lanes).overlay(noise(), functions.joined, prob=0.4, seed=2)],

@@ -22,15 +22,14 @@ from seekable.nodes.hole import HOLE
 from seekable.nodes.randomness import ItemRandomness
 from seekable.order.keys import derive, kind_key
 from seekable.stream.batch import BatchItems
-from seekable.stream.bucket import Bucket, Limit
+from seekable.stream.bucket import Bucket, CostLimit
 from seekable.stream.chain import Chain
 from seekable.stream.filter import FilterItems
 from seekable.stream.flatten import Flatten
 from seekable.stream.iterable import FromIterable
 from seekable.stream.lines import FromLines
 from seekable.stream.map import MapItems
-from seekable.stream.mix import MixItems
-from seekable.stream.mix_open import MixOpen
+from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.overlay import Overlay
 from seekable.stream.pack import PackBestFit, PackConcat
 from seekable.stream.repeat import RepeatItems
@@ -74,7 +73,7 @@ def cut(pairs: Pairs, *, ended: bool) -> Known:
 
 def slots(stream: sk.Stream) -> tuple[Pairs, bool]:
     """Return the first items of a stream in its order, and whether these are all."""
-    lanes = [lane_of(stream, lane) for lane in range(stream.lanes)]
+    lanes = [lane_of(stream.stage, lane) for lane in range(stream.lanes)]
     out: Pairs = []
     for turn in itertools.count():
         for known in lanes:
@@ -263,7 +262,7 @@ def _(stage: MixItems, lane: int) -> Known:
 
 
 @lane_of.register
-def _(stage: MixOpen, lane: int) -> Known:
+def _(stage: MixBounded, lane: int) -> Known:
     mixture = stage.mixture
     parts = [lane_of(part, lane) for part in mixture.parts]
     given, ended = [0] * len(parts), [0] * len(parts)
@@ -276,9 +275,9 @@ def _(stage: MixOpen, lane: int) -> Known:
         if labels is None:
             return None
         stint += 1
-        return [labels[stint - 1 - since], stage.stint]
+        return [labels[stint - 1 - since], stage.items_per_turn]
 
-    places = [begun for begun in (next_stint() for _ in range(stage.places)) if begun is not None]
+    places = [begun for begun in (next_stint() for _ in range(stage.bound)) if begun is not None]
     while places and len(out) <= MOST:
         place = places[len(out) % len(places)]
         if not place[1]:
@@ -325,7 +324,7 @@ def labels_after(stage: MixItems, lane: int, ended: Sequence[int], since: int) -
     )
 
 
-def batch_of(limit: Limit, costs: list[float]) -> int:
+def batch_of(limit: CostLimit, costs: list[float]) -> int:
     """Return how many of some items are the largest batch, by trying each number of them."""
     for count in range(len(costs), 1, -1):
         if spent(limit, costs[:count]) <= limit.cost and count <= (limit.items or count):
@@ -333,7 +332,7 @@ def batch_of(limit: Limit, costs: list[float]) -> int:
     return 1
 
 
-def spent(limit: Limit, costs: list[float]) -> float:
+def spent(limit: CostLimit, costs: list[float]) -> float:
     each = [cost if limit.quadratic is None else cost + cost * cost / limit.quadratic for cost in costs]
     return max(each, default=0.0) * len(each) if limit.padded else added(each)
 
@@ -393,26 +392,26 @@ def _(stage: Bucket, lane: int) -> Known:
     raise AssertionError
 
 
-def is_batch(limit: Limit, costs: list[float]) -> bool:
+def is_batch(limit: CostLimit, costs: list[float]) -> bool:
     return spent(limit, costs) >= limit.cost or (limit.items is not None and len(costs) >= limit.items)
 
 
 @lane_of.register
 def _(stage: PackConcat, lane: int) -> Known:
-    below, length = lane_of(stage.source, lane), stage.layout.length
-    text = [unit for document in units(stage.layout, stage.long, below.pairs) for unit in document]
+    below, length = lane_of(stage.source, lane), stage.options.length
+    text = [unit for document in units(stage.options, below.pairs) for unit in document]
     lists = [text[at : at + length] for at in range(0, len(text), length)]
     if lists and not below.ended and len(lists[-1]) < length:
         lists.pop()
-    return cut([sequence(stage.layout, below.pairs, each) for each in lists], ended=below.ended)
+    return cut([sequence(stage.options, below.pairs, each) for each in lists], ended=below.ended)
 
 
 @lane_of.register
 def _(stage: PackBestFit, lane: int) -> Known:
-    below, length = lane_of(stage.source, lane), stage.layout.length
+    below, length = lane_of(stage.source, lane), stage.options.length
     bins: list[list[Unit]] = []
     done: list[list[Unit]] = []
-    for document in units(stage.layout, stage.long, below.pairs):
+    for document in units(stage.options, below.pairs):
         whole = len(document) // length * length
         done += [document[at : at + length] for at in range(0, whole, length)]
         if not (piece := document[whole:]):
@@ -432,4 +431,4 @@ def _(stage: PackBestFit, lane: int) -> Known:
             bins.append(piece)
     if below.ended:
         done += sorted(bins, key=len, reverse=True)
-    return cut([sequence(stage.layout, below.pairs, each) for each in done], ended=below.ended)
+    return cut([sequence(stage.options, below.pairs, each) for each in done], ended=below.ended)

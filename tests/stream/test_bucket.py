@@ -12,7 +12,7 @@ from tests.stream import model
 from tests.stream.common import delivered
 
 import seekable as sk
-from seekable.stream.bucket import Bucket, Limit
+from seekable.stream.bucket import Bucket, CostLimit
 
 
 def itself(number: float) -> float:
@@ -40,7 +40,7 @@ def test_each_item_comes_once_and_no_batch_is_over_the_limit(
     costs: list[float], lanes: int, buffer: int, limits: dict[str, Any]
 ) -> None:
     stream = bucketed(costs, lanes, buffer=buffer, **limits)
-    limit = Limit(limits["max_cost"], limits["padded"], limits["quadratic"], limits["max_items"])
+    limit = CostLimit(limits["max_cost"], limits["padded"], limits["quadratic"], limits["max_items"])
     seen: list[Any] = []
     for token, batch in delivered(stream):
         seen += token
@@ -54,7 +54,7 @@ def test_each_item_comes_once_and_no_batch_is_over_the_limit(
 
 @given(st.lists(st.integers(0, 9), max_size=12).map(lambda costs: [float(cost) for cost in costs]), limits)
 def test_a_batch_is_as_large_as_the_limit_lets_it_be(costs: list[float], limits: dict[str, Any]) -> None:
-    limit = Limit(limits["max_cost"], limits["padded"], limits["quadratic"], limits["max_items"])
+    limit = CostLimit(limits["max_cost"], limits["padded"], limits["quadratic"], limits["max_items"])
     if costs:
         assert limit.first_of(costs) == model.batch_of(limit, costs)
     assert limit.is_full(costs) == model.is_batch(limit, costs)
@@ -66,8 +66,8 @@ def test_all_lanes_take_like_batches_at_once() -> None:
     stream = bucketed(
         rng.uniform(0, 10, 40_000).tolist(), 4, boundaries=None, buckets=5, buffer=2000, max_cost=30, seed=1
     )
-    assert isinstance(stream, Bucket)
-    edges = stream.boundaries
+    assert isinstance(stream.stage, Bucket)
+    edges = stream.stage.boundaries
     kinds = [int(np.searchsorted(edges, batch[0], side="right")) for batch in stream.take(4 * 200)]
     rounds = np.array(kinds).reshape(-1, 4)
     assert (rounds == rounds[:, :1]).all()
@@ -78,13 +78,13 @@ def test_boundaries_are_equal_in_all_lanes_and_share_the_cost() -> None:
     rng = np.random.default_rng(3)
     costs = rng.lognormal(0, 1, 20_000).tolist()
     stream = bucketed(costs, 4, boundaries=None, buckets=8, buffer=4000)
-    assert isinstance(stream, Bucket)
+    assert isinstance(stream.stage, Bucket)
     iterator = iter(stream)
     for _ in range(8):
         next(iterator)
     lanes = iterator.state_dict()["lanes"].values()
     (edges,) = {tuple(lane[0]["boundaries"]) for lane in lanes}
-    assert edges == stream.boundaries
+    assert edges == stream.stage.boundaries
     assert len(edges) == 7
     shares = np.bincount(np.searchsorted(edges, costs[:16_000:4], side="right"), costs[:16_000:4])
     assert np.allclose(shares / shares.sum(), 1 / 8, atol=0.01)
@@ -102,7 +102,7 @@ def test_boundaries_stay_those_of_the_state() -> None:
 def test_sums_are_the_same_in_every_python() -> None:
     """Python 3.12 sums floats more exactly than 3.11: an order that hung on that would be two orders."""
     tenths = [0.1] * 10
-    limit = Limit(1.0, padded=False, quadratic=None, items=None)
+    limit = CostLimit(1.0, padded=False, quadratic=None, items=None)
     assert not limit.is_full(tenths)  # 0.9999999999999999, where sum() says 1.0 from 3.12 on
     assert limit.is_full([*tenths, 0.1])
     assert limit.first_of([*tenths, 0.1]) == 10

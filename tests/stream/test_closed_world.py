@@ -20,8 +20,8 @@ from tests.stream.matrix import BUILDERS, ESTIMATED, flow
 
 import seekable as sk
 import seekable.stream
-from seekable.stream.contract import Stage
 from seekable.stream.shuffle import ShuffleItems
+from seekable.stream.stage import Stage
 
 LANES = [1, 2, 4, 12]
 SOME = 29
@@ -58,7 +58,7 @@ def test_the_walk_finds_a_new_class() -> None:
 def test_a_stage_is_its_model(kind: type, number: int, lanes: int) -> None:
     for n in sorted({0, 1, lanes - 1, lanes, SOME}):
         stream = BUILDERS[kind][number](n, lanes)
-        assert type(stream) is kind
+        assert type(stream.stage) is kind
         pairs, ended = model.slots(stream)
         assert ended
         check_same(delivered(stream), pairs)
@@ -133,7 +133,7 @@ def test_estimated_boundaries_are_those_of_the_model() -> None:
 def test_global_order_is_that_of_the_lanes_dealt_out(kind: type, number: int) -> None:
     """Slot s is the next item of lane s % lanes, also where lanes end early."""
     stream = BUILDERS[kind][number](SOME, 4)
-    lanes = [model.lane_of(stream, lane).pairs for lane in range(4)]
+    lanes = [model.lane_of(stream.stage, lane).pairs for lane in range(4)]
     wanted = [
         lanes[lane][turn]
         for turn in range(max(map(len, lanes), default=0))

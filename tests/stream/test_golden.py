@@ -296,8 +296,8 @@ def test_bucket() -> None:
     ]
     squares = sk.from_sequence([n * n for n in range(40)], version=1).stream(epochs=1)
     estimated = squares.bucket(itself, max_cost=9, buckets=4, seed=0)
-    assert isinstance(estimated, Bucket)
-    assert estimated.boundaries == (625.0, 961.0, 1296.0)
+    assert isinstance(estimated.stage, Bucket)
+    assert estimated.stage.boundaries == (625.0, 961.0, 1296.0)
 
 
 DOCUMENTS = sk.from_sequence([list(range(10 * n, 10 * n + n % 7)) for n in range(1, 12)], version=1)

@@ -11,7 +11,7 @@ from tests.stream.common import check_cuts, delivered, following, through_json
 from tests.stream.matrix import BUILDERS
 
 import seekable as sk
-from seekable.stream.rebuild import as_token
+from seekable.stream.token import as_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from tests.stream.matrix import BUILDERS
 
 import seekable as sk
 from seekable.state.canonical import canonical_json
-from seekable.stream.flow import Flow, kept_in
 from seekable.stream.iterable import FromIterable
+from seekable.stream.lane import LaneIterator
 from seekable.stream.lineage import described_joint, joint_of, rows_held
 from seekable.stream.lines import FromLines
 from seekable.stream.partly_delivered import Given, noted_joint
@@ -33,19 +33,19 @@ def test_descriptions_tell_the_rows_of_tokens_as_the_stages_do(kind: type, numbe
     described = json.loads(canonical_json(stream.describe()))
     if kind in WITHOUT_ROWS:
         with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
-            joint_of(stream)
+            joint_of(stream.stage)
         with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
             described_joint(described)
         return
-    alive, told = joint_of(stream), described_joint(described)
+    alive, told = joint_of(stream.stage), described_joint(described)
     assert [joint.kind for joint in alive.all()] == [joint.kind for joint in told.all()]
     assert [name for name, _ in alive.sources()] == [name for name, _ in told.sources()]
-    flow = Flow(stream, 1)
-    for token, _ in itertools.islice(flow, 40):
+    lane = LaneIterator(stream.stage, 1)
+    for token, _ in itertools.islice(lane, 40):
         rows = list(alive.rows(token))
         assert rows
         assert list(told.rows(token)) == rows
-        assert rows_held(told, kept_in(flow)) == rows_held(alive, kept_in(flow))
+        assert rows_held(told, lane.states()) == rows_held(alive, lane.states())
 
 
 @pytest.mark.parametrize(("kind", "number"), EACH)
@@ -54,45 +54,45 @@ def test_what_was_drawn_waits_or_was_delivered_or_is_gone(kind: type, number: in
     if kind in WITHOUT_ROWS:
         return
     stream = BUILDERS[kind][number](29, 2)
-    joint, flow = joint_of(stream), Flow(stream, 1)
-    pairs = list(Flow(stream, 1))
+    joint, lane = joint_of(stream.stage), LaneIterator(stream.stage, 1)
+    pairs = list(LaneIterator(stream.stage, 1))
     sources = [place for place, each in enumerate(joint.all()) if not each.inputs]
     later = [set(joint.rows(token)) for token, _ in pairs]
-    for cut, _ in enumerate(flow):
-        kept = kept_in(flow)
+    for cut, _ in enumerate(lane):
+        states = lane.states()
         drawn = {
             (source, position)
             for source, place in enumerate(sources)
-            for position in _drawn(flow, place, kept[place].memory.get("at", 0))
+            for position in _drawn(lane, place, states[place].values.get("at", 0))
         }
         coming = set().union(*later[cut + 1 :])
-        assert coming & drawn <= set(rows_held(joint, kept))
+        assert coming & drawn <= set(rows_held(joint, states))
 
 
-def _drawn(flow: Flow, place: int, count: int) -> list[int]:
+def _drawn(lane: LaneIterator, place: int, count: int) -> list[int]:
     """Return the positions that a source gave first."""
-    source = list(flow.all())[place].stage
-    return [token for token, _ in itertools.islice(Flow(source, flow.lane), count)]
+    source = list(lane.walk())[place].stage
+    return [token for token, _ in itertools.islice(LaneIterator(source, lane.number), count)]
 
 
 def test_only_streams_that_split_items_note_what_they_delivered() -> None:
     whole = sk.from_sequence(["ab", "cd"] * 50).stream(lanes=2)
-    assert noted_joint(whole.shuffle(buffer=5, seed=1).batch(2)) is None
-    assert noted_joint(whole.flatten().repeat(2)) is None
-    assert noted_joint(whole.flatten().map(str.upper)) is not None
+    assert noted_joint(whole.shuffle(buffer=5, seed=1).batch(2).stage) is None
+    assert noted_joint(whole.flatten().repeat(2).stage) is None
+    assert noted_joint(whole.flatten().map(str.upper).stage) is not None
 
 
 def test_what_was_delivered_is_forgotten_when_nothing_of_it_waits() -> None:
     stream = sk.from_sequence(range(10_000)).stream(epochs=1).map(functions.document).flatten()
     stream = stream.shuffle(buffer=20, seed=1)
-    run, joint = iter(stream), joint_of(stream)
+    run, joint = iter(stream), joint_of(stream.stage)
     for _ in itertools.islice(run, 8000):
         pass
     (noted,) = run._given._rows.values()
     assert len(noted) < 3000
     state = run.state_dict()
     (given,) = state["given"].values()
-    held = rows_held(joint, kept_in(run._flows[0]))
+    held = rows_held(joint, run._iterators[0].states())
     assert 0 < len(given) <= len(held) <= 21
     assert {tuple(row) for row in given} <= set(held)
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 import seekable as sk
-from seekable.stream.shapes import OneInput
+from seekable.stream import OneInput
 from seekable.testing import StageTests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream import Lane, Token
 
 
 def numbers(n: int = 20, lanes: int = 1, epochs: int | None = 1) -> sk.Stream:
@@ -28,26 +27,29 @@ def numbers(n: int = 20, lanes: int = 1, epochs: int | None = 1) -> sk.Stream:
 class Differences(OneInput):
     """A stage as somebody would write it: each item less the one before it."""
 
-    source: sk.Stream
     kind: ClassVar[str] = "differences"
 
     def arguments(self) -> dict[str, Any]:
         return {}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        return f"Differences({inputs[0]})"
+        return f"{inputs[0]}.then(Differences())"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        last = flow.memory.get("last", [])
-        for token, item in flow.inputs[0]:
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        last = lane.state.get("last", [])
+        for token, item in lane.inputs[0]:
             pair = (token, *last)
-            before = self.source[last[0]] if last else 0
-            flow.memory["last"] = last = [token]
+            before = self.input_item(last[0]) if last else 0
+            lane.state["last"] = last = [token]
             yield pair, item - before
 
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
+    def input_item(self, token: Token) -> Any:
+        return sk.Stream(self.inputs[0])[token]
+
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
         if not isinstance(token, tuple) or len(token) not in (1, 2):
-            message = f"a token of {self!r} is one or two tokens (got {token!r})"
+            message = f"a token of Differences is one or two tokens (got {token!r})"
             raise sk.BadToken(message)
         return [(0, each) for each in token]
 
@@ -58,7 +60,7 @@ class Differences(OneInput):
 class TestDifferences(StageTests):
     def streams(self) -> list[sk.Stream]:
         sources = [numbers(), numbers(17, 3), numbers(0), numbers(1, 4), numbers(7, 2, epochs=None)]
-        return [Differences(source) for source in sources]
+        return [source.then(Differences()) for source in sources]
 
 
 class TestOurOwn(StageTests):
@@ -84,7 +86,7 @@ def failures(stage: type[Differences]) -> set[str]:
 
     class Tests(StageTests):
         def stream(self) -> sk.Stream:
-            return stage(numbers(12))
+            return numbers(12).then(stage())
 
     failed = set()
     for name in dir(Tests):
@@ -101,40 +103,44 @@ def test_a_good_stage_fails_none() -> None:
 
 
 def test_a_memory_outside_the_flow_is_found() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
     class Forgetful(Differences):
-        def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+        def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
             last: list[Token] = []
-            for token, item in flow.inputs[0]:
-                yield (token, *last), item - (self.source[last[0]] if last else 0)
+            for token, item in lane.inputs[0]:
+                yield (token, *last), item - (self.input_item(last[0]) if last else 0)
                 last = [token]
 
     assert "test_it_resumes_exactly_at_every_cut" in failures(Forgetful)
 
 
 def test_a_memory_that_is_written_too_late_is_found() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
     class Late(Differences):
-        def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-            for token, item in flow.inputs[0]:
-                last = flow.memory.get("last", [])
-                yield (token, *last), item - (self.source[last[0]] if last else 0)
-                flow.memory["last"] = [token]
+        def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+            for token, item in lane.inputs[0]:
+                last = lane.state.get("last", [])
+                yield (token, *last), item - (self.input_item(last[0]) if last else 0)
+                lane.state["last"] = [token]
 
     assert "test_it_resumes_exactly_at_every_cut" in failures(Late)
 
 
 def test_a_memory_of_the_stage_is_found() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
     class Shared(Differences):
         last: ClassVar[list[int]] = []
 
-        def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-            for token, item in flow.inputs[0]:
+        def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+            for token, item in lane.inputs[0]:
                 last, self.last[:] = list(self.last), [token]
-                yield (token, *last), item - (self.source[last[0]] if last else 0)
+                yield (token, *last), item - (self.input_item(last[0]) if last else 0)
 
     assert "test_iterators_do_not_disturb_each_other" in failures(Shared)
 
 
 def test_another_item_for_a_token_is_found() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
     class Wrong(Differences):
         def remake(self, token: Token, items: Sequence[Any]) -> Any:
             return items[0]
@@ -143,27 +149,31 @@ def test_another_item_for_a_token_is_found() -> None:
 
 
 def test_an_error_of_pythons_for_a_bad_token_is_found() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
     class Careless(Differences):
-        def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
+        @staticmethod
+        def origins(token: Token) -> Sequence[tuple[int, Token]]:
             return [(0, each) for each in token]
 
     assert failures(Careless) == {"test_a_token_that_was_changed_is_an_item_or_an_error"}
 
 
 def test_a_memory_that_json_cannot_hold_is_found() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
     class Complex(Differences):
-        def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-            flow.memory["seen"] = 1j
-            return super().items(flow)
+        def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+            lane.state["seen"] = 1j
+            return super().items(lane)
 
     assert "test_states_depend_on_nothing_but_what_was_delivered" in failures(Complex)
 
 
 def test_a_state_that_counts_restores_is_found() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
     class Counting(Differences):
-        def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-            flow.memory["begun"] = flow.memory.get("begun", 0) + 1
-            return super().items(flow)
+        def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+            lane.state["begun"] = lane.state.get("begun", 0) + 1
+            return super().items(lane)
 
     assert failures(Counting) == {"test_states_depend_on_nothing_but_what_was_delivered"}
 
@@ -174,10 +184,11 @@ def test_a_class_without_a_stream_says_what_is_missing() -> None:
 
 
 def test_items_that_change_are_found() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
     class Restless(Differences):
         calls: ClassVar[Any] = itertools.count()
 
-        def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-            return ((token, item + next(self.calls)) for token, item in super().items(flow))
+        def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+            return ((token, item + next(self.calls)) for token, item in super().items(lane))
 
     assert "test_it_resumes_exactly_at_every_cut" in failures(Restless)

@@ -12,10 +12,9 @@ from seekable.nodes import concat as datasets_concat
 from seekable.nodes import mix as datasets_mix
 from seekable.nodes import zip as datasets_zip
 from seekable.nodes.weights import checked_schedule, checked_weights, is_schedule
-from seekable.stream.base import Stream
 from seekable.stream.chain import Chain
-from seekable.stream.mix import MixItems
-from seekable.stream.mix_open import MixOpen
+from seekable.stream.mix import MixBounded, MixItems
+from seekable.stream.stream import Stream
 from seekable.stream.zip import ZipItems
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["concat", "mix", "zip"]
 
 
-_STINT = 256
-"""Items that each of the open parts of a mixture gives before another one takes its place."""
+_ITEMS_PER_TURN = 256
+"""Items that each open part of a mixture gives before another part takes its place."""
 
 
 @overload
@@ -111,15 +110,16 @@ def mix(
         if is_schedule(weights)
         else ((0, checked_weights(weights, names, len(given))),)
     )
-    mixture = MixItems(tuple(given), names, schedule, checked_seed(seed), "all" if stop == "all" else "first")
+    stages = tuple(stream.stage for stream in given)
+    mixture = MixItems(stages, names, schedule, checked_seed(seed), "all" if stop == "all" else "first")
     if open is None:
-        return mixture
+        return Stream(mixture)
     if len(schedule) > 1:
         message = (
             "open= is for one set of weights: those of a schedule change at items, and places at 256 of them"
         )
         raise InvalidArgument(message)
-    return MixOpen(mixture, checked_count("open", open, least=1), _STINT)
+    return Stream(MixBounded(mixture, checked_count("open", open, least=1), _ITEMS_PER_TURN))
 
 
 @overload
@@ -145,7 +145,9 @@ def concat(parts: Iterable[Dataset] | Iterable[Stream]) -> Dataset | Stream:
         ['a', 'b', 'c', 'd']
     """
     given: list[Any] = list(parts)
-    return Chain(tuple(given)) if _are_streams("concat()", given) else datasets_concat.concat(given)
+    if _are_streams("concat()", given):
+        return Stream(Chain(tuple(stream.stage for stream in given)))
+    return datasets_concat.concat(given)
 
 
 @overload
@@ -169,7 +171,9 @@ def zip(parts: Iterable[Dataset] | Iterable[Stream]) -> Dataset | Stream:
         [('a', 1), ('b', 2)]
     """
     given: list[Any] = list(parts)
-    return ZipItems(tuple(given)) if _are_streams("zip()", given) else datasets_zip.zip(given)
+    if _are_streams("zip()", given):
+        return Stream(ZipItems(tuple(stream.stage for stream in given)))
+    return datasets_zip.zip(given)
 
 
 def _are_streams(wanted_by: str, parts: Sequence[Any]) -> bool:

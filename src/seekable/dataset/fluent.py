@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset.base import Dataset
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
 __all__ = ["Fluent"]
 
@@ -294,6 +294,7 @@ class Fluent:
             [0, 1, 4, 9, 16]
         """
         from seekable.stream.source import FromDataset
+        from seekable.stream.stream import Stream
 
         start = checked_count("start", start, least=0)
         epochs = None if epochs is None else checked_count("epochs", epochs, least=0)
@@ -302,7 +303,7 @@ class Fluent:
             message = f"a stream must end before position 2**63 (got start={start}, epochs={epochs})"
             raise InvalidArgument(message)
         lanes = self._self.lanes if lanes is None else checked_count("lanes", lanes, least=1)
-        return FromDataset(self._self, lanes, epochs, start)
+        return Stream(FromDataset(self._self, lanes, epochs, start))
 
     @property
     def _self(self) -> Dataset:

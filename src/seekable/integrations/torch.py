@@ -12,8 +12,8 @@ from seekable.loader.arguments import checked_steps
 from seekable.loader.ranks import checked_rank
 from seekable.loader.resumable import Resumable
 from seekable.loader.runs import Runs, RunSetter
-from seekable.stream.base import Stream
 from seekable.stream.iterator import StreamIterator
+from seekable.stream.stream import Stream
 
 try:
     from torch.utils.data import IterableDataset as TorchIterableDataset
@@ -206,7 +206,7 @@ class IterableDataset(TorchIterableDataset[Any]):
         """Begin at the first item of this rank's and this worker's lanes."""
         worker = get_worker_info()
         lanes = self._own(0, 1) if worker is None else self._own(worker.id, worker.num_workers)
-        return StreamIterator(self._stream, lanes)
+        return StreamIterator(self._stream.stage, lanes)
 
     def _own(self, worker: int, workers: int) -> range:
         shares = self._world_size * workers

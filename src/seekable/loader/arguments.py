@@ -9,7 +9,7 @@ from seekable.dataset.base import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.ranks import checked_rank
 from seekable.loader.steps import End, Steps
-from seekable.stream.base import Stream
+from seekable.stream.stream import Stream
 
 __all__ = ["Resume", "checked_batch", "checked_epochs", "checked_resume", "checked_seconds", "checked_steps"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seekable.loader.makers import Maker
     from seekable.loader.memory import Memory
     from seekable.loader.produce import Made
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
 __all__ = ["Course"]
 

@@ -8,7 +8,7 @@ from seekable.loader.course import Course
 from seekable.loader.makers import maker_of, stream_maker_of
 from seekable.loader.memory import OfDataset
 from seekable.loader.streams.memory import OfStream
-from seekable.stream.base import Stream
+from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

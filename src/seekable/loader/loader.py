@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.plan import StepPlan
     from seekable.loader.steps import End
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
 __all__ = ["Loader"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seekable.loader.produce import Made
     from seekable.loader.steps import Cursor, Steps
     from seekable.loader.streams.memory import OfStream
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
     Collate = Callable[[list[Any]], Any] | None
 

@@ -11,7 +11,7 @@ from seekable.state.description_text import Description
 from seekable.state.descriptions import mismatch
 from seekable.state.document import RunState
 from seekable.state.stream import StreamState
-from seekable.stream.base import Stream
+from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

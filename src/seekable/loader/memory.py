@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.loader.produce import Made
     from seekable.loader.steps import Steps
     from seekable.nodes.filter import node as filters
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 else:
     filters = lazy("seekable.nodes.filter.node")
 

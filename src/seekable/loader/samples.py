@@ -9,7 +9,7 @@ from seekable._arguments import checked_count
 from seekable.errors import OutOfRange
 from seekable.loader.steps import Cursor
 from seekable.state.stream import StreamState
-from seekable.stream.base import Stream
+from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
     from seekable.loader.resumable import Resumable

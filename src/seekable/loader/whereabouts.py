@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable.nodes.contract import Node
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
 __all__ = ["SCHEMA", "whereabouts", "whereabouts_name"]
 
@@ -46,7 +46,7 @@ def whereabouts(pipeline: Dataset | Stream) -> dict[str, Any]:
         >>> whereabouts(sk.from_sequence("abc").shuffle(seed=1))
         {'seekable_sources': 1, 'sources': [{'kind': 'sequence'}]}
     """
-    datasets = [pipeline] if isinstance(pipeline, Dataset) else list(datasets_of(pipeline))
+    datasets = [pipeline] if isinstance(pipeline, Dataset) else list(datasets_of(pipeline.stage))
     leaves = [leaf for dataset in datasets for leaf in _leaves(dataset)]
     noted: dict[str, Any] = {"seekable_sources": SCHEMA, "sources": [_noted(leaf) for leaf in leaves]}
     paths = {digest: path for dataset in datasets for digest, path in row_files_of(dataset).items()}

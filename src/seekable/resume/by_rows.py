@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from seekable.resume.sources import Name, Source
     from seekable.state.document import RunState
     from seekable.state.stream import State, StreamState
-    from seekable.stream.base import Stream
     from seekable.stream.source import FromDataset
+    from seekable.stream.stream import Stream
 
 __all__ = ["ResumedDataset", "dataset_by_rows", "resumed_datasets", "stream_by_rows"]
 
@@ -96,17 +96,17 @@ def stream_by_rows(plain: Stream, state: StreamState) -> tuple[Stream, StreamSta
     description = description_of(state)
     _check_description(fingerprint_of(description.tree), state)
     olds = [consumed(progress) for progress in progress_of(description, state, plain)]
-    readers = readers_of(joint_of(plain))
+    readers = readers_of(joint_of(plain.stage))
     resumed = resumed_datasets([(reader.name, reader.stage.dataset) for reader in readers], olds)
     for each in resumed:
         log_resumed(each)
     begun = [_begun_reader(reader.stage, each) for reader, each in zip(readers, resumed, strict=True)]
     stream = with_readers(plain, begun)
-    lanes = lanes_with_counters(described_joint(description.tree, plain), lanes_of(state), stream)
+    lanes = lanes_with_counters(described_joint(description.tree, plain.stage), lanes_of(state), stream)
     return stream, replace(
         state,
         fingerprint=stream.fingerprint,
-        lanes={lane: [kept.document() for kept in stages] for lane, stages in lanes.items()},
+        lanes={lane: [stage.document() for stage in stages] for lane, stages in lanes.items()},
         of=stream.lanes,
         ended=(),
         given=None,

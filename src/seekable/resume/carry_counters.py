@@ -11,16 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.order.lanes import num_lane_rows
-from seekable.stream.kept import Kept
+from seekable.stream.lane import StageState
 from seekable.stream.mix import MixItems
 from seekable.stream.take import SkipSlots, TakeSlots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Stage
     from seekable.stream.lineage import Joint
+    from seekable.stream.stage import Stage
+    from seekable.stream.stream import Stream
 
 __all__ = ["lanes_with_counters"]
 
@@ -29,8 +29,8 @@ _COUNTERS = {MixItems.kind: "draw", TakeSlots.kind: "taken"}
 
 
 def lanes_with_counters(
-    old: Joint, old_lanes: Mapping[int, Sequence[Kept]], new: Stream
-) -> dict[int, list[Kept]]:
+    old: Joint, old_lanes: Mapping[int, Sequence[StageState]], new: Stream
+) -> dict[int, list[StageState]]:
     """Return what the stages of each lane of a stream remember where it resumes an old one by rows.
 
     Args:
@@ -38,8 +38,8 @@ def lanes_with_counters(
         old_lanes: what its stages remembered, in every lane.
         new: the stream that resumes it.
     """
-    stages = list(_stages_in(new))
-    lanes = {lane: [Kept() for _ in stages] for lane in range(new.lanes)}
+    stages = list(_stages_in(new.stage))
+    lanes = {lane: [StageState() for _ in stages] for lane in range(new.lanes)}
     old_kinds = [stage.kind for stage in old.all()]
     for kind in (MixItems.kind, TakeSlots.kind, SkipSlots.kind):
         olds = [number for number, each in enumerate(old_kinds) if each == kind]
@@ -47,9 +47,9 @@ def lanes_with_counters(
         if len(olds) != len(news):
             continue
         for old_number, number in zip(olds, news, strict=True):
-            memories = [old_lanes[lane][old_number].memory for lane in sorted(old_lanes)]
+            memories = [old_lanes[lane][old_number].values for lane in sorted(old_lanes)]
             for lane, states in lanes.items():
-                states[number].memory.update(_counter(stages[number], memories, lane))
+                states[number].values.update(_counter(stages[number], memories, lane))
     return lanes
 
 

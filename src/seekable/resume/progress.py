@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seekable.resume.sources import Name, Source
     from seekable.state.description_text import Description
     from seekable.state.document import RunState
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
     Int64s = NDArray[np.int64]
 
@@ -157,7 +157,10 @@ def _progress_of_stream(
             f"together"
         )
         raise CorruptState(message)
-    lineage, lanes = described_joint(description.tree, present), lanes_of(state)
+    lineage, lanes = (
+        described_joint(description.tree, None if present is None else present.stage),
+        lanes_of(state),
+    )
     # A lane that ended and began anew to fill a batch has nothing in flight that was not delivered before.
     own = {lane: stages for lane, stages in lanes.items() if lane not in state.ended}
     waiting = waiting_in(lineage, own, except_for=parsed(state.given))

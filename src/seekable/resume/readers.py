@@ -6,7 +6,7 @@ of rows that it has drawn, ``at``. Rows that were drawn may wait in the stages b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,23 +15,23 @@ from seekable.errors import CorruptState
 from seekable.order.remaining import Remaining
 from seekable.resume.continued import Continued, simplified
 from seekable.resume.sources import sources_of
-from seekable.stream.contract import Stage
-from seekable.stream.kept import Kept
+from seekable.stream.lane import StageState
 from seekable.stream.lineage import joint_of, rows_held
 from seekable.stream.source import FromDataset
+from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable.resume.sources import Name
     from seekable.state.stream import StreamState
-    from seekable.stream.base import Stream
     from seekable.stream.lineage import Joint
+    from seekable.stream.stage import Stage
 
     Int64s = NDArray[np.int64]
-    Lanes = Mapping[int, Sequence[Kept]]
+    Lanes = Mapping[int, Sequence[StageState]]
     Rows = Mapping[int, Sequence[tuple[int, int]]]
 
 __all__ = [
@@ -68,13 +68,13 @@ def readers_of(lineage: Joint) -> list[Reader]:
     ]
 
 
-def lanes_of(state: StreamState) -> dict[int, list[Kept]]:
+def lanes_of(state: StreamState) -> dict[int, list[StageState]]:
     """Return what the stages of each lane remember.
 
     Raises:
         CorruptState: the state of a stage cannot be read.
     """
-    return {lane: [Kept.parse(stage) for stage in stages] for lane, stages in state.lanes.items()}
+    return {lane: [StageState.parse(stage) for stage in stages] for lane, stages in state.lanes.items()}
 
 
 def drawn_by_lanes(lanes: Lanes, number: int) -> list[int]:
@@ -87,7 +87,7 @@ def drawn_by_lanes(lanes: Lanes, number: int) -> list[int]:
     Raises:
         CorruptState: the memory of the reader has no count.
     """
-    drawn: list[Any] = [lanes[lane][number].memory.get("at", 0) for lane in sorted(lanes)]
+    drawn: list[Any] = [lanes[lane][number].values.get("at", 0) for lane in sorted(lanes)]
     for count in drawn:
         if not isinstance(count, int) or count < 0:
             message = f"a source's 'at' must be an integer of at least 0 (got {count!r:.100})"
@@ -119,8 +119,7 @@ def waiting_in(lineage: Joint, lanes: Lanes, *, except_for: Rows | None = None) 
 def with_readers(stream: Stream, readers: Sequence[FromDataset]) -> Stream:
     """Return a stream with other readers, in the order in which ``readers_of`` has them."""
     following = iter(readers)
-    made: Stream = _rebuilt(stream, lambda _: next(following))
-    return made
+    return Stream(_rebuilt(stream.stage, following))
 
 
 def simplified_stream(stream: Stream, lanes: Lanes) -> Stream:
@@ -132,7 +131,7 @@ def simplified_stream(stream: Stream, lanes: Lanes) -> Stream:
     """
     if len(lanes) < stream.lanes:
         return stream
-    lineage = joint_of(stream)
+    lineage = joint_of(stream.stage)
     readers = readers_of(lineage)
     if not any(map(_is_continued, readers)):
         return stream
@@ -152,18 +151,8 @@ def _is_continued(reader: Reader) -> bool:
     return any(isinstance(source.dataset, Continued) for source in sources_of(reader.stage.dataset))
 
 
-def _rebuilt(stage: Any, reader: Callable[[FromDataset], FromDataset]) -> Any:
-    """Return a stage, or a tuple of stages, with other readers; values that are no stages stay."""
+def _rebuilt(stage: Stage, readers: Iterator[FromDataset]) -> Stage:
+    """Return a stage with other readers below it, or the next reader if it is one itself."""
     if isinstance(stage, FromDataset):
-        return reader(stage)
-    if isinstance(stage, tuple):
-        return tuple(_rebuilt(each, reader) for each in stage)
-    if not isinstance(stage, Stage):
-        return stage
-    values = {each.name: getattr(stage, each.name) for each in fields(stage)}  # type: ignore[arg-type]
-    made = {name: _rebuilt(value, reader) for name, value in values.items() if _holds_stages(value)}
-    return replace(stage, **made)  # type: ignore[type-var]  # stages are dataclasses
-
-
-def _holds_stages(value: Any) -> bool:
-    return isinstance(value, Stage) or (isinstance(value, tuple) and any(map(_holds_stages, value)))
+        return next(readers)
+    return stage.with_inputs([_rebuilt(below, readers) for below in stage.inputs])

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from seekable.dataset.base import Dataset
-    from seekable.stream.base import Stream
     from seekable.stream.source import FromDataset
+    from seekable.stream.stream import Stream
 
 __all__ = [
     "dataset_from_rows",
@@ -127,7 +127,7 @@ def stream_from_rows(rows: Mapping[str, Any], plain: Stream) -> Stream:
 
 
 def _reading_stages(stream: Stream) -> list[FromDataset]:
-    return [reader.stage for reader in readers_of(joint_of(stream))]
+    return [reader.stage for reader in readers_of(joint_of(stream.stage))]
 
 
 def _entry(source: Continued) -> dict[str, Any]:

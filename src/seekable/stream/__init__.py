@@ -1,10 +1,10 @@
 """Streams: chains of stages whose order depends on what the records are.
 
-What a stage of your own is made of can be imported from here; `seekable.stream.contract` has the rules.
+This package exports what a stage of your own is made of; `seekable.stream.stage` has the rules.
 """
 
-from seekable.stream.contract import Inner, Leaf, Stage, Token
-from seekable.stream.flow import Flow
 from seekable.stream.shapes import OneInput, SameItems, SameTokens
+from seekable.stream.stage import Inner, Lane, LaneInput, Leaf, Stage
+from seekable.stream.token import Token
 
-__all__ = ["Flow", "Inner", "Leaf", "OneInput", "SameItems", "SameTokens", "Stage", "Token"]
+__all__ = ["Inner", "Lane", "LaneInput", "Leaf", "OneInput", "SameItems", "SameTokens", "Stage", "Token"]

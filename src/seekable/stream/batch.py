@@ -11,9 +11,8 @@ from seekable.stream.shapes import OneInput
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["BatchItems"]
 
@@ -21,26 +20,25 @@ __all__ = ["BatchItems"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class BatchItems(OneInput):
-    """Lists of ``size`` items, the last one of a lane shorter; tokens are tuples of theirs."""
+    """Lists of ``size`` items, the last list of a lane shorter. A token is the tuple of the items' tokens."""
 
-    source: Stream
     size: int
 
     kind: ClassVar[str] = "batch"
 
     def arguments(self) -> dict[str, Any]:
-        """How many items."""
+        """Return the size of the lists."""
         return {"size": self.size}
 
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""
         return f"{inputs[0]}.batch({self.size})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Collect items; nothing is kept between two lists."""
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Collect items; between two lists there is no state."""
         tokens: list[Token] = []
         batch: list[Any] = []
-        for token, item in flow.inputs[0]:
+        for token, item in lane.inputs[0]:
             tokens.append(token)
             batch.append(item)
             if len(batch) == self.size:
@@ -49,13 +47,25 @@ class BatchItems(OneInput):
         if batch:
             yield tuple(tokens), batch
 
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the items of the list."""
-        if not isinstance(token, tuple) or not 0 < len(token) <= self.size:
-            message = f"a token of {self!r} is a tuple of at most {self.size} tokens (got {token!r})"
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the items of the list.
+
+        Raises:
+            BadToken: the token is not a tuple of tokens.
+        """
+        if not isinstance(token, tuple) or not token:
+            message = f"a token of batch() is a tuple of tokens (got {token!r})"
             raise BadToken(message)
         return [(0, each) for each in token]
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the list."""
+        """Return the list.
+
+        Raises:
+            BadToken: the token has more tokens than a list has items.
+        """
+        if len(items) > self.size:
+            message = f"a token of {self!r} is a tuple of at most {self.size} tokens (got {token!r:.200})"
+            raise BadToken(message)
         return list(items)

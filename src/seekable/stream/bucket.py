@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -13,43 +14,45 @@ from seekable._cached import cached
 from seekable.errors import BadToken, InvalidArgument, NothingPassed
 from seekable.order.keys import derive, kind_key
 from seekable.state.functions import describe_function
-from seekable.stream.failures import add_token
-from seekable.stream.flow import Flow
+from seekable.stream.lane import LaneIterator
+from seekable.stream.rebuild import add_token
 from seekable.stream.shapes import OneInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
-__all__ = ["Bucket", "Limit"]
+__all__ = ["Bucket", "CostLimit"]
 
 _KIND = kind_key("bucket")
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """How much a batch may cost.
+class CostLimit:
+    """The limits of a batch: the sum of its items' costs, and the number of its items.
 
     Example:
-        >>> Limit(10, padded=True, quadratic=None, items=None).first_of([4, 3, 2, 1])
+        >>> CostLimit(10, padded=True, quadratic=None, items=None).first_of([4, 3, 2, 1])
         2
     """
 
     cost: float
     padded: bool
-    """Whether each item costs as much as the most costly of its batch."""
+    """True if each item counts with the cost of the most costly item of its batch."""
+
     quadratic: float | None
     """The cost at which an item counts twice: it counts ``c + c * c / quadratic``."""
+
     items: int | None
 
     def counted(self, cost: float) -> float:
-        """Return what an item of a cost counts."""
+        """Return the cost with which an item counts."""
         return cost if self.quadratic is None else cost + cost * cost / self.quadratic
 
     def first_of(self, costs: Sequence[float]) -> int:
-        """Return how many of some items make a batch, at least one: as many as do not exceed the limit."""
+        """Return the number of leading items that make a batch: at least one, and no more than is allowed."""
         total = most = 0.0
         for count, cost in enumerate(costs):
             each = self.counted(cost)
@@ -60,7 +63,7 @@ class Limit:
         return len(costs)
 
     def is_full(self, costs: Sequence[float]) -> bool:
-        """Tell whether some items are more than a batch, or just one."""
+        """Return True if some items fill a batch, or more than one."""
         if self.items is not None and len(costs) >= self.items:
             return True
         counted = [self.counted(cost) for cost in costs]
@@ -71,19 +74,24 @@ class Limit:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Bucket(OneInput):
-    """Items wait in buckets by their cost; each batch is of one bucket, in the order in which they came.
+    """Batches of items of similar cost: items wait in buckets by cost, and each batch comes from one bucket.
 
-    Batch ``k`` of a lane is of the bucket that a hash of (seed, k) prefers, the same one in all lanes, or
-    the nearest of those that hold a whole batch. Tokens are tuples of the items' tokens.
+    A hash of (seed, k) prefers a bucket for batch ``k`` of a lane, the same bucket in all lanes. If the
+    preferred bucket does not hold a whole batch, the nearest bucket that does gives the batch. Within
+    a bucket items keep their order. A token is the tuple of the items' tokens.
     """
 
-    source: Stream
     cost: Callable[[Any], float]
-    limit: Limit
+    limit: CostLimit
     given: tuple[float, ...] | None
-    """The costs at which another bucket begins; None to estimate them."""
+    """The costs at which the next bucket begins; None to estimate them."""
+
     buckets: int
+    """The number of buckets to estimate."""
+
     size: int
+    """The number of items of each lane that wait."""
+
     seed: int
     version: str | int | None
 
@@ -91,11 +99,11 @@ class Bucket(OneInput):
     holds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Refuse a function that has no name."""
+        """Refuse a function without a name."""
         describe_function(self.cost, self.version)
 
     def arguments(self) -> dict[str, Any]:
-        """The cost function by name, the limit, the buckets, how many items wait, and the seed."""
+        """Return the cost function's name, the limits, the buckets, the size of the buffer, and the seed."""
         limit = self.limit
         return {
             "cost": describe_function(self.cost, self.version),
@@ -112,13 +120,13 @@ class Bucket(OneInput):
             f"{inputs[0]}.bucket({name}, max_cost={self.limit.cost:g}, buffer={self.size}, seed={self.seed})"
         )
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         """Keep the buffer full, and take batches out of it."""
-        memory, buffer = flow.memory, flow.buffer()
-        if "boundaries" not in memory:
-            memory["boundaries"] = list(self.boundaries)
-        boundaries = memory["boundaries"]
-        source = flow.inputs[0]
+        state, buffer = lane.state, lane.buffer()
+        if "boundaries" not in state:
+            state["boundaries"] = list(self.boundaries)
+        boundaries = state["boundaries"]
+        source = lane.inputs[0]
         waiting = _Waiting(len(boundaries) + 1, buffer.notes)
         ended = False
         while True:
@@ -130,14 +138,19 @@ class Bucket(OneInput):
             ended = len(buffer) < self.size
             if not buffer:
                 return
-            drawn = memory.get("drawn", 0)
-            memory["drawn"] = drawn + 1
-            yield self._batch(flow, waiting, derive(_KIND, self.seed, drawn), ended=ended)
+            drawn = state.get("drawn", 0)
+            state["drawn"] = drawn + 1
+            yield self._batch(lane, waiting, derive(_KIND, self.seed, drawn), ended=ended)
 
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the items of the batch."""
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the items of the batch.
+
+        Raises:
+            BadToken: the token is not a tuple of tokens.
+        """
         if not isinstance(token, tuple) or not token:
-            message = f"a token of {self!r} is a tuple of tokens (got {token!r})"
+            message = f"a token of bucket() is a tuple of tokens (got {token!r})"
             raise BadToken(message)
         return [(0, each) for each in token]
 
@@ -147,16 +160,17 @@ class Bucket(OneInput):
 
     @cached
     def boundaries(self) -> tuple[float, ...]:
-        """The costs at which another bucket begins: given, or such that each bucket has as much cost.
+        """The costs at which the next bucket begins: as given, or such that buckets have equal total costs.
 
-        They are estimated once, from the first items of lane 0, so that all lanes and ranks have the same.
+        They are estimated once, from the first items of lane 0, so that all lanes and ranks use the same.
         """
         if self.given is not None:
             return self.given
-        first = itertools.islice(Flow(self.source, 0), self.size)
+        source = self.inputs[0]
+        first = itertools.islice(LaneIterator(source, 0), self.size)
         costs = sorted(self._cost(token, item) for token, item in first)
         if not costs:
-            message = f"boundaries cannot be estimated: nothing comes out of lane 0 of {self.source!r}"
+            message = f"boundaries cannot be estimated: nothing comes out of lane 0 of {source!r}"
             raise NothingPassed(message)
         total, run = _total(costs), 0.0
         found: list[float] = []
@@ -167,17 +181,17 @@ class Bucket(OneInput):
         return tuple(sorted(set(found)))
 
     def _batch(
-        self, flow: Flow, waiting: _Waiting, preference: int, *, ended: bool
+        self, lane: Lane, waiting: _Waiting, preference: int, *, ended: bool
     ) -> tuple[Token, list[Any]]:
         """Take a batch out of the buffer."""
-        buffer = flow.buffer()
+        buffer = lane.buffer()
         bucket = waiting.chosen(preference, self.limit, only_full=not ended)
         count = self.limit.first_of(waiting.costs[bucket])
-        places = list(
+        indices = list(
             itertools.islice((at for at, note in enumerate(buffer.notes) if note[0] == bucket), count)
         )
         del waiting.costs[bucket][:count]
-        taken = buffer.take(places)
+        taken = buffer.take(indices)
         return tuple(token for token, _ in taken), [item for _, item in taken]
 
     def _cost(self, token: Token, item: Any) -> float:
@@ -189,7 +203,7 @@ class Bucket(OneInput):
 
 
 def _total(costs: Iterable[float]) -> float:
-    """Add from the first to the last: from Python 3.12 on sum() rounds otherwise, and order hangs on it."""
+    """Return the sum, added from the first to the last: sum() rounds otherwise from Python 3.12 on."""
     return functools.reduce(operator.add, costs, 0.0)
 
 
@@ -205,7 +219,7 @@ def _checked(cost: Any) -> float:
 
 
 class _Waiting:
-    """The costs of the items that wait, by bucket, in the order in which they came."""
+    """The costs of the waiting items by bucket, in the order of the items."""
 
     def __init__(self, buckets: int, notes: Sequence[Any]) -> None:
         self.costs: list[list[float]] = [[] for _ in range(buckets)]
@@ -215,8 +229,15 @@ class _Waiting:
     def add(self, bucket: int, cost: float) -> None:
         self.costs[bucket].append(cost)
 
-    def chosen(self, preference: int, limit: Limit, *, only_full: bool) -> int:
-        """Return the bucket nearest to the preferred one that holds a batch; the fullest if none does."""
+    def chosen(self, preference: int, limit: CostLimit, *, only_full: bool) -> int:
+        """Return the bucket to take a batch from.
+
+        Args:
+            preference: the preferred bucket, modulo the number of buckets.
+            limit: the limits of a batch.
+            only_full: take the nearest bucket that holds a whole batch, or the fullest if none does;
+                otherwise the nearest bucket with any item.
+        """
         preferred = preference % len(self.costs)
         filled = (bucket for bucket, costs in enumerate(self.costs) if costs)
         near = sorted(filled, key=lambda bucket: (abs(bucket - preferred), bucket))
@@ -226,3 +247,28 @@ class _Waiting:
                     return bucket
             return max(near, key=lambda bucket: _total(self.costs[bucket]))
         return near[0]
+
+
+def checked_cost(name: str, value: object) -> float:
+    """Return an argument that must be a finite number above 0.
+
+    Raises:
+        InvalidArgument: it is not.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < float("inf"):
+        message = f"{name} must be a finite number above 0 (got {value!r})"
+        raise InvalidArgument(message)
+    return float(value)
+
+
+def checked_boundaries(values: Sequence[object]) -> tuple[float, ...]:
+    """Return ``boundaries=``, which must be finite numbers in ascending order.
+
+    Raises:
+        InvalidArgument: they are not.
+    """
+    numbers = [value for value in values if isinstance(value, int | float) and math.isfinite(value)]
+    if len(numbers) != len(values) or numbers != sorted(set(numbers)):
+        message = f"boundaries must be finite numbers that ascend (got {list(values)!r})"
+        raise InvalidArgument(message)
+    return tuple(map(float, numbers))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Final
 
-from seekable.stream.rebuild import as_token
+from seekable.stream.token import as_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seekable.stream.contract import Token
+    from seekable.stream.token import Token
 
 __all__ = ["TokenBuffer"]
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.dataset.show import listed
-from seekable.stream.several import SeveralInputs, numbered
+from seekable.stream.shapes import SeveralInputs, numbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["Chain"]
 
@@ -21,42 +20,41 @@ __all__ = ["Chain"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Chain(SeveralInputs):
-    """All items of the first stream, then of the next, lane by lane; tokens are (number of it, token)."""
-
-    parts: tuple[Stream, ...]
+    """In each lane all items of the first stream, then of the next. Tokens are (number of stream, token)."""
 
     kind: ClassVar[str] = "chain"
     call: ClassVar[str] = "concat()"
 
     @property
     def endless(self) -> bool:
-        """Where one of them is."""
+        """True if one of the streams never ends."""
         return any(part.endless for part in self.parts)
 
     def arguments(self) -> dict[str, Any]:
-        """None."""
+        """Return nothing: the inputs decide everything."""
         return {}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the call of ``sk.concat``."""
         return f"concat([{listed(inputs)}])"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Run through the inputs."""
-        for number in range(flow.memory.get("part", 0), len(flow.inputs)):
-            flow.memory["part"] = number
-            for token, item in flow.inputs[number]:
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Yield the items of one input after another."""
+        for number in range(lane.state.get("part", 0), len(lane.inputs)):
+            lane.state["part"] = number
+            for token, item in lane.inputs[number]:
                 yield (number, token), item
 
-    def gone_by(self, flow: Flow) -> int:
-        """Return the epochs of a part without end: from any other there is a way on."""
-        part = flow.memory.get("part", 0)
-        return flow.inputs[part].epochs if self.parts[part].endless else 0
+    def epochs_done(self, lane: Lane) -> int:
+        """Return the epochs of the current stream if it never ends, otherwise 0: another stream follows."""
+        part = lane.state.get("part", 0)
+        return lane.inputs[part].epochs if self.parts[part].endless else 0
 
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
         """Return the item of one input."""
-        return (numbered(self, token),)
+        return numbered(token)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return it."""
+        """Return the input item."""
         return items[0]

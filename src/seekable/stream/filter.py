@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import BadToken
 from seekable.state.functions import describe_function
-from seekable.stream.failures import add_token
+from seekable.stream.rebuild import add_token
 from seekable.stream.shapes import SameTokens
-from seekable.stream.starving import LOOK_EVERY, Hunger
+from seekable.stream.stall import CHECK_EVERY, StallDetector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["FilterItems"]
 
@@ -24,46 +23,49 @@ __all__ = ["FilterItems"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterItems(SameTokens):
-    """The items of which ``fn(item)`` is true, with their tokens."""
+    """The items for which ``fn(item)`` is true, with their tokens."""
 
-    source: Stream
     fn: Callable[[Any], object]
     version: str | int | None
 
     kind: ClassVar[str] = "filter"
 
     def __post_init__(self) -> None:
-        """Refuse a function that has no name."""
+        """Refuse a function without a name."""
         describe_function(self.fn, self.version)
 
     def arguments(self) -> dict[str, Any]:
-        """The function by name."""
+        """Return the function's name and version."""
         return {"fn": describe_function(self.fn, self.version)}
 
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""
         return f"{inputs[0]}.filter({describe_function(self.fn, self.version)['name']})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Pass on what the function passes."""
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Call the function on each item, and yield the items that pass."""
         fn = self.fn
-        hunger, taken = Hunger(self, flow), 0
-        for pair in flow.inputs[0]:
+        stall, dropped = StallDetector(self, lane), 0
+        for pair in lane.inputs[0]:
             try:
                 passes = fn(pair[1])
             except Exception as error:
                 add_token(error, self, pair[0])
                 raise
             if passes:
-                taken = 0
+                dropped = 0
                 yield pair
             else:
-                taken += 1
-                if not taken % LOOK_EVERY:
-                    hunger.look(taken)
+                dropped += 1
+                if not dropped % CHECK_EVERY:
+                    stall.check(dropped)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the input's item, if it passes."""
+        """Return the input item.
+
+        Raises:
+            BadToken: the function does not pass the item.
+        """
         if not self.fn(items[0]):
             message = f"the item of token {token!r} is one that {self!r} does not pass"
             raise BadToken(message)

@@ -24,13 +24,14 @@ from seekable.errors import (
 from seekable.index.location import Location
 from seekable.state.functions import describe_function
 from seekable.stream.shapes import ForwardOnly
+from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
+
 
 __all__ = ["FromIterable", "from_iterable"]
 
@@ -84,7 +85,7 @@ def from_iterable(
             f"(got {fn!r}, which is called without arguments)"
         )
         raise InvalidArgument(message)
-    return FromIterable(fn, count, checked_flag("replay", replay), version, by_lane)
+    return Stream(FromIterable(count, checked_flag("replay", replay), fn, version, by_lane))
 
 
 def _takes_lane(fn: Callable[..., Any]) -> bool:
@@ -113,8 +114,6 @@ class FromIterable(ForwardOnly):
     """The items of what a function returns; tokens are (lane, number of the item in it)."""
 
     fn: Callable[..., Iterable[Any]]
-    lane_count: int
-    replay: bool
     version: str | int | None
     by_lane: bool
 
@@ -152,17 +151,17 @@ class FromIterable(ForwardOnly):
         given += ", replay=True" if self.replay else ""
         return f"from_iterable({describe_function(self.fn, self.version)['name']}{given})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         """Go on after the items that were given."""
-        memory, count = flow.memory, flow.memory.get("count", 0)
-        run = _Run(self, flow.lane, memory)
-        if "state" not in memory:
+        state, count = lane.state, lane.state.get("count", 0)
+        run = _Run(self, lane.number, state)
+        if "state" not in state:
             run.skip(count)
         while (item := run.next()) is not _ENDED:
-            memory["count"] = count = count + 1
+            state["count"] = count = count + 1
             if run.keeper is not None:
-                memory["state"] = run.state()
-            yield (flow.lane, count - 1), item
+                state["state"] = run.state()
+            yield (lane.number, count - 1), item
 
     def read(self, tokens: Sequence[Token]) -> list[Any]:
         """Go through the iterable of each lane once, and pick the items."""

@@ -1,8 +1,8 @@
-"""The iterator of a stream: lanes in turn, one cursor, and its state."""
+"""The iterator of a stream: it takes items from the lanes in turn, and holds the position."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
 from seekable.state.canonical import plain_json
@@ -10,32 +10,33 @@ from seekable.state.description_text import Description
 from seekable.state.descriptions import mismatch
 from seekable.state.stream import StreamState
 from seekable.stream.description import text_of_stream
-from seekable.stream.flow import Flow, kept_in, load_all
-from seekable.stream.kept import Kept
+from seekable.stream.lane import LaneIterator, StageState
 from seekable.stream.partly_delivered import Given, noted_joint
 from seekable.stream.partly_delivered import parsed as rows_given
+from seekable.stream.stage import Leaf, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Stage, Token
+    from seekable.stream.stage import Stage
+    from seekable.stream.token import Token
 
 __all__ = ["StreamIterator", "check_resumable", "check_stream"]
 
 
+@final
 class StreamIterator:
     """Delivers the items of a stream: slot ``s`` is the next item of lane ``s % lanes``.
 
-    A lane that has ended leaves its slots empty, and the others go on.
+    A lane that has ended leaves its slots empty, and the other lanes go on. ``iter(stream)`` makes one.
     """
 
-    def __init__(self, stream: Stream, lanes: Sequence[int] | None = None) -> None:
-        """Stand before the first item of some lanes; of all if they are left out."""
-        self._stream = stream
-        self._lanes = range(stream.lanes) if lanes is None else lanes
-        self._begin({lane: Flow(stream, lane) for lane in self._lanes})
-        self._joint = noted_joint(stream)
+    def __init__(self, stage: Stage, lanes: Sequence[int] | None = None) -> None:
+        """Begin before the first item of some lanes; of all lanes if ``lanes`` is left out."""
+        self._stage = stage
+        self._lanes = range(stage.lanes) if lanes is None else lanes
+        self._begin({lane: LaneIterator(stage, lane) for lane in self._lanes})
+        self._joint = noted_joint(stage)
         self._given = Given(self._joint)
         self._slot = 0
         self._count = 0
@@ -44,13 +45,21 @@ class StreamIterator:
 
     @property
     def token(self) -> Token:
-        """The token of the item that was delivered last; None before the first."""
+        """The token of the item that was delivered last; None before the first item."""
         return self._token
 
     def __iter__(self) -> StreamIterator:
         return self
 
     def __next__(self) -> Any:
+        """Return the next item.
+
+        Raises:
+            CorruptRecord: a source cannot decode a record.
+            NothingPassed: no item passed a stage of an endless stream during a whole epoch.
+            Exception: what a function of a stage raised, with a note that names the stage and the item. After
+                any error the iterator raises the same error again.
+        """
         if self._failed is not None:
             raise self._failed
         nexts, slot = self._nexts, self._slot
@@ -71,23 +80,23 @@ class StreamIterator:
                         self._note((slot - 1) % lanes)
                     return item
         except BaseException as error:
-            # What raised is at its end: it would pass for a lane that has ended.
+            # The generator that raised is finished: the next call would take its lane for one that has ended.
             self._failed = error
             raise
         raise StopIteration
 
     def state_dict(self, *, rows: bool = True) -> dict[str, Any]:
-        """Return the state after the items delivered so far: a new dict, JSON-safe.
+        """Return the state after the items delivered so far: a new, JSON-safe dict.
 
-        Buffered items are in it as their tokens.
+        It holds waiting items as their tokens.
 
         Args:
             rows: add the description of the stream, with the names of its files. A ``sk.Loader`` of another
                 stream needs it for ``resume="rows"``; without it a state is smaller.
 
         Raises:
-            NotResumable: a stage could not go on exactly from it, or an item failed: then the stages are
-                somewhere in its middle, and what they held may be lost.
+            NotResumable: a stage cannot resume exactly; or an item failed, which leaves the stages in the
+                middle of it, where items that they held may be lost.
         """
         if self._failed is not None:
             message = (
@@ -95,21 +104,20 @@ class StreamIterator:
                 f"to go on from: take one before each item that may fail, or load the last one that was taken"
             )
             raise NotResumable(message) from self._failed
-        check_resumable(self._stream)
-        kept = {lane: kept_in(flow) for lane, flow in self._flows.items()}
-        lanes = {lane: [stage.document() for stage in stages] for lane, stages in kept.items()}
+        check_resumable(self._stage)
+        states = {lane: iterator.states() for lane, iterator in self._iterators.items()}
         return StreamState(
-            self._stream.fingerprint,
+            self._stage.fingerprint,
             self._count,
             self._slot,
-            lanes,
-            self._stream.lanes,
-            given=self._given.document(kept),
-            pipeline=text_of_stream(self._stream) if rows else None,
+            {lane: [state.document() for state in stages] for lane, stages in states.items()},
+            self._stage.lanes,
+            given=self._given.document(states),
+            pipeline=text_of_stream(self._stage) if rows else None,
         ).document()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a state was taken: the next items are those that would have followed.
+        """Continue where a state was taken: the next items are those that would have followed.
 
         Args:
             state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. ``{}``
@@ -117,8 +125,8 @@ class StreamIterator:
 
         Raises:
             StateMismatch: the state is of another stream, or of other data.
-            CorruptState: the document is not a state of a stream.
-            InvalidArgument: it is of a run that went on by rows, which a loader alone does.
+            CorruptState: the document is not a state of a stream, or lacks a lane.
+            InvalidArgument: the state is of a run that was resumed by rows, which only a loader resumes.
         """
         if state == {}:
             return
@@ -129,60 +137,63 @@ class StreamIterator:
                 "which delivers the items as an iterator does"
             )
             raise InvalidArgument(message)
-        check_stream(self._stream, parsed, self._lanes)
-        flows = {lane: Flow(self._stream, lane) for lane in self._lanes}
-        for lane, flow in flows.items():
-            load_all(flow, [Kept.parse(stage) for stage in parsed.lanes[lane]])
-        self._begin(flows)
+        check_stream(self._stage, parsed, self._lanes)
+        iterators = {lane: LaneIterator(self._stage, lane) for lane in self._lanes}
+        for lane, iterator in iterators.items():
+            iterator.load([StageState.parse(stage) for stage in parsed.lanes[lane]])
+        self._begin(iterators)
         self._given = Given(self._joint, rows_given(parsed.given))
         self._count, self._slot = parsed.step, parsed.slot
         self._token = self._failed = None
 
     def _note(self, lane: int) -> None:
         assert self._joint is not None
-        self._given.add(lane, self._joint.rows(self._token), lambda: kept_in(self._flows[lane]))
+        self._given.add(lane, self._joint.rows(self._token), self._iterators[lane].states)
 
-    def _begin(self, flows: dict[int, Flow]) -> None:
-        """Have lanes that run; the others are None."""
-        self._flows = flows
+    def _begin(self, iterators: dict[int, LaneIterator]) -> None:
+        """Set the lanes that run; other lanes are None."""
+        self._iterators = iterators
         self._nexts: list[Callable[[], tuple[Token, Any]] | None] = [
-            iter(flows[lane]).__next__ if lane in flows else None for lane in range(self._stream.lanes)
+            iter(iterators[lane]).__next__ if lane in iterators else None for lane in range(self._stage.lanes)
         ]
 
 
-def check_stream(stream: Stream, state: StreamState, lanes: Sequence[int]) -> None:
-    """Refuse a state of another stream, or one without some of the lanes.
+def check_stream(stage: Stage, state: StreamState, lanes: Sequence[int]) -> None:
+    """Refuse a state of another stream, and a state that lacks some of the lanes.
 
     Raises:
-        StateMismatch: it is of another stream, or of other data.
-        CorruptState: it lacks a lane.
+        StateMismatch: the state is of another stream, or of other data.
+        CorruptState: the state lacks a lane.
     """
-    if state.fingerprint != stream.fingerprint:
+    if state.fingerprint != stage.fingerprint:
         old = None if state.pipeline is None else Description.parse(state.pipeline).tree
-        raise mismatch(state.fingerprint, stream.fingerprint, old=old, new=plain_json(stream.describe()))
+        raise mismatch(state.fingerprint, stage.fingerprint, old=old, new=plain_json(described(stage)))
     missing = state.missing(lanes)
-    if state.of != stream.lanes or missing:
+    if state.of != stage.lanes or missing:
         message = (
-            f"the state lacks lane {missing[0] if missing else state.of} of {stream.lanes}: it is one rank's "
+            f"the state lacks lane {missing[0] if missing else state.of} of {stage.lanes}: it is one rank's "
             f"share, and others have the rest"
         )
         raise CorruptState(message)
 
 
 def check_resumable(stage: Stage) -> None:
-    """Refuse to take a state that nothing could go on from.
+    """Refuse to take a state from which a stream could not resume exactly.
 
     Raises:
         NotResumable: the message names the stage, and the way out.
     """
     for source in stage.inputs:
         check_resumable(source)
-    if not stage.checkpointable:
-        held = [source for source in stage.inputs if not source.indexed]
+    if stage.checkpointable:
+        return
+    unindexed = next((source for source in stage.inputs if not source.indexed), None)
+    if unindexed is not None:
         message = (
-            f"items wait in {stage!r}, and {held[0]!r} cannot give them again: put it after a stage "
+            f"items wait in {stage!r}, and {unindexed!r} cannot give them again: put it after a stage "
             f"that keeps none, or give its source replay=True"
-            if held
-            else f"{stage!r} has no state that it could be resumed from: {getattr(stage, 'way_out', '')}"
         )
-        raise NotResumable(message)
+    else:
+        way_out = stage.way_out if isinstance(stage, Leaf) else ""
+        message = f"{stage!r} has no state that it could be resumed from: {way_out}"
+    raise NotResumable(message)

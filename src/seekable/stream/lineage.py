@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument
-from seekable.stream.contract import Inner
-from seekable.stream.rebuild import as_token
+from seekable.stream.kinds import OWN_KINDS
+from seekable.stream.shapes import OneInput
+from seekable.stream.stage import Inner
+from seekable.stream.token import as_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seekable.resume.sources import Name
-    from seekable.stream.contract import Stage, Token
-    from seekable.stream.kept import Kept
+    from seekable.stream.lane import StageState
+    from seekable.stream.stage import Stage
+    from seekable.stream.token import Token
 
     Origins = Callable[[Token], Sequence[tuple[int, Token]]]
     Held = Callable[[Mapping[str, Any]], Sequence[tuple[int, Token]]]
@@ -75,12 +78,12 @@ class Joint:
             yield from self.inputs[slot].rows(origin, first + self.starts[slot])
 
 
-def rows_held(root: Joint, stages: Sequence[Kept]) -> list[tuple[int, int]]:
+def rows_held(root: Joint, stages: Sequence[StageState]) -> list[tuple[int, int]]:
     """Return the rows of items that wait in the stages of one lane, each once, those first that came first.
 
     Args:
         root: the graph.
-        stages: what the stages remember, in its order.
+        stages: what the stages' states, in its order.
 
     Raises:
         CorruptState: they are those of another graph.
@@ -91,9 +94,9 @@ def rows_held(root: Joint, stages: Sequence[Kept]) -> list[tuple[int, int]]:
         raise CorruptState(message)
     found: dict[tuple[int, int], None] = {}
     before = 0
-    for joint, kept in zip(joints, stages, strict=True):
-        waiting = [(0, as_token(token)) for token in kept.tokens]
-        for slot, token in (*waiting, *joint.held(kept.memory)):
+    for joint, state in zip(joints, stages, strict=True):
+        waiting = [(0, as_token(token)) for token in state.tokens]
+        for slot, token in (*waiting, *joint.held(state.values)):
             found.update(dict.fromkeys(joint.inputs[slot].rows(token, before + joint.starts[slot])))
         before += not joint.inputs
     return list(found)
@@ -112,7 +115,7 @@ def joint_of(stage: Stage) -> Joint:
             raise InvalidArgument(_no_rows(repr(stage)))
         return Joint(_SOURCE, (), (), _itself, _nothing, stage)
     inputs = tuple(map(joint_of, stage.inputs))
-    names = getattr(getattr(stage, "mixture", stage), "names", None) or range(len(inputs))
+    names = getattr(stage, "names", None) or range(len(inputs))
     return Joint(stage.kind, inputs, tuple(names), stage.origins, stage.held)
 
 
@@ -121,37 +124,36 @@ def described_joint(description: Mapping[str, Any], present: Stage | None = None
 
     Args:
         description: what ``describe`` returned.
-        present: a stream; stages of users are known here if it has one of the same kind.
+        present: the last stage of a stream. Its stages resolve kinds that are not the library's.
 
     Raises:
-        InvalidArgument: a stage has no rows that could be counted, or is not known here.
+        InvalidArgument: a stage has no rows that could be counted, or its kind is unknown.
     """
-    return _described(description, {} if present is None else _stages_of_users(present))
+    return _described(description, OWN_KINDS if present is None else {**_kinds(present), **OWN_KINDS})
 
 
-def _stages_of_users(stage: Stage) -> dict[str, Inner]:
-    found = {stage.kind: stage} if isinstance(stage, Inner) and stage.kind not in _ORIGINS else {}
+def _kinds(stage: Stage) -> dict[str, type[Inner]]:
+    """Return the classes of all stages with inputs of a stream, by kind."""
+    found = {stage.kind: type(stage)} if isinstance(stage, Inner) else {}
     for source in stage.inputs:
-        found |= _stages_of_users(source)
+        found |= _kinds(source)
     return found
 
 
-def _described(description: Mapping[str, Any], of_users: Mapping[str, Inner]) -> Joint:
+def _described(description: Mapping[str, Any], kinds: Mapping[str, type[Inner]]) -> Joint:
     kind = description["kind"]
     if kind == _SOURCE:
         return Joint(kind, (), (), _itself, _nothing, description)
     if kind == _REPEAT:
         raise InvalidArgument(_repeated(kind))
-    if kind not in _ORIGINS and kind not in of_users:
+    if kind not in kinds:
         raise InvalidArgument(_no_rows(repr(kind)))
-    # Below the inputs lie the datasets that a stage itself reads.
-    width = len(of_users[kind].inputs) if kind in of_users else 1
-    below = description["of"] if kind in _SEVERAL else description["of"][:width]
-    inputs = tuple(_described(each, of_users) for each in below)
+    stage = kinds[kind]
+    # Behind the inputs come the datasets that a stage itself reads.
+    below = description["of"][:1] if issubclass(stage, OneInput) else description["of"]
+    inputs = tuple(_described(each, kinds) for each in below)
     names = description.get("names") or range(len(inputs))
-    if kind in of_users:
-        return Joint(kind, inputs, tuple(names), of_users[kind].origins, of_users[kind].held)
-    return Joint(kind, inputs, tuple(names), _ORIGINS[kind], _HELD.get(kind, _nothing))
+    return Joint(kind, inputs, tuple(names), stage.origins, stage.held)
 
 
 def _itself(token: Token) -> Sequence[tuple[int, Token]]:
@@ -160,38 +162,6 @@ def _itself(token: Token) -> Sequence[tuple[int, Token]]:
 
 def _nothing(_: Mapping[str, Any]) -> Sequence[tuple[int, Token]]:
     return ()
-
-
-def _each(token: Token) -> Sequence[tuple[int, Token]]:
-    return [(0, each) for each in token]
-
-
-def _pieces(token: Token) -> Sequence[tuple[int, Token]]:
-    return [(0, piece[0]) for piece in token]
-
-
-def _outer(memory: Mapping[str, Any]) -> Sequence[tuple[int, Token]]:
-    return [(0, as_token(memory["outer"]))] if "inner" in memory else []
-
-
-def _document(memory: Mapping[str, Any]) -> Sequence[tuple[int, Token]]:
-    return [(0, as_token(memory["document"]))] if "document" in memory else []
-
-
-_ORIGINS: Mapping[str, Origins] = {
-    **dict.fromkeys(("filter", "map", "overlay", "shuffle", "skip", "take"), _itself),
-    **dict.fromkeys(("batch", "bucket"), _each),
-    **dict.fromkeys(("pack-best-fit", "pack-concat"), _pieces),
-    **dict.fromkeys(("chain", "mix", "mix-open"), lambda token: [(token[0], token[1])]),
-    "flatten": lambda token: [(0, token[0])],
-    "zip": lambda token: list(enumerate(token)),
-}
-"""What a token of each kind of stage was made of, as the stages' own ``origins`` say."""
-
-_HELD: Mapping[str, Held] = {"flatten": _outer, "pack-best-fit": _document, "pack-concat": _document}
-"""What the memory of each kind of stage holds, as their own ``held`` say."""
-
-_SEVERAL = frozenset({"chain", "mix", "mix-open", "zip"})
 
 
 def _repeated(what: object) -> str:

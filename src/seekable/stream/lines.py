@@ -21,18 +21,18 @@ from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
 from seekable.index.surveyor import is_surveyor
 from seekable.state.functions import describe_function
-from seekable.stream.forward import content_from, forward_files
+from seekable.stream.sequential_file import content_from, sequential_files
 from seekable.stream.shapes import ForwardOnly
+from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seekable.formats.decoding import Decode, Decoder
     from seekable.formats.registry import Format
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
-    from seekable.stream.forward import Forward
+    from seekable.stream.sequential_file import SequentialFile
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["FromLines", "open_stream"]
 
@@ -93,7 +93,7 @@ def open_stream(
     if not asked or not all(isinstance(each, str) for each in asked):
         message = f"open_stream() takes a path, or a list of at least one (got {source!r})"
         raise WrongType(message)
-    files = forward_files(asked, suffixes=SUFFIXES, allow_pipes=checked_flag("allow_pipes", allow_pipes))
+    files = sequential_files(asked, suffixes=SUFFIXES, allow_pipes=checked_flag("allow_pipes", allow_pipes))
     if checked_flag("replay", replay) and any(file.way == "stdin" for file in files):
         message = "standard input cannot be read again: write it to a file, or leave out replay=True"
         raise InvalidArgument(message)
@@ -102,12 +102,11 @@ def open_stream(
         message = f"open_stream() reads {', '.join(map(repr, _KEEPS_BLANK))} (got {kind.name!r}): use open()"
         raise InvalidArgument(message)
     decoder = decoder_named(kind.decode if decode is None else decode)
-    return FromLines(
-        files, checked_count("lanes", lanes, least=1), kind, decoder, replay, version, tuple(asked)
-    )
+    count = checked_count("lanes", lanes, least=1)
+    return Stream(FromLines(count, replay, files, kind, decoder, version, tuple(asked)))
 
 
-def _format_of_all(files: Sequence[Forward]) -> Format:
+def _format_of_all(files: Sequence[SequentialFile]) -> Format:
     nameless = next((file for file in files if file.way != "file"), None)
     if nameless is not None:
         message = f"say what {nameless.path} has with format='jsonl' or format='text': no name tells"
@@ -125,11 +124,9 @@ def _format_of_all(files: Sequence[Forward]) -> Format:
 class FromLines(ForwardOnly):
     """Lane ``l`` has the files ``f % lanes == l``; tokens are (number of the file, number of the record)."""
 
-    files: tuple[Forward, ...]
-    lane_count: int
+    files: tuple[SequentialFile, ...]
     format: Format
     decoder: Decoder
-    replay: bool
     version: str | int | None
     asked: tuple[str, ...]
 
@@ -172,19 +169,19 @@ class FromLines(ForwardOnly):
         asked = repr(self.asked[0]) if len(self.asked) == 1 else f"[{listed([*map(repr, self.asked)])}]"
         return f"open_stream({asked}{given})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         """Go on behind the record that was given last, after a look whether it is still that one."""
-        memory, checked = flow.memory, self.checkpointable
-        for number in range(memory.get("file", flow.lane), len(self.files), self.lanes):
-            row, start = (memory["row"], memory["start"]) if memory.get("file") == number else (0, 0)
+        state, checked = lane.state, self.checkpointable
+        for number in range(state.get("file", lane.number), len(self.files), self.lanes):
+            row, start = (state["row"], state["start"]) if state.get("file") == number else (0, 0)
             records = self._records(number, row - 1 if row else 0, start)
             if row:
-                self._check(number, memory, next(records, None))
+                self._check(number, state, next(records, None))
             for row, start, view in records:
                 item = self._decoded(number, row, start, view)
-                memory["file"], memory["row"], memory["start"] = number, row + 1, start
+                state["file"], state["row"], state["start"] = number, row + 1, start
                 if checked:
-                    memory["check"] = xxhash.xxh3_64_hexdigest(view)
+                    state["check"] = xxhash.xxh3_64_hexdigest(view)
                 yield (number, row), item
 
     def read(self, tokens: Sequence[Token]) -> list[Any]:
@@ -239,7 +236,7 @@ class FromLines(ForwardOnly):
             yield row, at, view
             row += 1
 
-    def _headed(self, file: Forward, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _headed(self, file: SequentialFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Pass content on, after a look at its head: at what is there, since more may take its time."""
         head = next(pieces, b"")
         assert not is_surveyor(self.format.scanner)
@@ -261,11 +258,11 @@ class FromLines(ForwardOnly):
         corrupt = CorruptRecord(path, row, offset=start, length=len(line), preview=line, cause=cause)
         raise corrupt from cause
 
-    def _check(self, number: int, memory: dict[str, Any], found: tuple[int, int, memoryview] | None) -> None:
+    def _check(self, number: int, state: dict[str, Any], found: tuple[int, int, memoryview] | None) -> None:
         """Compare the record that was given last with what is there now."""
-        if found is None or xxhash.xxh3_64_hexdigest(found[2]) != memory.get("check"):
+        if found is None or xxhash.xxh3_64_hexdigest(found[2]) != state.get("check"):
             message = (
-                f"record {memory['row'] - 1} of {self.files[number].path!r}, at byte {memory['start']:,} of "
+                f"record {state['row'] - 1} of {self.files[number].path!r}, at byte {state['start']:,} of "
                 f"its content, is not the one that was read before the state was taken: it has other data now"
             )
             raise StateMismatch(message)

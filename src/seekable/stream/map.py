@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.nodes.randomness import ItemRandomness
 from seekable.state.functions import describe_function
-from seekable.stream.failures import add_token
+from seekable.stream.rebuild import add_token
 from seekable.stream.shapes import SameTokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["MapItems"]
 
@@ -23,9 +22,8 @@ __all__ = ["MapItems"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MapItems(SameTokens):
-    """``fn(item)``, or ``fn(item, rng)`` where a seed is given; tokens stay."""
+    """``fn(item)`` of each item, or ``fn(item, rng)`` if there is a seed; tokens stay the same."""
 
-    source: Stream
     fn: Callable[..., Any]
     seed: int | None
     version: str | int | None
@@ -33,11 +31,11 @@ class MapItems(SameTokens):
     kind: ClassVar[str] = "map"
 
     def __post_init__(self) -> None:
-        """Refuse a function that has no name."""
+        """Refuse a function without a name."""
         describe_function(self.fn, self.version)
 
     def arguments(self) -> dict[str, Any]:
-        """The function by name, and the seed."""
+        """Return the function's name and version, and the seed."""
         return {"fn": describe_function(self.fn, self.version), "seed": self.seed}
 
     def shown(self, inputs: Sequence[str]) -> str:
@@ -45,11 +43,11 @@ class MapItems(SameTokens):
         seed = "" if self.seed is None else f", rng=True, seed={self.seed}"
         return f"{inputs[0]}.map({describe_function(self.fn, self.version)['name']}{seed})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Call the function."""
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Yield what the function returns for each item."""
         fn = self.fn
         rng = None if self.seed is None else ItemRandomness(self.seed).rng
-        for token, item in flow.inputs[0]:
+        for token, item in lane.inputs[0]:
             try:
                 made = fn(item) if rng is None else fn(item, rng(token))
             except Exception as error:
@@ -58,7 +56,7 @@ class MapItems(SameTokens):
             yield token, made
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Call the function, with the generator of that token."""
+        """Call the function again, with the same random numbers."""
         if self.seed is None:
             return self.fn(items[0])
         return self.fn(items[0], ItemRandomness(self.seed).rng(token))

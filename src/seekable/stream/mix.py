@@ -1,8 +1,8 @@
-"""Several streams in given proportions."""
+"""Several streams in given proportions, all of them open or a few at a time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
@@ -11,34 +11,34 @@ from seekable._cached import cached
 from seekable.dataset.show import listed
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture
-from seekable.stream.several import SeveralInputs, numbered
+from seekable.stream.shapes import SeveralInputs, numbered
+from seekable.stream.stage import Inner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane, Stage
+    from seekable.stream.token import Token
 
-__all__ = ["MixItems"]
+__all__ = ["MixBounded", "MixItems"]
 
 _KIND = kind_key("mix")
-_FIRST, _AT_ONCE = 1024, 4096
-"""Draws that are labelled in one go: fewer at first, so that nobody waits for the rest."""
+_FIRST_DRAWS, _MOST_DRAWS = 1024, 4096
+"""Draws that are labelled together. The first array is smaller, so that the first item comes soon."""
 
 Schedule = tuple[tuple[int, tuple[int, ...]], ...]
+"""Weights of the parts, each after the draw of a lane from which they hold; the first of these is 0."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MixItems(SeveralInputs):
-    """Draws each item of a lane from one of the parts, as the mixture of datasets does.
+    """Several streams in given proportions; the order of each lane is the one of a mixture of datasets.
 
-    A part that has ended is drawn no more: from that draw on the others share what was its. Tokens are
+    A part that has ended is drawn no more: from that draw on the other parts share its draws. Tokens are
     (number of the part, token).
     """
 
-    parts: tuple[Stream, ...]
     names: tuple[str, ...] | None
     schedule: Schedule
     seed: int
@@ -49,62 +49,72 @@ class MixItems(SeveralInputs):
 
     @property
     def endless(self) -> bool:
-        """Where all parts that are drawn are, or one of them is and it stops with the last."""
+        """True if all parts of positive weight never end; with ``stop="all"``, if one of them never ends."""
         drawn = [
             part.endless for part, weights in zip(self.parts, self._columns, strict=True) if any(weights)
         ]
         return all(drawn) if self.stop == "first" else any(drawn)
 
     def arguments(self) -> dict[str, Any]:
-        """Names, seed, stop and the weights, from which draw of a lane on."""
+        """Return the names, the schedule of weights, the seed and ``stop``."""
         schedule = [[start, list(weights)] for start, weights in self.schedule]
         return {"names": self.names, "schedule": schedule, "seed": self.seed, "stop": self.stop}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the call of ``sk.mix``."""
         weights = [f"[{listed([str(weight) for weight in weights])}]" for _, weights in self.schedule]
         given = weights[0] if len(weights) == 1 else f"<schedule of {len(weights)}>"
         return f"mix([{listed(inputs)}], weights={given}, seed={self.seed}, stop={self.stop!r})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Draw."""
-        memory = flow.memory
-        draw = memory.get("draw", 0)
-        nexts = [iter(source).__next__ for source in flow.inputs]
-        count = _FIRST
-        while (labels := self.labels(memory, flow.lane, draw, count)) is not None:
-            count = _AT_ONCE
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Draw each item from the part that the mixture's order names."""
+        state = lane.state
+        draw = state.get("draw", 0)
+        nexts = [iter(source).__next__ for source in lane.inputs]
+        count = _FIRST_DRAWS
+        while (labels := self.labels(state, lane.number, draw, count)) is not None:
+            count = _MOST_DRAWS
             for label in labels:
                 try:
                     token, item = nexts[label]()
                 except StopIteration:
                     if self.stop == "first":
                         return
-                    memory["ended"] = [*memory.get("ended", ()), label]
-                    memory["since"] = draw
+                    state["ended"] = [*state.get("ended", ()), label]
+                    state["since"] = draw
                     break
-                memory["draw"] = draw = draw + 1
+                state["draw"] = draw = draw + 1
                 yield (label, token), item
 
-    def gone_by(self, flow: Flow) -> int:
-        """Return the least epochs of those parts that are still drawn, or will be."""
-        begun, ended = self._begun(flow.memory.get("draw", 0)), flow.memory.get("ended", ())
+    def epochs_done(self, lane: Lane) -> int:
+        """Return the least number of epochs of the parts that are still drawn, or will be."""
+        begun, ended = self._begun(lane.state.get("draw", 0)), lane.state.get("ended", ())
         weights = [column[begun:] for column in self._columns]
         drawn = (i for i, column in enumerate(weights) if any(column) and i not in ended)
-        return min((flow.inputs[i].epochs for i in drawn), default=0)
+        return min((lane.inputs[i].epochs for i in drawn), default=0)
 
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
         """Return the item of one part."""
-        return (numbered(self, token),)
+        return numbered(token)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return it."""
+        """Return the part's item."""
         return items[0]
 
-    def labels(self, memory: dict[str, Any], lane: int, draw: int, count: int = _FIRST) -> list[int] | None:
-        """Return whose the next draws are; None if nobody's."""
-        ended = frozenset(memory.get("ended", ()))
-        since = memory.get("since", 0)
+    def labels(
+        self, state: dict[str, Any], lane: int, draw: int, count: int = _FIRST_DRAWS
+    ) -> list[int] | None:
+        """Return the numbers of the parts of the next draws; None if all parts have ended.
+
+        Args:
+            state: names the parts that have ended, and the draw of the last end.
+            lane: the number of the lane.
+            draw: the first draw.
+            count: the number of draws.
+        """
+        ended = frozenset(state.get("ended", ()))
+        since = state.get("since", 0)
         mixture = self._mixture(ended, since)
         if mixture is None:
             return None
@@ -114,7 +124,7 @@ class MixItems(SeveralInputs):
         return drawn
 
     def _mixture(self, ended: frozenset[int], since: int) -> Mixture | None:
-        """Return the order of the parts that have not ended, from a draw on."""
+        """Return the order of the parts that have not ended, from draw ``since`` on."""
         if (ended, since) not in self._mixtures:
             left = [
                 (start, tuple(0 if i in ended else weight for i, weight in enumerate(weights)))
@@ -132,14 +142,142 @@ class MixItems(SeveralInputs):
         return self._mixtures[ended, since]
 
     def _begun(self, draw: int) -> int:
-        """Return the number of the weights that hold at a draw."""
+        """Return the index of the schedule's entry that holds at a draw."""
         return max(i for i, (start, _) in enumerate(self.schedule) if start <= draw)
 
     @property
     def _columns(self) -> list[tuple[int, ...]]:
-        """For each part, its weights."""
+        """The weights of each part, one for each entry of the schedule."""
         return list(zip(*(weights for _, weights in self.schedule), strict=True))
 
     @cached
     def _mixtures(self) -> dict[tuple[frozenset[int], int], Mixture | None]:
         return {}
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MixBounded(Inner):
+    """Thousands of streams in given proportions, of which a lane has ``bound`` open at a time.
+
+    The lane draws from its open parts in turn. Each part gives ``items_per_turn`` items; then another part
+    takes its place. The mixture's order decides which, of turns instead of items: so the shares are those of
+    the weights, over many turns, and nothing is left to chance. Tokens are (number of the part, token).
+    """
+
+    mixture: MixItems
+    bound: int
+    items_per_turn: int
+
+    kind: ClassVar[str] = "mix-open"
+
+    @property
+    def inputs(self) -> tuple[Stage, ...]:
+        """The parts of the mixture."""
+        return self.mixture.parts
+
+    def with_inputs(self, inputs: Sequence[Stage]) -> MixBounded:
+        """Return the same stage over other parts."""
+        return replace(self, mixture=self.mixture.with_inputs(inputs))
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the parts, if they have names."""
+        return self.mixture.names
+
+    @property
+    def lanes(self) -> int:
+        """The number of lanes of each part."""
+        return self.mixture.lanes
+
+    @property
+    def endless(self) -> bool:
+        """True if the mixture of all parts never ends."""
+        return self.mixture.endless
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the mixture's arguments, the number of open parts, and the items of a turn."""
+        return {**self.mixture.arguments(), "open": self.bound, "stint": self.items_per_turn}
+
+    def shown(self, inputs: Sequence[str]) -> str:
+        """Return the call of ``sk.mix``."""
+        return f"{self.mixture.shown(inputs)[:-1]}, open={self.bound})"
+
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Draw from one open part after another."""
+        state = lane.state
+        turns = _Turns(self, lane)
+        # Each open part, and how many items of its turn are left.
+        parts: list[list[int]] = state.setdefault("places", [])
+        while len(parts) < self.bound and "draw" not in state and (label := turns.next()) is not None:
+            parts.append([label, self.items_per_turn])
+        draw = state.get("draw", 0)
+        while parts:
+            part = parts[draw % len(parts)]
+            if not part[1]:
+                turns.change(part)
+                if not part[1]:
+                    del parts[draw % len(parts)]
+                    continue
+            label = part[0]
+            for token, item in lane.inputs[label]:
+                part[1] -= 1
+                state["draw"] = draw = draw + 1
+                yield (label, token), item
+                break
+            else:
+                if self.mixture.stop == "first":
+                    return
+                turns.end(label)
+
+    def epochs_done(self, lane: Lane) -> int:
+        """Return the least number of epochs of the parts that are still drawn."""
+        return self.mixture.epochs_done(lane)
+
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the item of one part."""
+        return numbered(token)
+
+    def remake(self, token: Token, items: Sequence[Any]) -> Any:
+        """Return the part's item."""
+        return items[0]
+
+
+class _Turns:
+    """The order in which the parts of one lane take their turns."""
+
+    def __init__(self, stage: MixBounded, lane: Lane) -> None:
+        self._stage, self._lane = stage, lane
+        self._labels: list[int] = []
+        self._from = 0
+
+    def next(self) -> int | None:
+        """Return the number of the part that takes the next turn; None if all parts have ended."""
+        state = self._lane.state
+        turn: int = state.get("stint", 0)
+        if not 0 <= turn - self._from < len(self._labels):
+            labels = self._stage.mixture.labels(state, self._lane.number, turn)
+            if labels is None:
+                return None
+            self._labels, self._from = labels, turn
+        state["stint"] = turn + 1
+        return self._labels[turn - self._from]
+
+    def change(self, part: list[int]) -> None:
+        """Replace an open part by the next one, if there is one, and close it unless it has another turn."""
+        leaves, follows = part[0], self.next()
+        if follows is not None:
+            part[:] = [follows, self._stage.items_per_turn]
+        if all(label != leaves or not left for label, left in self._lane.state["places"]):
+            self._lane.inputs[leaves].pause()
+
+    def end(self, label: int) -> None:
+        """Record that a part has ended, and end its turns."""
+        state = self._lane.state
+        state["ended"] = [*state.get("ended", ()), label]
+        state["since"] = state.get("stint", 0)
+        self._labels = []
+        for part in state["places"]:
+            if part[0] == label:
+                part[1] = 0

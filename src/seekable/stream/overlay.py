@@ -1,25 +1,25 @@
-"""Items combined with others drawn at random, such as speech with noise."""
+"""Items combined with records drawn at random, such as speech with noise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.dataset.base import Dataset, known_size
+from seekable.dataset.base import known_size
 from seekable.dataset.show import expression
 from seekable.errors import InvalidArgument
 from seekable.nodes.hole import HOLE
 from seekable.nodes.randomness import ItemRandomness
 from seekable.state.functions import describe_function
-from seekable.stream.failures import add_token
+from seekable.stream.rebuild import add_token
 from seekable.stream.shapes import SameTokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.dataset.base import Dataset
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["Overlay"]
 
@@ -27,26 +27,34 @@ __all__ = ["Overlay"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Overlay(SameTokens):
-    """``fn(item, partner, rng)`` for a part of the items; which, and with whom, depends on their tokens."""
+    """``fn(item, partner, rng)`` of some items; a hash of the token chooses the items and their partners."""
 
-    source: Stream
     other: Dataset
+    """The dataset of the partners."""
+
     fn: Callable[..., Any]
     prob: float
+    """The share of items that are combined, 0 to 1."""
+
     seed: int
     version: str | int | None
 
     kind: ClassVar[str] = "overlay"
 
     def __post_init__(self) -> None:
-        """Refuse a function that has no name, and partners of which there are none."""
+        """Refuse a function without a name, and an empty dataset of partners."""
         describe_function(self.fn, self.version)
         if not known_size(self.other, "overlay()") and self.prob:
             message = f"overlay() needs partners, and there are no records in {self.other!r}"
             raise InvalidArgument(message)
 
+    @property
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The dataset of the partners."""
+        return (self.other,)
+
     def arguments(self) -> dict[str, Any]:
-        """The function by name, the probability and the seed."""
+        """Return the function's name and version, the probability and the seed."""
         return {
             "fn": describe_function(self.fn, self.version),
             "prob": self.prob,
@@ -59,10 +67,10 @@ class Overlay(SameTokens):
         other = expression(self.other)
         return f"{inputs[0]}.overlay({other}, {name}, prob={self.prob}, seed={self.seed})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Combine."""
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Yield each item, combined with a partner where the token's hash says so."""
         randomness = ItemRandomness(self.seed)
-        for token, item in flow.inputs[0]:
+        for token, item in lane.inputs[0]:
             try:
                 combined = self._combined(token, item, randomness)
             except Exception as error:
@@ -71,7 +79,7 @@ class Overlay(SameTokens):
             yield token, combined
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Combine again, with the same partner."""
+        """Combine the item with the same partner again."""
         return self._combined(token, items[0], ItemRandomness(self.seed))
 
     def _combined(self, token: Token, item: Any, randomness: ItemRandomness) -> Any:

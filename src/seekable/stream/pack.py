@@ -6,208 +6,346 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
-from seekable.errors import BadToken
+import numpy as np
+
+from seekable.errors import BadToken, InvalidArgument
 from seekable.order.packing import BestFit
-from seekable.stream.failures import add_token
-from seekable.stream.packing import Document, Layout, Piece
-from seekable.stream.rebuild import as_token, rebuilt
+from seekable.stream.rebuild import add_token, rebuilt
 from seekable.stream.shapes import OneInput
-from seekable.stream.starving import LOOK_EVERY, Hunger
+from seekable.stream.stall import CHECK_EVERY, StallDetector
+from seekable.stream.token import as_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from numpy.typing import NDArray
 
-__all__ = ["PackBestFit", "PackConcat"]
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
-_PARTS = 3
+__all__ = ["Document", "PackBestFit", "PackConcat", "PackOptions", "Piece"]
 
-Long = Literal["split", "truncate", "drop"]
+_PIECE = 3
+"""The values of a piece in a token: the token of the document, start and stop."""
+
+_COUNT = np.arange(1 << 16, dtype=np.int32)
+"""Positions in a segment: longer segments get an array of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The arrays of one item: first the document's tokens, then the aligned arrays, all of one length."""
+
+    arrays: tuple[NDArray[Any], ...]
+
+    @property
+    def size(self) -> int:
+        """The number of tokens, a separator included."""
+        return len(self.arrays[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The tokens ``start <= t < stop`` of a document."""
+
+    token: Token
+    """The stream's token of the item that the document comes from."""
+
+    document: Document
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """The number of tokens."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class PackOptions:
+    """The arguments of ``pack()`` that say how documents become sequences."""
+
+    length: int
+    key: str | None
+    align: tuple[str, ...]
+    separator: int | None
+    pad: int
+    long: Literal["split", "truncate", "drop"]
+
+    def described(self) -> dict[str, Any]:
+        """Return the options for the fingerprint."""
+        return {
+            "length": self.length,
+            "key": self.key,
+            "align": list(self.align),
+            "separator": self.separator,
+            "pad": self.pad,
+            "long": self.long,
+        }
+
+    def document(self, item: Any) -> Document:
+        """Return the arrays of an item, with the separator at their end.
+
+        Raises:
+            InvalidArgument: the item lacks an array, or the arrays are not flat, not of integers or not of
+                one length.
+        """
+        arrays = [self._array(item, name) for name in (self.key, *self.align)]
+        sizes = [len(array) for array in arrays]
+        if len(set(sizes)) > 1:
+            message = f"aligned arrays must be as long as the tokens (got lengths {sizes} for {self._names})"
+            raise InvalidArgument(message)
+        if self.separator is not None:
+            ends = (self.separator, *[0] * len(self.align))
+            arrays = [
+                np.append(array, _fitting("separator", end, array.dtype))
+                for array, end in zip(arrays, ends, strict=True)
+            ]
+        return Document(tuple(arrays))
+
+    def sequence(self, pieces: Sequence[Piece]) -> dict[str, Any]:
+        """Return one sequence: a dict of arrays of ``length``, as ``Stream.pack`` documents it."""
+        segments = np.zeros(self.length, dtype=np.int32)
+        positions = np.zeros(self.length, dtype=np.int32)
+        out: list[NDArray[Any]] = []
+        for number in range(1 + len(self.align)):
+            dtype = _common({piece.document.arrays[number].dtype for piece in pieces})
+            fill = 0 if number or sum(piece.size for piece in pieces) == self.length else self.pad
+            out.append(np.full(self.length, _fitting("pad", fill, dtype), dtype=dtype))
+        at = 0
+        for segment, piece in enumerate(pieces, start=1):
+            end = at + piece.size
+            for target, array in zip(out, piece.document.arrays, strict=True):
+                target[at:end] = array[piece.start : piece.stop]
+            segments[at:end] = segment
+            positions[at:end] = _COUNT[: piece.size] if piece.size <= _COUNT.size else np.arange(piece.size)
+            at = end
+        aligned = dict(zip(self.align, out[1:], strict=True))
+        return {"tokens": out[0], "segment_ids": segments, "positions": positions, **aligned}
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(["the item itself" if self.key is None else repr(self.key), *map(repr, self.align)])
+
+    def _array(self, item: Any, name: str | None) -> NDArray[Any]:
+        try:
+            array = np.asarray(item if name is None else item[name])
+        except (KeyError, TypeError, IndexError) as error:
+            message = f"pack(key={name!r}) needs items with that key (got {item!r:.200})"
+            raise InvalidArgument(message) from error
+        if array.ndim != 1 or (array.dtype.kind not in "iub" and array.size):
+            message = (
+                f"pack() needs a flat array of integers in {self._names} (got {array.dtype} of shape "
+                f"{array.shape})"
+            )
+            raise InvalidArgument(message)
+        return array if array.size else array.astype(np.int64)
+
+
+def _common(dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return the integer type that holds the numbers of all documents of a sequence."""
+    if len(dtypes) == 1:
+        return dtypes.pop()
+    common = np.result_type(*dtypes)
+    if common.kind not in "iub":
+        message = (
+            f"documents of types {sorted(map(str, dtypes))} have no integer type in common: convert them"
+        )
+        raise InvalidArgument(message)
+    return common
+
+
+def _fitting(name: str, value: int, dtype: np.dtype[Any]) -> Any:
+    """Return a number in the type of the documents, or raise ``InvalidArgument`` where it does not fit."""
+    if dtype.kind != "b" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        message = f"{name}={value} is no {dtype}, which is the type of the documents' tokens"
+        raise InvalidArgument(message)
+    return dtype.type(value)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Pack(OneInput):
-    """What both ways share: a token is the tuple of its pieces, each (token of the document, start, stop)."""
+    """Base of both methods. A token is the tuple of its pieces, each (token of the document, start, stop)."""
 
-    source: Stream
-    layout: Layout
-    long: Long
+    options: PackOptions
 
     holds: ClassVar[bool] = True
     splits: ClassVar[bool] = True
 
-    def laid_out(self) -> dict[str, Any]:
-        """Return, for the fingerprint, the layout, and what becomes of long documents."""
-        layout = self.layout
-        return {
-            "length": layout.length,
-            "key": layout.key,
-            "align": list(layout.align),
-            "separator": layout.separator,
-            "pad": layout.pad,
-            "long": self.long,
-        }
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the documents of the pieces.
 
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the documents of the pieces."""
+        Raises:
+            BadToken: the token is not a tuple of pieces.
+        """
         if not isinstance(token, tuple) or not token or not all(map(_is_piece, token)):
-            message = f"a token of {self!r} is a tuple of (token, start, stop) (got {token!r})"
+            message = f"a token of pack() is a tuple of (token, start, stop) (got {token!r})"
             raise BadToken(message)
         return [(0, piece[0]) for piece in token]
 
-    def held(self, memory: Mapping[str, Any]) -> Sequence[tuple[int, Token]]:
-        """Return the document that was begun."""
-        return [(0, as_token(memory["document"]))] if "document" in memory else []
+    @staticmethod
+    def held(state: Mapping[str, Any]) -> Sequence[tuple[int, Token]]:
+        """Return the document of which a part was delivered, if there is one."""
+        return [(0, as_token(state["document"]))] if "document" in state else []
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Put the pieces together again."""
+        """Return the sequence of the pieces.
+
+        Raises:
+            BadToken: a document is shorter than its piece says, or the pieces are longer than a sequence.
+        """
         pieces = [
-            Piece(origin, self.layout.document(item), start, stop)
+            Piece(origin, self.options.document(item), start, stop)
             for (origin, start, stop), item in zip(token, items, strict=True)
         ]
         sizes = [piece.size for piece in pieces]
-        if any(piece.stop > piece.document.size for piece in pieces) or sum(sizes) > self.layout.length:
+        if any(piece.stop > piece.document.size for piece in pieces) or sum(sizes) > self.options.length:
             message = f"the documents of token {token!r} do not have these pieces: they are others now"
             raise BadToken(message)
-        return self.layout.sequence(pieces)
+        return self.options.sequence(pieces)
 
-    def documents(self, flow: Flow) -> Iterator[tuple[Token, Document, int]]:
-        """Yield documents, each after its token and with the place to begin at, from the one in hand on."""
-        length, layout = self.layout.length, self.layout
-        hunger, empty = Hunger(self, flow), 0
-        for token, item in itertools.chain(self._begun(flow), flow.inputs[0]):
+    def documents(self, lane: Lane) -> Iterator[tuple[Token, Document, int]]:
+        """Yield the documents to pack: token, document, and the position in it to begin at.
+
+        The first one is the document that the state names, if part of it was delivered.
+        """
+        options = self.options
+        stall, dropped = StallDetector(self, lane), 0
+        for token, item in itertools.chain(self._begun(lane), lane.inputs[0]):
             try:
-                document = layout.document(item)
+                document = options.document(item)
             except Exception as error:
                 add_token(error, self, token)
                 raise
-            start = flow.memory.pop("start", 0)
-            if not document.size or (document.size > length and self.long == "drop"):
-                empty += 1
-                if not empty % LOOK_EVERY:
-                    hunger.look(empty)
+            start = lane.state.pop("start", 0)
+            if not document.size or (document.size > options.length and options.long == "drop"):
+                dropped += 1
+                if not dropped % CHECK_EVERY:
+                    stall.check(dropped)
                 continue
-            empty = 0
-            if document.size > length and self.long == "truncate":
-                document = Document(tuple(array[:length] for array in document.arrays))
+            dropped = 0
+            if document.size > options.length and options.long == "truncate":
+                document = Document(tuple(array[: options.length] for array in document.arrays))
             yield token, document, start
 
-    def _begun(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        if "document" in flow.memory:
-            token = as_token(flow.memory.pop("document"))
-            yield token, rebuilt(self.source, [token])[0]
+    def _begun(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        if "document" in lane.state:
+            token = as_token(lane.state.pop("document"))
+            yield token, rebuilt(self.inputs[0], [token])[0]
 
-    def _done(self, pieces: Sequence[Piece]) -> tuple[Token, Any]:
+    def _packed(self, pieces: Sequence[Piece]) -> tuple[Token, Any]:
         token = tuple((piece.token, piece.start, piece.stop) for piece in pieces)
-        return token, self.layout.sequence(pieces)
+        return token, self.options.sequence(pieces)
 
-    def _hold(self, flow: Flow, token: Token, document: Document, start: int) -> None:
-        """Remember what is left of a document that was begun."""
-        if start < document.size:
-            flow.memory.update(document=token, start=start)
 
-    def _let_go(self, flow: Flow) -> None:
-        flow.memory.pop("document", None)
-        flow.memory.pop("start", None)
+def _hold(lane: Lane, token: Token, document: Document, start: int) -> None:
+    """Put the rest of a document into the state, if there is a rest."""
+    if start < document.size:
+        lane.state.update(document=token, start=start)
+
+
+def _release(lane: Lane) -> None:
+    lane.state.pop("document", None)
+    lane.state.pop("start", None)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class PackConcat(_Pack):
-    """All documents of a lane one after another, cut into sequences; only the last of a lane is padded."""
+    """All documents of a lane one after another, cut into sequences; only the last sequence is padded."""
 
     kind: ClassVar[str] = "pack-concat"
 
     def arguments(self) -> dict[str, Any]:
-        """The layout, and what becomes of long documents."""
-        return self.laid_out()
+        """Return the options."""
+        return self.options.described()
 
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""
-        return f"{inputs[0]}.pack({self.layout.length}, key={self.layout.key!r})"
+        return f"{inputs[0]}.pack({self.options.length}, key={self.options.key!r})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Cut; between two sequences there is nothing but the rest of one document."""
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Cut documents into sequences; between two sequences the state is the rest of one document."""
         pieces: list[Piece] = []
-        room = self.layout.length
-        for token, document, begun in self.documents(flow):
+        free = self.options.length
+        for token, document, begun in self.documents(lane):
             start = begun
             while start < document.size:
-                stop = min(start + room, document.size)
+                stop = min(start + free, document.size)
                 pieces.append(Piece(token, document, start, stop))
-                room -= stop - start
+                free -= stop - start
                 start = stop
-                if not room:
-                    self._hold(flow, token, document, start)
-                    yield self._done(pieces)
-                    self._let_go(flow)
-                    pieces, room = [], self.layout.length
+                if not free:
+                    _hold(lane, token, document, start)
+                    yield self._packed(pieces)
+                    _release(lane)
+                    pieces, free = [], self.options.length
         if pieces:
-            yield self._done(pieces)
+            yield self._packed(pieces)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class PackBestFit(_Pack):
-    """Documents, or the rests of long ones, put together where they leave the least room."""
+    """Documents, or the rests of long documents, put together where they leave the least space."""
 
     bins: int
+    """The number of sequences of a lane that are open at a time."""
 
     kind: ClassVar[str] = "pack-best-fit"
 
     def arguments(self) -> dict[str, Any]:
-        """The layout, what becomes of long documents, and how many bins are open."""
-        return {**self.laid_out(), "bins": self.bins}
+        """Return the options and the number of open bins."""
+        return {**self.options.described(), "bins": self.bins}
 
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""
-        layout = self.layout
-        return f"{inputs[0]}.pack({layout.length}, key={layout.key!r}, method='best_fit', bins={self.bins})"
+        options = self.options
+        return f"{inputs[0]}.pack({options.length}, key={options.key!r}, method='best_fit', bins={self.bins})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Fill bins, and deliver those that are closed."""
-        length, buffer = self.layout.length, flow.buffer(self.layout.document)
-        bins = self._restored(flow)
-        for token, document, begun in self.documents(flow):
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Fill bins, and deliver the bins that are closed."""
+        length, buffer = self.options.length, lane.buffer(self.options.document)
+        bins = self._restored(lane)
+        for token, document, begun in self.documents(lane):
             start = begun
             while document.size - start >= length:
                 start += length
-                self._hold(flow, token, document, start)
-                yield self._done([Piece(token, document, start - length, start)])
-                self._let_go(flow)
+                _hold(lane, token, document, start)
+                yield self._packed([Piece(token, document, start - length, start)])
+                _release(lane)
             if start < document.size:
                 placed = bins.place(document.size - start)
                 buffer.append(token, document, [placed.bin, start, document.size])
-                flow.memory["bins"] = bins.next_bin
+                lane.state["bins"] = bins.next_bin
                 if placed.closed is not None:
-                    yield self._done(self._taken(flow, placed.closed))
+                    yield self._packed(self._taken(lane, placed.closed))
         for number in bins.close():
-            yield self._done(self._taken(flow, number))
+            yield self._packed(self._taken(lane, number))
 
-    def _restored(self, flow: Flow) -> BestFit:
-        rooms: dict[int, int] = {}
-        for number, start, stop in flow.buffer(self.layout.document).notes:
-            rooms[number] = rooms.get(number, self.layout.length) - (stop - start)
-        bins = BestFit(self.layout.length, most=self.bins)
-        bins.restore(rooms, flow.memory.get("bins", 0))
+    def _restored(self, lane: Lane) -> BestFit:
+        """Return the open bins, as the notes of the buffer say."""
+        free: dict[int, int] = {}
+        for number, start, stop in lane.buffer(self.options.document).notes:
+            free[number] = free.get(number, self.options.length) - (stop - start)
+        bins = BestFit(self.options.length, most=self.bins)
+        bins.restore(free, lane.state.get("bins", 0))
         return bins
 
-    def _taken(self, flow: Flow, number: int) -> list[Piece]:
+    def _taken(self, lane: Lane, number: int) -> list[Piece]:
         """Take the pieces of a bin out of the buffer."""
-        buffer = flow.buffer(self.layout.document)
-        places = [at for at, note in enumerate(buffer.notes) if note[0] == number]
-        bounds = [buffer.notes[at][1:] for at in places]
+        buffer = lane.buffer(self.options.document)
+        indices = [at for at, note in enumerate(buffer.notes) if note[0] == number]
+        bounds = [buffer.notes[at][1:] for at in indices]
         return [
             Piece(token, document, start, stop)
-            for (token, document), (start, stop) in zip(buffer.take(places), bounds, strict=True)
+            for (token, document), (start, stop) in zip(buffer.take(indices), bounds, strict=True)
         ]
 
 
 def _is_piece(piece: Any) -> bool:
-    if not isinstance(piece, tuple) or len(piece) != _PARTS:
+    if not isinstance(piece, tuple) or len(piece) != _PIECE:
         return False
     start, stop = piece[1:]
     return isinstance(start, int) and isinstance(stop, int) and 0 <= start < stop

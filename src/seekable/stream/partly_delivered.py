@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState
-from seekable.stream.contract import Inner
 from seekable.stream.lineage import joint_of, rows_held
+from seekable.stream.stage import Inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from seekable.stream.contract import Stage
-    from seekable.stream.kept import Kept
+    from seekable.stream.lane import StageState
     from seekable.stream.lineage import Joint
+    from seekable.stream.stage import Stage
 
     Row = tuple[int, int]
 
@@ -34,7 +34,7 @@ def noted_joint(stage: Stage) -> Joint | None:
     Example:
         >>> import seekable as sk
         >>> stream = sk.from_sequence("abc").stream()
-        >>> noted_joint(stream) is None, noted_joint(stream.flatten()) is None
+        >>> noted_joint(stream.stage) is None, noted_joint(stream.flatten().stage) is None
         (True, False)
     """
     return joint_of(stage) if _splits(stage) and _has_rows(stage) else None
@@ -49,7 +49,7 @@ class Given:
         self._rows = {lane: set(some) for lane, some in (rows or {}).items()}
         self._most: dict[int, int] = {}
 
-    def add(self, lane: int, rows: Iterable[Row], stages: Callable[[], Sequence[Kept]]) -> None:
+    def add(self, lane: int, rows: Iterable[Row], stages: Callable[[], Sequence[StageState]]) -> None:
         """Note rows that a lane delivered; ``stages`` returns what the lane remembers then."""
         noted = self._rows.setdefault(lane, set())
         noted.update(rows)
@@ -58,13 +58,13 @@ class Given:
             # Looking takes as long as there are rows that wait, so it is done the more seldom.
             self._most[lane] = _FEW + 2 * len(noted)
 
-    def document(self, stages: Mapping[int, Sequence[Kept]]) -> dict[str, Any] | None:
+    def document(self, stages: Mapping[int, Sequence[StageState]]) -> dict[str, Any] | None:
         """Return what a state has to know, JSON-safe; None where that is nothing."""
         for lane in self._rows:
             self._forget(lane, stages[lane])
         return {str(lane): sorted(map(list, some)) for lane, some in self._rows.items() if some} or None
 
-    def _forget(self, lane: int, stages: Sequence[Kept]) -> None:
+    def _forget(self, lane: int, stages: Sequence[StageState]) -> None:
         if self._joint is not None and self._rows[lane]:
             self._rows[lane].intersection_update(rows_held(self._joint, stages))
 

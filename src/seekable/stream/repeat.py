@@ -1,4 +1,4 @@
-"""A stream again and again."""
+"""A stream delivered several times, or for ever."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from seekable.stream.shapes import OneInput
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["RepeatItems"]
 
@@ -23,52 +22,64 @@ _PAIR = 2
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class RepeatItems(OneInput):
-    """The items ``times`` times, or for ever; tokens are (round, token)."""
+    """The items of the input ``times`` times, or for ever if that is None. Tokens are (round, token)."""
 
-    source: Stream
     times: int | None
 
     kind: ClassVar[str] = "repeat"
 
     @property
     def endless(self) -> bool:
-        """Without a number of times, or where the input is."""
-        return self.times is None or self.source.endless
+        """True without a number of times, or if the input never ends."""
+        return self.times is None or self.inputs[0].endless
 
     def arguments(self) -> dict[str, Any]:
-        """How often."""
+        """Return the number of times."""
         return {"times": self.times}
 
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""
         return f"{inputs[0]}.repeat({'' if self.times is None else self.times})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Run through the input, and begin it anew."""
-        memory, source = flow.memory, flow.inputs[0]
-        number = memory.get("epochs", 0)
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Yield the input's items, and restart the input at its end."""
+        state, source = lane.state, lane.inputs[0]
+        number = state.get("epochs", 0)
         while self.times is None or number < self.times:
             for token, item in source:
-                memory["any"] = True
+                state["any"] = True
                 yield (number, token), item
-            if not memory.pop("any", False):
+            if not state.pop("any", False):
                 if self.times is None:
-                    message = f"nothing came out of {self.source!r} in lane {flow.lane} to be repeated"
+                    message = f"nothing came out of {self.inputs[0]!r} in lane {lane.number} to be repeated"
                     raise NothingPassed(message)
                 return
-            memory["epochs"] = number = number + 1
+            state["epochs"] = number = number + 1
             source.restart()
 
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the input's item."""
-        if not isinstance(token, tuple) or len(token) != _PAIR or not self._is_round(token[0]):
-            message = f"a token of {self!r} is a pair of a round and a token (got {token!r})"
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the input item.
+
+        Raises:
+            BadToken: the token is not a pair of a round and a token.
+        """
+        if not isinstance(token, tuple) or len(token) != _PAIR or not _is_round(token[0]):
+            message = f"a token of repeat() is a pair of a round and a token (got {token!r})"
             raise BadToken(message)
         return ((0, token[1]),)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the input's item."""
+        """Return the input item.
+
+        Raises:
+            BadToken: there are fewer rounds.
+        """
+        if self.times is not None and token[0] >= self.times:
+            message = f"{self!r} has {self.times} rounds, numbered from 0 (got token {token!r})"
+            raise BadToken(message)
         return items[0]
 
-    def _is_round(self, number: Any) -> bool:
-        return isinstance(number, int) and number >= 0 and (self.times is None or number < self.times)
+
+def _is_round(number: Any) -> bool:
+    return isinstance(number, int) and number >= 0

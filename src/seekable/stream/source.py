@@ -1,4 +1,4 @@
-"""The records of a dataset, one lane's after another's."""
+"""The records of a dataset as the source of a stream."""
 
 from __future__ import annotations
 
@@ -12,121 +12,122 @@ from seekable.errors import BadToken, NothingPassed
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import Ahead
 from seekable.order.lanes import lane_positions, num_lane_rows, num_lane_rows_before
-from seekable.stream.base import Stream
-from seekable.stream.contract import Leaf
-from seekable.stream.starving import LOOK_EVERY, Hunger
+from seekable.stream.stage import Leaf
+from seekable.stream.stall import CHECK_EVERY, StallDetector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from seekable.dataset.base import Dataset
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["FromDataset"]
 
-_FIRST, _MOST = 256, 4096
-"""Positions whose order is resolved in one go: fewer at first, so that nobody waits for the rest."""
+_FIRST_POSITIONS, _MOST_POSITIONS = 256, 4096
+"""Positions whose order is computed together. The first array is small, so that the first item comes soon."""
 
-_FEW, _AT_ONCE = 16, 128
-"""Records read together: fewer at first, because of many sources in a mixture each would hold what is not
-wanted for long; and never so many that they leave the processor's cache before they are used."""
+_FIRST_READ, _MOST_READ = 16, 128
+"""Records that are read together. The first reads are small, because each of many sources in a mixture would
+hold records long before it delivers them; later reads stay small enough for the processor's cache."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FromDataset(Stream, Leaf):
-    """Lane ``l`` has the rows ``r % lanes == l`` of each epoch; tokens are positions of the dataset."""
+class FromDataset(Leaf):
+    """The records of a dataset: lane ``l`` has rows ``r % lanes == l`` of an epoch. A token is a position."""
 
     dataset: Dataset
     lane_count: int
+    """The number of lanes."""
+
     epochs: int | None
+    """The number of epochs; None for a stream that never ends."""
+
     start: int
+    """The position from which epochs are counted; the first position unless ``begin`` is given."""
+
     begin: int | None = None
-    """Where it begins instead of at its start, if it goes on by rows: epochs are counted from the start."""
+    """The first position after a resume by rows; epochs are still counted from ``start``."""
 
     kind: ClassVar[str] = "dataset"
 
     @property
     def lanes(self) -> int:
-        """As many as asked for."""
+        """The number of lanes."""
         return self.lane_count
 
     @property
     def endless(self) -> bool:
-        """Unless a number of epochs was given."""
+        """True without a number of epochs."""
         return self.epochs is None
 
     @property
     def indexed(self) -> bool:
-        """Always."""
+        """True: the record at a position can be read at any time."""
         return True
 
     @property
     def checkpointable(self) -> bool:
-        """Always."""
+        """True: the state is one number."""
         return True
 
     @property
     def constant_time(self) -> bool:
-        """Always."""
+        """True: a resume begins to read at a position."""
         return True
 
+    @property
+    def datasets(self) -> tuple[Dataset, ...]:
+        """The dataset."""
+        return (self.dataset,)
+
     def arguments(self) -> dict[str, Any]:
-        """Where it begins, and for how many epochs."""
+        """Return the number of epochs and the first position."""
         begin = {} if self.begin is None else {"begin": self.begin}
         return {"epochs": self.epochs, "start": self.start, **begin}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Dataset.stream``."""
         given = [f"lanes={self.lane_count}"] if self.lane_count != self.dataset.lanes else []
         given += [f"epochs={self.epochs}"] if self.epochs is not None else []
         given += [f"start={self.start}"] if self.start else []
         return f"{expression(self.dataset)}.stream({', '.join(given)})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Yield the lane's records; holes are left out, and counted."""
-        memory, size = flow.memory, self.dataset.size
-        if size == 0 and self.endless:
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Yield the lane's records; holes are left out, and counted in the state.
+
+        Raises:
+            NothingPassed: the stream never ends, and the dataset is empty or gives holes alone.
+        """
+        if self.dataset.size == 0 and self.endless:
             message = f"a stream without end needs records, and there are none in {self.dataset!r}"
             raise NothingPassed(message)
-        an_epoch = None if size is None else num_lane_rows(size, self.lanes, flow.lane)
-        begin, end = self._bounds(flow.lane)
-        at, count, at_once = begin + memory.get("at", 0), _FIRST, _FEW
-        hunger, missing = Hunger(self, flow), 0
-        while at < end and an_epoch != 0:
-            numbers = np.arange(at, min(end, at + count), dtype=np.int64)
-            positions = lane_positions(numbers, size, self.lanes, flow.lane)
-            plan = self.dataset.plan(positions)
-            ahead = Ahead(plan)
-            tokens = positions.tolist()
-            first = 0
-            while first < len(tokens):
-                last = min(first + at_once, len(tokens))
-                ahead.read_to(last)
-                pairs = zip(tokens[first:last], plan.slice(first, last).read(), strict=True)
-                # The place is noted by the loop itself, which costs less than a statement for each record.
-                for memory["at"], pair in enumerate(pairs, at - begin + 1):
-                    if pair[1] is not HOLE:
-                        missing = 0
-                        yield pair
-                        continue
-                    memory["holes"] = memory.get("holes", 0) + 1
-                    missing += 1
-                    if not missing % LOOK_EVERY:
-                        hunger.look(missing)
-                at += last - first
-                first, at_once = last, min(2 * at_once, _AT_ONCE)
-            count = min(2 * count, _MOST)
+        state, done = lane.state, lane.state.get("at", 0)
+        stall, holes = StallDetector(self, lane), 0
+        for tokens, records in self._reads(lane.number, done):
+            for pair in zip(tokens, records, strict=True):
+                state["at"] = done = done + 1
+                if pair[1] is not HOLE:
+                    holes = 0
+                    yield pair
+                    continue
+                state["holes"] = state.get("holes", 0) + 1
+                holes += 1
+                if not holes % CHECK_EVERY:
+                    stall.check(holes)
 
-    def gone_by(self, flow: Flow) -> int:
-        """Return how often the lane went through its rows."""
-        size = self.dataset.size
-        an_epoch = 0 if size is None else num_lane_rows(size, self.lanes, flow.lane)
-        return int(flow.memory.get("at", 0)) // an_epoch if an_epoch else 0
+    def epochs_done(self, lane: Lane) -> int:
+        """Return the number of times that the lane went through its rows."""
+        per_epoch = self._rows(lane.number)
+        return int(lane.state.get("at", 0)) // per_epoch if per_epoch else 0
 
     def read(self, tokens: Sequence[Token]) -> list[Any]:
-        """Read the records at some positions, together."""
+        """Return the records at some positions, read together.
+
+        Raises:
+            BadToken: a token is no position of the stream, or the record there is a hole now.
+        """
         records = self.dataset.fetch(np.array([self._position(token) for token in tokens], dtype=np.int64))
         for token, record in zip(tokens, records, strict=True):
             if record is HOLE:
@@ -135,7 +136,7 @@ class FromDataset(Stream, Leaf):
         return records
 
     def places(self, token: Token) -> list[Any]:
-        """Say where the record at a position lies."""
+        """Return the ``Location`` of the record at a position."""
         return self.dataset.plan(np.array([self._position(token)], dtype=np.int64)).locate()
 
     @property
@@ -143,8 +144,32 @@ class FromDataset(Stream, Leaf):
         """The first position."""
         return self.start if self.begin is None else self.begin
 
+    def _reads(self, lane: int, done: int) -> Iterator[tuple[list[int], list[Any]]]:
+        """Yield positions and their records, some at a time, from number ``done`` of a lane on."""
+        size, (begin, end) = self.dataset.size, self._bounds(lane)
+        at, count, at_once = begin + done, _FIRST_POSITIONS, _FIRST_READ
+        while at < end and self._rows(lane) != 0:
+            numbers = np.arange(at, min(end, at + count), dtype=np.int64)
+            positions = lane_positions(numbers, size, self.lanes, lane)
+            plan = self.dataset.plan(positions)
+            ahead = Ahead(plan)
+            tokens = positions.tolist()
+            first = 0
+            while first < len(tokens):
+                last = min(first + at_once, len(tokens))
+                ahead.read_to(last)
+                yield tokens[first:last], plan.slice(first, last).read()
+                first, at_once = last, min(2 * at_once, _MOST_READ)
+            at += len(tokens)
+            count = min(2 * count, _MOST_POSITIONS)
+
+    def _rows(self, lane: int) -> int | None:
+        """Return the number of a lane's rows in an epoch; None where epochs have no end."""
+        size = self.dataset.size
+        return None if size is None else num_lane_rows(size, self.lanes, lane)
+
     def _bounds(self, lane: int) -> tuple[int, int]:
-        """Return between which of its own numbers a lane runs."""
+        """Return the first of a lane's own numbers, and the one behind the last."""
         size = self.dataset.size
         begin = num_lane_rows_before(self.first, size, self.lanes, lane)
         if self.epochs is None or size is None:

@@ -1,4 +1,4 @@
-"""The first slots of a stream, or all but these."""
+"""The first slots of a stream, or all others."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from seekable.stream.shapes import SameItems
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["SkipSlots", "TakeSlots"]
 
@@ -23,32 +22,31 @@ __all__ = ["SkipSlots", "TakeSlots"]
 class TakeSlots(SameItems):
     """The items of the first ``count`` slots."""
 
-    source: Stream
     count: int
 
     kind: ClassVar[str] = "take"
 
     @property
     def endless(self) -> bool:
-        """Never."""
+        """True if it never ends: always False."""
         return False
 
     def arguments(self) -> dict[str, Any]:
-        """How many slots."""
+        """Return the number of slots."""
         return {"count": self.count}
 
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""
         return f"{inputs[0]}.take({self.count})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Pass on what lies in the slots, and ask for no more."""
-        memory = flow.memory
-        taken, most = memory.get("taken", 0), num_lane_rows(self.count, self.lanes, flow.lane)
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Yield the items of the lane's slots, and draw no further item from the input."""
+        state = lane.state
+        taken, most = state.get("taken", 0), num_lane_rows(self.count, self.lanes, lane.number)
         if taken >= most:
             return
-        for token, item in flow.inputs[0]:
-            memory["taken"] = taken = taken + 1
+        for token, item in lane.inputs[0]:
+            state["taken"] = taken = taken + 1
             yield token, item
             if taken >= most:
                 return
@@ -59,25 +57,24 @@ class TakeSlots(SameItems):
 class SkipSlots(SameItems):
     """The items after those of the first ``count`` slots."""
 
-    source: Stream
     count: int
 
     kind: ClassVar[str] = "skip"
 
     def arguments(self) -> dict[str, Any]:
-        """How many slots."""
+        """Return the number of slots."""
         return {"count": self.count}
 
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""
         return f"{inputs[0]}.skip({self.count})"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Leave out the first ones, unless that was done."""
-        left = 0 if flow.memory.get("done") else num_lane_rows(self.count, self.lanes, flow.lane)
-        for token, item in flow.inputs[0]:
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Drop the items of the lane's first slots, unless the state says that this was done."""
+        left = 0 if lane.state.get("done") else num_lane_rows(self.count, self.lanes, lane.number)
+        for token, item in lane.inputs[0]:
             if left:
                 left -= 1
                 continue
-            flow.memory["done"] = True
+            lane.state["done"] = True
             yield token, item

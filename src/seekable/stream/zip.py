@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.dataset.show import listed
 from seekable.errors import BadToken
-from seekable.stream.several import SeveralInputs
+from seekable.stream.shapes import SeveralInputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.base import Stream
-    from seekable.stream.contract import Token
-    from seekable.stream.flow import Flow
+    from seekable.stream.stage import Lane
+    from seekable.stream.token import Token
 
 __all__ = ["ZipItems"]
 
@@ -22,42 +21,52 @@ __all__ = ["ZipItems"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ZipItems(SeveralInputs):
-    """Tuples of an item of each stream, until the first of them ends; tokens are tuples of theirs."""
-
-    parts: tuple[Stream, ...]
+    """Tuples of one item of each stream, until the first stream ends. A token is a tuple of their tokens."""
 
     kind: ClassVar[str] = "zip"
     call: ClassVar[str] = "zip()"
 
     @property
     def endless(self) -> bool:
-        """Where all are."""
+        """True if no stream ever ends."""
         return all(part.endless for part in self.parts)
 
     def arguments(self) -> dict[str, Any]:
-        """None."""
+        """Return nothing: the inputs decide everything."""
         return {}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the call of ``sk.zip``."""
         return f"zip([{listed(inputs)}])"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        """Take one of each; once one has ended, the others are not asked again."""
-        if flow.memory.get("ended"):
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        """Take one item of each input; after the first end draw from no input again."""
+        if lane.state.get("ended"):
             return
-        for pairs in zip(*flow.inputs, strict=False):
+        for pairs in zip(*lane.inputs, strict=False):
             tokens, items = zip(*pairs, strict=True)
             yield tokens, items
-        flow.memory["ended"] = True
+        lane.state["ended"] = True
 
-    def origins(self, token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the item of each input."""
-        if not isinstance(token, tuple) or len(token) != len(self.parts):
-            message = f"a token of {self!r} is a tuple of {len(self.parts)} tokens (got {token!r})"
+    @staticmethod
+    def origins(token: Token) -> Sequence[tuple[int, Token]]:
+        """Return the item of each input.
+
+        Raises:
+            BadToken: the token is not a tuple.
+        """
+        if not isinstance(token, tuple):
+            message = f"a token of zip() is a tuple of a token of each stream (got {token!r})"
             raise BadToken(message)
         return list(enumerate(token))
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the tuple."""
+        """Return the tuple.
+
+        Raises:
+            BadToken: the token has fewer tokens than there are streams.
+        """
+        if len(items) != len(self.parts):
+            message = f"a token of {self!r} is a tuple of {len(self.parts)} tokens (got {token!r})"
+            raise BadToken(message)
         return tuple(items)

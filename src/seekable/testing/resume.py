@@ -12,7 +12,7 @@ import cloudpickle
 from seekable.dataset.base import Dataset
 from seekable.errors import WrongType
 from seekable.loader.loader import Loader
-from seekable.stream.base import Stream
+from seekable.stream.stream import Stream
 from seekable.testing.same import same
 
 if TYPE_CHECKING:

@@ -11,15 +11,14 @@ import cloudpickle
 from seekable.dataset.combine import concat
 from seekable.dataset.combine import zip as zip_streams
 from seekable.errors import NotResumable, SeekableError, StateMismatch, WrongType
-from seekable.stream.flow import Flow, changes_in, kept_in
-from seekable.stream.kept import applied
+from seekable.stream.lane import LaneIterator, apply_deltas
 from seekable.testing.resume import assert_resumes_exactly
 from seekable.testing.same import same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
 __all__ = ["StageTests"]
 
@@ -78,12 +77,12 @@ class StageTests:
         """What workers tell of their lanes, batch by batch, instead of whole states."""
         for stream in self._resumable():
             for lane in range(stream.lanes):
-                flow = Flow(stream, lane)
-                kept = kept_in(flow)
-                for number, _ in enumerate(itertools.islice(flow, self.most)):
+                root = LaneIterator(stream.stage, lane)
+                kept = root.states()
+                for number, _ in enumerate(itertools.islice(root, self.most)):
                     if number % 3:
-                        applied(kept, changes_in(flow))
-                        found, wanted = ([each.document() for each in some] for some in (kept, kept_in(flow)))
+                        apply_deltas(kept, root.deltas())
+                        found, wanted = ([each.document() for each in some] for some in (kept, root.states()))
                         assert found == wanted, (
                             f"lane {lane}: changes add up to {found}, the state is {wanted}"
                         )

@@ -132,9 +132,8 @@ def test_a_state_of_another_stream_is_refused_with_the_difference(tmp_path: Path
 
 
 def everything_but(*, buffer: int) -> sk.Stream:
-    (mixed,) = everything().inputs
-    assert isinstance(mixed, sk.Stream)
-    return mixed.shuffle(buffer=buffer, seed=3)
+    (mixed,) = everything().stage.inputs
+    return sk.Stream(mixed).shuffle(buffer=buffer, seed=3)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import seekable as sk
 from seekable.state.canonical import fingerprint_of
 from seekable.state.description_text import Description
 from seekable.state.stream import StreamState
-from seekable.stream import Flow, SameItems, Token
+from seekable.stream import Lane, SameItems, Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -238,26 +238,25 @@ def test_what_only_filled_a_batch_was_delivered_before() -> None:
 class EverySecond(SameItems):
     """A stage of a user."""
 
-    source: sk.Stream
-
     kind: ClassVar[str] = "tests.every-second"
 
     def arguments(self) -> dict[str, Any]:
         return {}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        return f"{inputs[0]}.every_second()"
+        return f"{inputs[0]}.then(EverySecond())"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        for token, item in flow.inputs[0]:
-            flow.memory["odd"] = odd = not flow.memory.get("odd", False)
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        for token, item in lane.inputs[0]:
+            lane.state["odd"] = odd = not lane.state.get("odd", False)
             if odd:
                 yield token, item
 
 
 def test_a_stage_of_a_user_goes_on_where_the_new_stream_has_it_too() -> None:
     def every_second(seed: int) -> sk.Stream:
-        return EverySecond(texts(40).shuffle(seed=seed).stream(epochs=1)).shuffle(buffer=5, seed=seed)
+        stream = texts(40).shuffle(seed=seed).stream(epochs=1)
+        return stream.then(EverySecond()).shuffle(buffer=5, seed=seed)
 
     loader = sk.Loader(every_second(1), batch_size=4, collate=list, prefetch=0)
     before = flat(Batches(loader).next(3))

@@ -10,6 +10,7 @@ import pytest
 from tests.loader.streams.pipelines import everything, first_of, is_even, numbers
 
 import seekable as sk
+from seekable.stream.lane import LaneIterator
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
@@ -24,9 +25,7 @@ def by_slots(stream: sk.Stream) -> list[list[Any]]:
 
 
 def lanes_of(stream: sk.Stream) -> list[Any]:
-    from seekable.stream.flow import Flow
-
-    return [Flow(stream, lane) for lane in range(stream.lanes)]
+    return [LaneIterator(stream.stage, lane) for lane in range(stream.lanes)]
 
 
 def model(stream: sk.Stream, batch: int, end: str) -> list[list[Any]]:

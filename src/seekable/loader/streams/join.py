@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from seekable.loader.steps import Cursor, Steps
     from seekable.loader.streams.lanes import LaneChanges
     from seekable.loader.streams.pull import Pulled
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
     Collate = Callable[[list[Any]], Any] | None
 

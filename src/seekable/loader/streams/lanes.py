@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from seekable.stream.flow import Flow, kept_in
-from seekable.stream.kept import Change, Kept, applied
+from seekable.stream.lane import LaneIterator, StageDelta, StageState, apply_deltas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
 __all__ = ["LaneChanges", "Lanes"]
 
@@ -20,7 +19,7 @@ __all__ = ["LaneChanges", "Lanes"]
 class LaneChanges:
     """What became of some lanes by one batch."""
 
-    stages: Mapping[int, Sequence[Change]]
+    stages: Mapping[int, Sequence[StageDelta]]
     ended: frozenset[int]
     """The lanes that have ended in it and begun anew."""
     given: Mapping[int, Sequence[tuple[int, int]]] = field(default_factory=dict)
@@ -31,13 +30,13 @@ class LaneChanges:
 class Lanes:
     """Each lane's stages, and which lanes have ended and begun anew (``end="pad"``)."""
 
-    stages: dict[int, list[Kept]] = field(default_factory=dict)
+    stages: dict[int, list[StageState]] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
 
     @classmethod
     def fresh(cls, stream: Stream, lanes: Sequence[int]) -> Lanes:
         """Return lanes at their start."""
-        return cls({lane: kept_in(Flow(stream, lane)) for lane in lanes})
+        return cls({lane: LaneIterator(stream.stage, lane).states() for lane in lanes})
 
     @classmethod
     def parse(cls, lanes: Mapping[int, Sequence[Any]], ended: Sequence[int]) -> Lanes:
@@ -47,7 +46,8 @@ class Lanes:
             CorruptState: a stage's state is none.
         """
         return cls(
-            {lane: [Kept.parse(stage) for stage in stages] for lane, stages in lanes.items()}, set(ended)
+            {lane: [StageState.parse(stage) for stage in stages] for lane, stages in lanes.items()},
+            set(ended),
         )
 
     def document(self) -> dict[int, list[dict[str, Any]]]:
@@ -56,14 +56,11 @@ class Lanes:
 
     def part(self, lanes: Sequence[int]) -> Lanes:
         """Return some of the lanes, which then do not change with these."""
-        stages = {
-            lane: [Kept(dict(kept.memory), list(kept.tokens), list(kept.notes)) for kept in self.stages[lane]]
-            for lane in lanes
-        }
+        stages = {lane: [state.copy() for state in self.stages[lane]] for lane in lanes}
         return Lanes(stages, self.ended & set(lanes))
 
     def apply(self, changes: LaneChanges) -> None:
         """Change as the lanes have changed."""
         for lane, stages in changes.stages.items():
-            applied(self.stages[lane], stages)
+            apply_deltas(self.stages[lane], stages)
         self.ended |= changes.ended

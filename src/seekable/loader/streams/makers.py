@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seekable.loader.streams.memory import OfStream
     from seekable.loader.streams.pull import Pulled
     from seekable.loader.workers.crew import Crew, CrewKeeper
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
     Collate = Callable[[list[Any]], Any] | None
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.produce import Made
     from seekable.loader.steps import Steps
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
 __all__ = ["OfStream"]
 
@@ -38,7 +38,7 @@ class OfStream:
         self._stream, self._own = stream, lanes
         self.pipeline = self._settled = stream
         self.lanes = Lanes.fresh(stream, lanes)
-        self._given = Given(noted_joint(stream))
+        self._given = Given(noted_joint(stream.stage))
 
     @property
     def by_rows(self) -> bool:
@@ -81,7 +81,7 @@ class OfStream:
             NotResumable: nothing could go on from it; or other ranks have other lanes, and ``partial`` is not
                 said.
         """
-        check_resumable(self.pipeline)
+        check_resumable(self.pipeline.stage)
         stream = self.of_state(cursor)
         if steps.world_size > 1 and not partial:
             message = (
@@ -99,7 +99,7 @@ class OfStream:
             ended=tuple(sorted(self.lanes.ended)),
             given=self._given.document(self.lanes.stages),
             rows=rows_of_stream(stream) if self.by_rows else None,
-            pipeline=text_of_stream(stream) if rows else None,
+            pipeline=text_of_stream(stream.stage) if rows else None,
         ).document()
 
     def load(
@@ -116,7 +116,7 @@ class OfStream:
         try:
             if state.rows:
                 stream = stream_from_rows(state.rows, self._stream)
-            check_stream(stream, state, self._own)
+            check_stream(stream.stage, state, self._own)
         except StateMismatch:
             if resume != "rows":
                 raise
@@ -135,4 +135,4 @@ class OfStream:
         self.pipeline = self._settled = stream
         self.lanes = lanes
         own = {lane: rows for lane, rows in given.items() if lane in lanes.stages}
-        self._given = Given(noted_joint(stream), own)
+        self._given = Given(noted_joint(stream.stage), own)

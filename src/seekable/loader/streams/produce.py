@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from seekable.loader.produce import Made
     from seekable.loader.steps import Cursor, Steps
     from seekable.loader.streams.lanes import Lanes
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
 __all__ = ["produce_items"]
 

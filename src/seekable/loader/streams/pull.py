@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from seekable.errors import NothingPassed
 from seekable.loader.streams.lanes import LaneChanges
-from seekable.stream.flow import Flow, changes_in, load_all
+from seekable.stream.lane import LaneIterator
 from seekable.stream.partly_delivered import noted_joint
 
 if TYPE_CHECKING:
     from seekable.loader.streams.lanes import Lanes
-    from seekable.stream.base import Stream
+    from seekable.stream.stream import Stream
 
 __all__ = ["Pulled", "Puller"]
 
@@ -46,13 +46,13 @@ class Puller:
             pad: whether a lane that has ended begins anew to fill its slots.
         """
         self._stream, self._pad = stream, pad
-        self._flows = {lane: Flow(stream, lane) for lane in lanes.stages}
+        self._flows = {lane: LaneIterator(stream.stage, lane) for lane in lanes.stages}
         for lane, flow in self._flows.items():
-            load_all(flow, lanes.stages[lane])
-        self._sources = [each for flow in self._flows.values() for each in flow.all() if not each.inputs]
+            flow.load(lanes.stages[lane])
+        self._sources = [each for flow in self._flows.values() for each in flow.walk() if not each.inputs]
         self._holes = [_holes_of(source) for source in self._sources]
         self._ended = set(lanes.ended)
-        self._joint = noted_joint(stream)
+        self._joint = noted_joint(stream.stage)
         self._given: dict[int, list[tuple[int, int]]] = {}
         self._over: set[int] = set()
 
@@ -75,7 +75,7 @@ class Puller:
                         items.append((slot, item))
                         fresh += lane not in self._ended
         items.sort(key=_slot)
-        stages = {lane: changes_in(self._flows[lane]) for lane in touched}
+        stages = {lane: self._flows[lane].deltas() for lane in touched}
         given, self._given = self._given, {}
         return Pulled(
             items,
@@ -111,8 +111,8 @@ class Puller:
         raise NothingPassed(message)
 
 
-def _holes_of(source: Flow) -> int:
-    holes: int = source.memory.get("holes", 0)
+def _holes_of(source: LaneIterator) -> int:
+    holes: int = source.state.get("holes", 0)
     return holes
 
 

@@ -21,7 +21,7 @@ from seekable.storage.listing import find_files
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-__all__ = ["Forward", "content_from", "forward_files"]
+__all__ = ["SequentialFile", "content_from", "sequential_files"]
 
 _READ_BYTES = 256 << 10
 _STDIN = "-"
@@ -32,7 +32,7 @@ _taken = False
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
+class SequentialFile:
     """One thing that is read from its start to its end."""
 
     name: str
@@ -65,9 +65,9 @@ class Forward:
         return {"name": self.name, "size": self.size, "head_tail": digest_text(digest)}
 
 
-def forward_files(
+def sequential_files(
     asked: Sequence[str], *, suffixes: tuple[str, ...], allow_pipes: bool
-) -> tuple[Forward, ...]:
+) -> tuple[SequentialFile, ...]:
     """Return what is meant, in its order.
 
     Args:
@@ -79,10 +79,10 @@ def forward_files(
         DataNotFound: there is no such file.
         InvalidArgument: a command, and they are not allowed; or standard input twice.
     """
-    found: list[Forward] = []
+    found: list[SequentialFile] = []
     for each in asked:
         if each == _STDIN:
-            found.append(Forward(_STDIN, "<standard input>", "stdin"))
+            found.append(SequentialFile(_STDIN, "<standard input>", "stdin"))
         elif each.rstrip().endswith(_PIPE) and not os.path.exists(each):
             command = each.rstrip().removesuffix(_PIPE).strip()
             if not allow_pipes:
@@ -91,20 +91,20 @@ def forward_files(
                     f"whatever this user can do"
                 )
                 raise InvalidArgument(message)
-            found.append(Forward(command, f"<{command} |>", "command"))
+            found.append(SequentialFile(command, f"<{command} |>", "command"))
         else:
             for run in find_files(each, suffixes=suffixes):
                 for name in run.names:
                     path = os.path.join(run.root, name)
                     status = stat_file(path)
-                    found.append(Forward(name, path, "file", status.st_size, status.st_mtime_ns))
+                    found.append(SequentialFile(name, path, "file", status.st_size, status.st_mtime_ns))
     if [each.way for each in found].count("stdin") > 1:
         message = "standard input can be read once (got '-' more than once)"
         raise InvalidArgument(message)
     return tuple(found)
 
 
-def content_from(source: Forward, start: int) -> Iterator[bytes]:
+def content_from(source: SequentialFile, start: int) -> Iterator[bytes]:
     """Yield the content from some byte of it on, decompressed if it is a compressed file.
 
     Raises:
@@ -135,7 +135,7 @@ def content_from(source: Forward, start: int) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
-def _opened(source: Forward) -> Iterator[int]:
+def _opened(source: SequentialFile) -> Iterator[int]:
     try:
         descriptor = os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -157,7 +157,7 @@ def _opened(source: Forward) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _bytes_of(source: Forward, start: int) -> Iterator[bytes]:
+def _bytes_of(source: SequentialFile, start: int) -> Iterator[bytes]:
     with _opened(source) as descriptor:
         while data := os.pread(descriptor, _READ_BYTES, start):
             start += len(data)
@@ -174,7 +174,7 @@ def _standard_input() -> Iterator[bytes]:
         yield data
 
 
-def _output_of(source: Forward) -> Generator[bytes]:
+def _output_of(source: SequentialFile) -> Generator[bytes]:
     # A session of its own, so that all of a pipeline can be ended together.
     command = ["/bin/sh", "-c", source.name]
     process = subprocess.Popen(  # noqa: S603 - the caller allowed it

@@ -1,4 +1,4 @@
-"""What a lane's stages remember: as a whole, and as what changes from batch to batch."""
+"""The states of a lane's stages: as a whole, and as what changes from batch to batch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from tests.stream.common import check_cuts, check_same, delivered
 from tests.stream.matrix import BUILDERS, flow
 
 import seekable as sk
-from seekable.stream.flow import Flow, changes_in, kept_in, load_all
-from seekable.stream.kept import Kept, applied
-from seekable.stream.shapes import SameItems
+from seekable.stream import SameItems
+from seekable.stream.lane import LaneIterator, StageState, apply_deltas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.stream.contract import Token
+    from seekable.stream import Lane, Token
 
 EACH = [
     pytest.param(build, id=f"{kind.__name__}-{number}")
@@ -27,74 +26,73 @@ EACH = [
 ]
 
 
-def documents(kept: Sequence[Kept]) -> list[Any]:
-    return [each.document() for each in kept]
+def documents(states: Sequence[StageState]) -> list[Any]:
+    return [each.document() for each in states]
 
 
 @pytest.mark.parametrize("build", EACH)
 @pytest.mark.parametrize("batch", [1, 3, 7])
-def test_changes_add_up_to_what_is_remembered(build: Any, batch: int) -> None:
+def test_deltas_add_up_to_the_state(build: Any, batch: int) -> None:
     """Also over a buffer that is emptied and begun anew."""
-    stream = build(29, 2).repeat(2)
-    root = Flow(stream, 1)
-    kept = kept_in(root)
+    root = LaneIterator(build(29, 2).repeat(2).stage, 1)
+    states = root.states()
     count = 0
     for count, _ in enumerate(root, start=1):
         if not count % batch:
-            before = documents(kept)
-            changes = changes_in(root)
-            assert documents(kept) == before
-            applied(kept, changes)
-            assert documents(kept) == documents(kept_in(root))
+            before = documents(states)
+            deltas = root.deltas()
+            assert documents(states) == before
+            apply_deltas(states, deltas)
+            assert documents(states) == documents(root.states())
     assert count
 
 
 @pytest.mark.parametrize("build", EACH)
-def test_changes_add_up_from_a_restored_state_on(build: Any) -> None:
+def test_deltas_add_up_from_a_restored_state_on(build: Any) -> None:
     stream = build(29, 2)
-    first = Flow(stream, 0)
+    first = LaneIterator(stream.stage, 0)
     for _, _ in zip(range(5), first, strict=False):
         pass
-    root, kept = Flow(stream, 0), kept_in(first)
-    load_all(root, kept)
+    root, states = LaneIterator(stream.stage, 0), first.states()
+    root.load(states)
     for _ in root:
-        applied(kept, changes_in(root))
-        assert documents(kept) == documents(kept_in(root))
+        apply_deltas(states, root.deltas())
+        assert documents(states) == documents(root.states())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InPlace(SameItems):
-    """A stage that changes a list in its memory."""
+    """A stage that changes a list in its state."""
 
-    source: sk.Stream
     kind: ClassVar[str] = "in-place"
 
     def arguments(self) -> dict[str, Any]:
         return {}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        return f"InPlace({inputs[0]})"
+        return f"{inputs[0]}.then(InPlace())"
 
-    def items(self, flow: Flow) -> Iterator[tuple[Token, Any]]:
-        seen = flow.memory.setdefault("seen", [])
-        for token, item in flow.inputs[0]:
+    def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
+        seen = lane.state.setdefault("seen", [])
+        for token, item in lane.inputs[0]:
             seen.append(len(seen))
             yield token, (item, list(seen))
 
 
-def test_a_memory_that_is_changed_in_place_is_remembered_as_it_was() -> None:
-    check_cuts(InPlace(flow(5, 2)))
-    root = Flow(InPlace(flow(5, 1)), 0)
-    kept = kept_in(root)
+def test_a_state_that_is_changed_in_place_is_kept_as_it_was() -> None:
+    check_cuts(flow(5, 2).then(InPlace()))
+    stage = flow(5, 1).then(InPlace()).stage
+    root = LaneIterator(stage, 0)
+    states = root.states()
     next(iter(root))
-    change = changes_in(root)
-    again = Flow(InPlace(flow(5, 1)), 0)
-    loaded = kept_in(root)
-    load_all(again, loaded)
+    deltas = root.deltas()
+    again = LaneIterator(stage, 0)
+    loaded = root.states()
+    again.load(loaded)
     next(iter(root))
     next(iter(again))
-    applied(kept, change)
-    assert kept[0].memory == loaded[0].memory == {"seen": [0]}
+    apply_deltas(states, deltas)
+    assert states[0].values == loaded[0].values == {"seen": [0]}
 
 
 def test_threads_may_each_iterate_over_one_stream() -> None:
