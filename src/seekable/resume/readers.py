@@ -21,7 +21,7 @@ from seekable.stream.source import FromDataset
 from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 

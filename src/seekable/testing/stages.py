@@ -149,7 +149,8 @@ class StageTests:
             states = _states(stream, self.most)
             for state in (states[0], states[len(states) // 2], states[-1]):
                 for changed in _changed(state):
-                    _refused(stream, changed, SeekableError)
+                    if changed != {}:  # which stands for no state
+                        _refused(stream, changed, SeekableError)
 
     def test_a_token_that_was_changed_is_an_item_or_an_error(self) -> None:
         """An error of seekable's own, that is."""
