@@ -67,7 +67,7 @@ class StageTests:
             for at, state in enumerate(states):
                 again = iter(stream)
                 again.load_state_dict(state)
-                assert again.state_dict(rows=False) == state, f"cut at {at}: the state changed by being restored"
+                assert again.state_dict(rows=False) == state, f"cut at {at}: restoring changed the state"
                 for later in states[at + 1 : at + 4]:
                     next(again)
                     found = again.state_dict(rows=False)
