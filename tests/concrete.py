@@ -7,10 +7,14 @@ import inspect
 import pkgutil
 from typing import TYPE_CHECKING, Any
 
+import seekable.nodes
+import seekable.resume
+from seekable.nodes.contract import Node
+
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["concrete_classes"]
+__all__ = ["concrete_classes", "node_classes"]
 
 
 def concrete_classes(package: ModuleType, root: Any) -> set[type]:
@@ -30,3 +34,9 @@ def concrete_classes(package: ModuleType, root: Any) -> set[type]:
         if kind.__module__.startswith("seekable.") and not inspect.isabstract(kind):
             found.add(kind)
     return found
+
+
+def node_classes() -> set[type[Node]]:
+    """Return the classes of nodes that can be made."""
+    found = concrete_classes(seekable.nodes, Node) | concrete_classes(seekable.resume, Node)
+    return {kind for kind in found if issubclass(kind, Node)}

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.concrete import concrete_classes
+from tests.concrete import node_classes
 from tests.induction import check_every_cut, check_in_a_new_process
 from tests.storage.compressing import compressed
 
 import seekable as sk
-import seekable.dataset
 from seekable.nodes.batch import Batch
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
@@ -58,6 +57,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy as np
+
+    from seekable.nodes.contract import Node
 
 BATCH = 199
 # Without a batch, with one, with a last batch of four records, and with one that is full.
@@ -183,7 +184,7 @@ def joined_twice(n: int) -> sk.Dataset:
     return sk.join(steady_dicts(-(-n // 2)), right, on="id", how="left", duplicates="all", jobs=1)
 
 
-BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
+BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     Alias: [lambda n, _: dicts(n).alias("body", "text")],
     Batch: [lambda n, _: shuffled(3 * n - 1 if n else 0).batch(3)],
     Cast: [lambda n, _: dicts(n).cast({"id": str, "n": "float32"})],
@@ -193,8 +194,8 @@ BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
     ],
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
     Continued: [lambda n, _: continued(n), lambda n, _: continued_in_lanes(n)],
-    PlaceholderMap: [lambda n, _: rebuild(numbers(n).map(squared).describe(None))],
-    PlaceholderSource: [lambda n, _: rebuild(numbers(n).describe(None))],
+    PlaceholderMap: [lambda n, _: sk.Dataset(rebuild(numbers(n).map(squared).node.describe(None)))],
+    PlaceholderSource: [lambda n, _: sk.Dataset(rebuild(numbers(n).node.describe(None)))],
     DropColumns: [lambda n, _: dicts(n).drop_columns(["text"])],
     Epoch: [lambda n, _: shuffled(n).epoch(2)],
     FileSource: [from_files, from_compressed, from_csv],
@@ -245,17 +246,17 @@ BUILDERS: dict[type, list[Callable[[int, Path], sk.Dataset]]] = {
 def continued(n: int) -> sk.Dataset:
     """The second half of an older order first, and before it a row that was in flight."""
     rows = [StridedRange(0, min(1, n)), StridedRange(n // 2, n - n // 2)] if n else []
-    return Continued(
-        (numbers(n),), shuffled(n), tuple(Segment(0, comb) for comb in rows), Remaining((), n // 2), n
-    )
+    segments = tuple(Segment(0, some) for some in rows)
+    return sk.Dataset(Continued((numbers(n).node,), shuffled(n).node, segments, Remaining((), n // 2), n))
 
 
 def continued_in_lanes(n: int) -> sk.Dataset:
     """Two older orders of which lanes have drawn unequally much, in place of one of which others have."""
     left = Remaining.after(0, [n // 9, n // 5, n // 7])
     pieces = [Segment(slot, rows) for slot in range(2) for rows in left.before(n)]
-    olds = numbers(n).interleave(lanes=3), shuffled(n).interleave(lanes=3)
-    return Continued(olds, shuffled(n), tuple(pieces), Remaining.after(0, [n // 8, n // 300]), 3 * n)
+    olds = numbers(n).interleave(lanes=3).node, shuffled(n).interleave(lanes=3).node
+    axis = Remaining.after(0, [n // 8, n // 300])
+    return sk.Dataset(Continued(olds, shuffled(n).node, tuple(pieces), axis, 3 * n))
 
 
 def endless() -> sk.Dataset:
@@ -285,47 +286,51 @@ CASES = [
 ]
 
 
-def test_every_class_of_dataset_has_a_builder() -> None:
-    missing = {kind.__name__ for kind in concrete_classes(seekable.dataset, sk.Dataset) - BUILDERS.keys()}
+def test_every_class_of_node_has_a_builder() -> None:
+    missing = {kind.__name__ for kind in node_classes() - BUILDERS.keys()}
     assert not missing, f"put builders of {missing} into the table of this file"
-    assert concrete_classes(seekable.dataset, sk.Dataset) == BUILDERS.keys()
+    assert node_classes() == BUILDERS.keys()
 
 
 def test_the_walk_finds_a_new_class() -> None:
     class Another(Shuffle):  # type: ignore[misc]  # nodes are final, and this one is made to be found
-        __module__ = "seekable.dataset.another"
+        __module__ = "seekable.nodes.another"
 
-    assert Another in concrete_classes(seekable.dataset, sk.Dataset)
+    assert Another in node_classes()
     del Another
     gc.collect()  # classes are parts of cycles
-    assert concrete_classes(seekable.dataset, sk.Dataset) == BUILDERS.keys()
+    assert node_classes() == BUILDERS.keys()
 
 
 @pytest.mark.parametrize(("kind", "number", "n"), CASES)
-def test_builders_make_what_they_are_asked_for(kind: type, number: int, n: int, tmp_path: Path) -> None:
+def test_builders_make_what_they_are_asked_for(kind: type[Node], number: int, n: int, tmp_path: Path) -> None:
     made = BUILDERS[kind][number](n, tmp_path)
-    assert type(made) is kind
+    assert type(made.node) is kind
     # A mixture ends with the source that ends first, so it may be longer or shorter than asked for.
-    assert len(made) == {Mix: len(made), Repeat: 2 * n}.get(kind, n)
+    assert len(made) == {"mix": len(made), "repeat": 2 * n}.get(kind.kind, n)
     assert bool(made) == bool(n)
 
 
 @pytest.mark.parametrize("kind", NEVER_EMPTY)
-def test_what_cannot_be_empty_refuses_to_be(kind: type, tmp_path: Path) -> None:
+def test_what_cannot_be_empty_refuses_to_be(kind: type[Node], tmp_path: Path) -> None:
     for build in BUILDERS[kind]:
         with pytest.raises(sk.InvalidArgument):
             build(0, tmp_path)
 
 
 @pytest.mark.parametrize(("kind", "number", "n"), CASES)
-def test_three_epochs_resume_exactly_at_every_cut(kind: type, number: int, n: int, tmp_path: Path) -> None:
+def test_three_epochs_resume_exactly_at_every_cut(
+    kind: type[Node], number: int, n: int, tmp_path: Path
+) -> None:
     dataset = BUILDERS[kind][number](n, tmp_path)
-    assert type(dataset) is kind
+    assert type(dataset.node) is kind
     check_every_cut(lambda: loader_of(dataset, batch=BATCH if n > 1 else 1))
 
 
 @pytest.mark.parametrize("kind", BUILDERS)
-def test_three_epochs_that_are_read_ahead_resume_exactly_at_every_cut(kind: type, tmp_path: Path) -> None:
+def test_three_epochs_that_are_read_ahead_resume_exactly_at_every_cut(
+    kind: type[Node], tmp_path: Path
+) -> None:
     dataset = BUILDERS[kind][0](SOME, tmp_path)
     check_every_cut(lambda: loader_of(dataset, prefetch=2))
 
@@ -342,7 +347,7 @@ def test_a_new_process_resumes_exactly_at_every_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", BUILDERS)
-def test_single_records_resume_exactly(kind: type, tmp_path: Path) -> None:
+def test_single_records_resume_exactly(kind: type[Node], tmp_path: Path) -> None:
     dataset = BUILDERS[kind][0](17, tmp_path)
     check_every_cut(lambda: sk.Loader(dataset, batch_size=None, prefetch=0))
 

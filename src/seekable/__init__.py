@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING
 from seekable._version import __version__
 
 if TYPE_CHECKING:
-    from seekable.dataset.base import Dataset
-    from seekable.dataset.combine import concat, mix, zip
+    from seekable.dataset.combine import concat, join, mix, zip
+    from seekable.dataset.dataset import Dataset
     from seekable.dataset.open import open
     from seekable.dataset.position import Position
+    from seekable.dataset.sequence import from_sequence
     from seekable.errors import (
         AccessDenied,
         AmbiguousKey,
@@ -60,8 +61,6 @@ if TYPE_CHECKING:
     from seekable.loader.ranks import distributed
     from seekable.loader.samples import state_from_sample_index
     from seekable.nodes.hole import HOLE
-    from seekable.nodes.join.node import join
-    from seekable.nodes.sources.sequence import from_sequence
     from seekable.stream.iterable import from_iterable
     from seekable.stream.lines import open_stream
     from seekable.stream.stream import Stream
@@ -121,7 +120,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Dataset": "dataset.base",
+    "Dataset": "dataset.dataset",
     "FillCollate": "loader.fill_collate",
     "HOLE": "nodes.hole",
     "Loader": "loader.loader",
@@ -131,8 +130,8 @@ _HOMES = {
     "concat": "dataset.combine",
     "distributed": "loader.ranks",
     "from_iterable": "stream.iterable",
-    "from_sequence": "nodes.sources.sequence",
-    "join": "nodes.join.node",
+    "from_sequence": "dataset.sequence",
+    "join": "dataset.combine",
     "load_state": "loader.checkpoint",
     "mix": "dataset.combine",
     "open": "dataset.open",

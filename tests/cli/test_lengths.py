@@ -39,7 +39,7 @@ def test_lengths_of_many_files_are_those_of_their_lines(tmp_path: Path, longest:
     lengths = rng.integers(1, longest, size=1000, endpoint=True)
     for number, some in enumerate(np.split(lengths, [1, 1, 500])):
         (tmp_path / f"{number}.txt").write_bytes(b"".join(b"x" * (length - 1) + b"\n" for length in some))
-    source = open_dataset(tmp_path)
+    source = open_dataset(tmp_path).node
     assert isinstance(source, FileSource)
     found = record_lengths(source.files)
     assert found is not None

@@ -171,9 +171,9 @@ def test_any_pipeline_makes_what_the_model_makes(
     assert [dataset[row] for row in range(len(model))] == model
     assert [tuple(record) for record in dataset] == [tuple(record) for record in model]
     only = frozenset(data.draw(st.sets(st.sampled_from(columns))))
-    narrowed = dataset.narrowed(only)
+    narrowed = sk.Dataset(dataset.node.narrowed(only))
     assert narrowed.fingerprint == dataset.fingerprint
-    assert narrowed.describe(None) == dataset.describe(None)
+    assert narrowed.node.describe(None) == dataset.node.describe(None)
     wanted = [{name: record[name] for name in only} for record in model]
     assert [{name: record[name] for name in only} for record in narrowed] == wanted
     assert [{name: narrowed[row][name] for name in only} for row in range(len(model))] == wanted
@@ -222,7 +222,7 @@ def test_keys_find_records_through_columns_and_joins(tmp_path: Path) -> None:
 
 
 def needed(dataset: sk.Dataset) -> set[frozenset[str] | None]:
-    return {leaf.needed for leaf in leaves(dataset) if isinstance(leaf, TableSource)}
+    return {leaf.needed for leaf in leaves(dataset.node) if isinstance(leaf, TableSource)}
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,8 @@ def drawn(random: Random) -> Continued:
         pieces.append(Segment(random.randint(0, 1), comb))
     taken = [random.randint(0, 5) for _ in range(random.randint(1, 4))]
     axis = Remaining.after(random.randint(0, 9), taken)
-    return Continued((old, old.shuffle(seed=3)), new, tuple(pieces), axis, random.randint(0, 30))
+    olds = old.node, old.shuffle(seed=3).node
+    return Continued(olds, new.node, tuple(pieces), axis, random.randint(0, 30))
 
 
 @given(st.integers(0, 2**32))
@@ -58,7 +59,7 @@ def test_rows_are_found_in_pieces_and_behind_them(seed: int) -> None:
     records, size, epoch = node.fetch(np.arange(SOME)), node.size, random.randint(0, 3)
     for name, below in (("a", node.olds[0].size), ("b", size)):
         row = random.randrange(below or 1)
-        found = node.find(f"<builtins.list {name}>", row, epoch=epoch)
+        found = sk.Dataset(node).find(f"<builtins.list {name}>", row, epoch=epoch)
         wanted = [
             position
             for position in range(epoch * size, min(SOME, (epoch + 1) * size))
@@ -74,8 +75,8 @@ def test_golden() -> None:
         Segment(1, StridedRange(2, count=2, step=3, offsets=(0, 2))),
         Segment(0, StridedRange(6, 2)),
     )
-    olds = source("a", 8), source("a", 8).shuffle(seed=5)
-    node = Continued(olds, source("b", 4).shuffle(seed=2), pieces, Remaining.after(3, [0, 2]), 8)
+    olds = source("a", 8).node, source("a", 8).shuffle(seed=5).node
+    node = Continued(olds, source("b", 4).shuffle(seed=2).node, pieces, Remaining.after(3, [0, 2]), 8)
     slots, below = node.route(np.arange(18))
     assert slots.tolist() == [2, 2, 2, 0, 2, 1, 2, 1, 1, 1, 0, 0, 2, 2, 2, 2, 2, 2]
     assert below.tolist() == [0, 1, 2, 1, 4, 2, 6, 4, 5, 7, 6, 7, 8, 9, 10, 11, 12, 13]

@@ -76,10 +76,10 @@ def test_blocks_are_the_childs_with_the_kept_rows_of_each(
     lengths: list[int], modulus: int, rest: int
 ) -> None:
     child = sk.concat([numbers(length, str(i)) for i, length in enumerate(lengths)])
-    ds = Filter(child, keep_unnamed([np.arange(rest, len(child), modulus)]), "fn")
-    edges = child.blocks
+    ds = Filter(child.node, keep_unnamed([np.arange(rest, len(child), modulus)]), "fn")
+    edges = child.node.blocks
     block_of = np.searchsorted(edges, ds.rows.array, side="right")
-    model = [0, *(np.flatnonzero(np.diff(block_of)) + 1).tolist(), *([len(ds)] if len(ds) else [])]
+    model = [0, *(np.flatnonzero(np.diff(block_of)) + 1).tolist(), *([ds.size] if ds.size else [])]
     assert ds.blocks.tolist() == model
 
 
@@ -91,7 +91,7 @@ def test_any_truth_value_counts() -> None:
 def test_nothing_kept_is_an_empty_dataset(tmp_path: Path) -> None:
     for save in (None, tmp_path / "none.u64"):
         ds = numbers(10).filter(lambda _: False, save=save)
-        assert (len(ds), list(ds), ds.blocks.tolist()) == (0, [], [0])
+        assert (len(ds), list(ds), ds.node.blocks.tolist()) == (0, [], [0])
         assert ds.find("<builtins.range>", 3) == []
         assert list(ds.filter(is_even)) == []
         assert list(pickle.loads(pickle.dumps(ds))) == []

@@ -112,9 +112,9 @@ def test_it_is_the_same_in_every_process() -> None:
 
 def test_a_description_is_plain() -> None:
     for dataset in variants():
-        description = dataset.describe(None)
+        description = dataset.node.describe(None)
         assert json.loads(json.dumps(description)) is not None
-        assert description["kind"] == type(dataset).kind
+        assert description["kind"] == type(dataset.node).kind
 
 
 def test_where_the_data_lies_does_not_matter(tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_weights_that_come_later_do_not_count_before() -> None:
     one, other = scheduled([1, 0]), scheduled([0, 1])
     assert one.fingerprint != other.fingerprint
     for position in (0, 1, 50, 51, 100):
-        assert one.fingerprint_at(position) == other.fingerprint_at(position)
+        assert one.node.fingerprint_at(position) == other.node.fingerprint_at(position)
     for position in (101, 1000):
-        assert one.fingerprint_at(position) != other.fingerprint_at(position)
-    assert scheduled([1, 1], 100).fingerprint_at(100) == scheduled([1, 1], 90).fingerprint_at(90)
+        assert one.node.fingerprint_at(position) != other.node.fingerprint_at(position)
+    assert scheduled([1, 1], 100).node.fingerprint_at(100) == scheduled([1, 1], 90).node.fingerprint_at(90)
 
 
 def test_weights_that_come_later_do_not_count_below_other_nodes_either() -> None:
@@ -150,13 +150,13 @@ def test_weights_that_come_later_do_not_count_below_other_nodes_either() -> None
         return sk.zip([scheduled(last).take(300).batch(4).map(len), numbers(75)])
 
     assert below([1, 0]).fingerprint != below([0, 1]).fingerprint
-    assert below([1, 0]).fingerprint_at(0) == below([0, 1]).fingerprint_at(0)
-    assert below([1, 0]).fingerprint_at(75) != below([0, 1]).fingerprint_at(75)
+    assert below([1, 0]).node.fingerprint_at(0) == below([0, 1]).node.fingerprint_at(0)
+    assert below([1, 0]).node.fingerprint_at(75) != below([0, 1]).node.fingerprint_at(75)
 
 
 def test_without_a_schedule_it_is_the_same_everywhere() -> None:
     for dataset in (numbers(9).shuffle(seed=1), endless(), endless().take(30)):
-        assert {dataset.fingerprint_at(position) for position in (0, 1, 10**9)} == {dataset.fingerprint}
+        assert {dataset.node.fingerprint_at(position) for position in (0, 1, 10**9)} == {dataset.fingerprint}
 
 
 def test_weights_of_a_mixture_in_a_mixture_count_from_the_record_that_they_decide() -> None:
@@ -169,5 +169,7 @@ def test_weights_of_a_mixture_in_a_mixture_count_from_the_record_that_they_decid
     assert records[:70] == flow(other, 70)
     drawn = 0
     for position in range(100):
-        assert (one.fingerprint_at(position) == other.fingerprint_at(position)) == (drawn <= 40), position
-        drawn += one.route_one(position)[0] == 0  # type: ignore[attr-defined]
+        assert (one.node.fingerprint_at(position) == other.node.fingerprint_at(position)) == (drawn <= 40), (
+            position
+        )
+        drawn += one.node.route_one(position)[0] == 0  # type: ignore[attr-defined]

@@ -95,10 +95,11 @@ def test_the_records_are_the_models(
         assert joined.find("<builtins.list b>", row) == found
     assert list(pickle.loads(pickle.dumps(joined))) == model
     only = frozenset(["right", "k"])
-    assert [
-        {n: v for n, v in record.items() if n in only} for record in joined.narrowed(only).shuffle(seed=3)
-    ] == [{n: v for n, v in record.items() if n in only} for record in joined.shuffle(seed=3)]
-    assert joined.narrowed(only).fingerprint == joined.fingerprint
+    narrowed = sk.Dataset(joined.node.narrowed(only))
+    assert [{n: v for n, v in record.items() if n in only} for record in narrowed.shuffle(seed=3)] == [
+        {n: v for n, v in record.items() if n in only} for record in joined.shuffle(seed=3)
+    ]
+    assert joined.node.narrowed(only).fingerprint == joined.fingerprint
 
 
 def test_equal_hashes_of_other_keys_do_not_match() -> None:
@@ -106,13 +107,13 @@ def test_equal_hashes_of_other_keys_do_not_match() -> None:
     right = sk.from_sequence([{"k": value} for value in ("x", 1, "1", None, 2)])
     left = sk.from_sequence([{"k": value} for value in (1, "1", "x", 3, None)])
     using = execution_options(1, None, at_once=True)
-    honest = right_keys(right, ("k",), 5, using=using, columns=False)
+    honest = right_keys(right.node, ("k",), 5, using=using, columns=False)
     assert honest.rows.size == 4
     for value in (1, "1", "x", 3):
         one = sk.from_sequence([{"k": value}])
-        hashed = right_keys(one, ("k",), 1, using=using, columns=False).hashes[0]
+        hashed = right_keys(one.node, ("k",), 1, using=using, columns=False).hashes[0]
         forged = RightKeys(np.full(4, hashed), np.array([0, 1, 2, 4]), ())
-        job = Matching(one, right, ("k",), forged, "inner", "error", must_match=False)
+        job = Matching(one.node, right.node, ("k",), forged, "inner", "error", must_match=False)
         rows, matched = job(0, 1)
         wanted = [
             row for row in range(5) if right[row]["k"] == value and type(right[row]["k"]) is type(value)

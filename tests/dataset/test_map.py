@@ -61,7 +61,7 @@ def test_none_is_a_record_like_any_other() -> None:
 def test_randomness_depends_on_the_position_and_nothing_else(n: int, positions: list[int]) -> None:
     ds = numbers(n).map(drawn, rng=True, seed=3)
     together = ds.fetch(np.array(positions))
-    assert together == [ds.record(position) for position in positions]
+    assert together == [ds.node.record(position) for position in positions]
     assert together == ds.fetch(np.array(positions[::-1]))[::-1]
     alone = ItemRandomness(3)
     assert together == [drawn(position % n, alone.rng(position)) for position in positions]

@@ -134,7 +134,7 @@ def test_five_hundred_sources() -> None:
     parts = [source(str(i), 20).shuffle(seed=i) for i in range(500)]
     ds = sk.mix(parts, weights=[1 + i % 7 for i in range(500)], seed=0)
     records = flow(ds, 3000, start=10**6)
-    assert records[5:20] == [ds.record(10**6 + i) for i in range(5, 20)]
+    assert records[5:20] == [ds.node.record(10**6 + i) for i in range(5, 20)]
     assert len(counts(records)) > 490
 
 

@@ -51,7 +51,7 @@ def test_a_graph_is_its_model(graph: Graph, data: st.DataObject) -> None:
 
     positions = data.draw(st.lists(st.integers(0, EPOCHS * n - 1), max_size=12))
     assert dataset.fetch(np.array(positions, dtype=np.int64)) == [records[p] for p in positions]
-    assert [dataset.record(p) for p in positions] == [records[p] for p in positions]
+    assert [dataset.node.record(p) for p in positions] == [records[p] for p in positions]
     rows = data.draw(st.lists(st.integers(-n, n - 1), max_size=5))
     assert dataset[rows] == dataset.__getitems__(rows) == [dataset[row] for row in rows]
     assert [dataset[row] for row in rows] == [records[:n][row] for row in rows]
@@ -92,5 +92,5 @@ def test_a_copy_is_the_same_pipeline(graph: Graph) -> None:
     assert copy.fingerprint == dataset.fingerprint
     assert repr(copy) == repr(dataset)
     assert copy.explain() == dataset.explain()
-    assert copy.describe(None) == dataset.describe(None)
+    assert copy.node.describe(None) == dataset.node.describe(None)
     assert list(copy) == list(dataset)

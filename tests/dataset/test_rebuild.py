@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.concrete import concrete_classes
+from tests.concrete import node_classes
 from tests.dataset.graphs import Graph, graphs
 from tests.index.corpus import fill
 from tests.test_closed_world import BUILDERS, endless
 
 import seekable as sk
-import seekable.dataset
 from seekable.formats.registry import FORMATS
 from seekable.index.surveyor import is_surveyor
 from seekable.nodes.sources.files import FileSource
@@ -29,12 +28,14 @@ from seekable.state.canonical import canonical_json
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from seekable.nodes.contract import Node
+
 LEAVES = {FileSource.kind, SequenceSource.kind, TableSource.kind}
 
 
 def described(dataset: sk.Dataset) -> dict[str, Any]:
     """Return a description as it comes from a file."""
-    description: dict[str, Any] = json.loads(canonical_json(dataset.describe(None)))
+    description: dict[str, Any] = json.loads(canonical_json(dataset.node.describe(None)))
     return description
 
 
@@ -50,15 +51,18 @@ def bare(place: Any) -> Any:
     return place.path, place.row
 
 
+def again_of(description: dict[str, Any], **arguments: Any) -> sk.Dataset:
+    return sk.Dataset(rebuild(description, **arguments))
+
+
 def assert_same_order(dataset: sk.Dataset, again: sk.Dataset, positions: list[int]) -> None:
     at = np.array(positions, dtype=np.int64)
     assert bare(again.plan(at).locate()) == bare(dataset.plan(at).locate())
-    assert bare([again.record(position) for position in positions]) == bare(dataset.plan(at).locate())
+    assert bare([again.node.record(position) for position in positions]) == bare(dataset.plan(at).locate())
 
 
 def test_every_kind_of_node_is_rebuilt_or_is_listed_with_a_reason() -> None:
-    nodes = concrete_classes(seekable.dataset, sk.Dataset)
-    kinds = {node.kind for node in nodes if issubclass(node, sk.Dataset)}
+    kinds = {kind.kind for kind in node_classes()}
     ours = {PlaceholderMap.kind, PlaceholderSource.kind}
     assert REBUILT.keys() | UNKNOWN_ROWS.keys() | LEAVES | ours == kinds
     assert not REBUILT.keys() & UNKNOWN_ROWS.keys()
@@ -78,7 +82,7 @@ def test_every_format_has_blocks_that_a_description_tells_or_is_refused() -> Non
         if kind not in (PlaceholderMap, PlaceholderSource)
     ],
 )
-def test_each_kind_of_node_has_its_order_again(kind: type, number: int, tmp_path: Path) -> None:
+def test_each_kind_of_node_has_its_order_again(kind: type[Node], number: int, tmp_path: Path) -> None:
     dataset = BUILDERS[kind][number](999, tmp_path)
     description = described(dataset)
     standing = kinds_in(description) & UNKNOWN_ROWS.keys()
@@ -87,7 +91,7 @@ def test_each_kind_of_node_has_its_order_again(kind: type, number: int, tmp_path
         with pytest.raises(sk.InvalidArgument, match=rf"order of {one} .* digest .* module:function"):
             rebuild(description)
         return
-    again = rebuild(description)
+    again = sk.Dataset(rebuild(description))
     assert (again.fingerprint, again.size, again.steady) == (
         dataset.fingerprint,
         dataset.size,
@@ -114,20 +118,20 @@ def test_any_pipeline_has_its_order_again(graph: Graph, epoch: int) -> None:
         with pytest.raises(sk.InvalidArgument, match="cannot be told from a description"):
             rebuild(description)
         return
-    again = rebuild(description)
+    again = sk.Dataset(rebuild(description))
     assert again.fingerprint == graph.dataset.fingerprint
     assert (again.size, again.steady, again.lanes) == (
         graph.dataset.size,
         graph.dataset.steady,
         graph.dataset.lanes,
     )
-    assert again.blocks.tolist() == graph.dataset.blocks.tolist()
+    assert again.node.blocks.tolist() == graph.dataset.node.blocks.tolist()
     size = graph.dataset.size or 0
     assert_same_order(graph.dataset, again, list(range(epoch * size, (epoch + 1) * size)))
 
 
 def test_a_schedule_and_no_end() -> None:
-    again = rebuild(described(endless()))
+    again = again_of(described(endless()))
     assert again.size is None
     assert_same_order(endless(), again, list(range(200)))
 
@@ -135,13 +139,13 @@ def test_a_schedule_and_no_end() -> None:
 def test_windows_follow_the_files(tmp_path: Path) -> None:
     fill(tmp_path, files=4, rows=1500)
     dataset = sk.open(tmp_path).map(str).shuffle(seed=5, window=2, lanes=3)
-    again = rebuild(described(dataset))
+    again = again_of(described(dataset))
     places = [(tmp_path.joinpath(path).as_posix(), row) for path, row in bare(again.locate(list(range(99))))]
     assert places == bare(dataset.locate(list(range(99))))
     other = sk.from_sequence(range(dataset.size or 0), version="of one file").shuffle(
         seed=5, window=2, lanes=3
     )
-    assert [row for _, row in bare(rebuild(described(other)).locate(list(range(99))))] != [
+    assert [row for _, row in bare(again_of(described(other)).locate(list(range(99))))] != [
         row for _, row in places
     ]
 
@@ -151,7 +155,7 @@ def test_the_node_that_stands_in_the_way_is_named() -> None:
     with pytest.raises(
         sk.InvalidArgument, match=r"the order of concat\[1\] > shuffle > select cannot be told"
     ):
-        rebuild(described(dataset))
+        again_of(described(dataset))
 
 
 def broken(**changes: Any) -> dict[str, Any]:
@@ -193,8 +197,8 @@ def unwrapped(found: FileSource | TableSource | str) -> FileSource | TableSource
 def test_files_that_are_found_again_give_locations(tmp_path: Path) -> None:
     fill(tmp_path)
     dataset = sk.open(tmp_path).shuffle(seed=1)
-    again = rebuild(described(dataset), find=finder(tmp_path, 3))
+    again = again_of(described(dataset), find=finder(tmp_path, 3))
     assert again.locate([0, 5, 17]) == dataset.locate([0, 5, 17])
     path, row = tmp_path / "part-1.jsonl", 4
     assert again.find(path, row) == dataset.find(path, row)
-    assert rebuild(described(dataset)).find(path, row) == dataset.find(path, row)
+    assert again_of(described(dataset)).find(path, row) == dataset.find(path, row)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
+from seekable.nodes.sample import Sample
 
 
 @given(size=st.integers(0, 300), share=st.floats(0, 1), seed=st.integers(0, 2**64 - 1))
@@ -59,9 +60,10 @@ def test_each_row_is_as_likely() -> None:
 def test_blocks_are_the_childs_with_the_rows_of_each() -> None:
     child = sk.concat([numbers(3000, "a"), numbers(700, "b")])
     ds = child.sample(500, seed=1)
+    assert isinstance(ds.node, Sample)
     rows = np.array(list(ds))
-    rows[len([r for r in ds.chosen if r < 3000]) :] += 3000  # type: ignore[attr-defined]  # a Sample
-    assert ds.blocks.tolist() == np.unique(np.searchsorted(rows, child.blocks)).tolist()
+    rows[len([r for r in ds.node.chosen if r < 3000]) :] += 3000
+    assert ds.node.blocks.tolist() == np.unique(np.searchsorted(rows, child.node.blocks)).tolist()
 
 
 def test_bad_arguments_are_named() -> None:

@@ -48,7 +48,7 @@ def test_many_threads_read_one_dataset(dataset: sk.Dataset) -> None:
             if fresh.fetch(positions) != [wanted[p] for p in positions]:
                 return False
             one = int(positions[0])
-            if fresh.record(one) != wanted[one]:
+            if fresh[sk.Position(one)] != wanted[one]:
                 return False
         return True
 
@@ -62,7 +62,7 @@ def test_a_forked_child_reads_what_its_parent_reads(dataset: sk.Dataset) -> None
     child = os.fork()
     if child == 0:
         signal.alarm(30)
-        same = dataset[[5, 1, 100]] == wanted and dataset.record(5) == wanted[0]
+        same = dataset[[5, 1, 100]] == wanted and dataset.node.record(5) == wanted[0]
         os.write(write, b"same" if same else b"other")
         os._exit(0)
     os.close(write)

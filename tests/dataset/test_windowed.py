@@ -114,9 +114,9 @@ def test_a_record_is_found_again() -> None:
         for row in (0, 17, 4999):
             (position,) = ds.find("<builtins.range>", row, epoch=epoch)
             assert position // 5000 == epoch
-            assert ds.record(position) == row
+            assert ds.node.record(position) == row
     (position,) = numbers(5000).interleave(lanes=7).find("<builtins.range>", 4321, epoch=2)
-    assert numbers(5000).interleave(lanes=7).record(position) == 4321
+    assert numbers(5000).interleave(lanes=7).node.record(position) == 4321
 
 
 def test_many_windowed_sources_are_asked_together() -> None:
@@ -127,7 +127,7 @@ def test_many_windowed_sources_are_asked_together() -> None:
     counts = Counter(records)
     assert set(counts) == set(range(4000))
     assert set(counts.values()) <= {2, 3, 4}
-    assert [mixed.record(p) for p in range(0, len(records), 97)] == records[::97]
+    assert [mixed.node.record(p) for p in range(0, len(records), 97)] == records[::97]
 
 
 def write(path: Path, count: int) -> sk.Dataset:
@@ -140,10 +140,10 @@ def test_explain_tells_the_open_bytes(tmp_path: Path) -> None:
     # 111 to 115 bytes a line, 20 blocks of which 2 x 3 are open: 6 / 20 of the file.
     size = (tmp_path / "a.jsonl").stat().st_size
     local = ds.shuffle(1, window=3, lanes=2)
-    assert local.open_bytes == pytest.approx(size * 6 / 20, rel=0.01)  # type: ignore[attr-defined]
+    assert local.node.open_bytes == pytest.approx(size * 6 / 20, rel=0.01)  # type: ignore[attr-defined]
     assert "2 lanes x 3 of 20 blocks: 692.6 kB open at a time" in local.explain()
     everything = ds.shuffle(1, window=100, lanes=8)
-    assert everything.open_bytes == pytest.approx(size, rel=0.01)  # type: ignore[attr-defined]
+    assert everything.node.open_bytes == pytest.approx(size, rel=0.01)  # type: ignore[attr-defined]
 
 
 def test_more_open_bytes_than_the_cache_has_are_warned_of(
@@ -169,7 +169,7 @@ def test_more_open_bytes_than_the_cache_has_are_warned_of(
 def test_only_the_tables_of_a_few_epochs_are_kept() -> None:
     ds = numbers(5000).shuffle(1, window=2, lanes=2)
     for epoch in range(20):
-        ds.record(5000 * epoch)
-    assert len(ds._kept) <= 4  # type: ignore[attr-defined]
+        ds.node.record(5000 * epoch)
+    assert len(ds.node._kept) <= 4  # type: ignore[attr-defined]
     records = ds.fetch(np.arange(0, 5000 * 20, 777))
-    assert records == [ds.record(p) for p in range(0, 5000 * 20, 777)]
+    assert records == [ds.node.record(p) for p in range(0, 5000 * 20, 777)]

@@ -105,7 +105,7 @@ def pipeline(data: Path) -> sk.Dataset:
 def rebuilt_loader(folder: Path, **arguments: Any) -> sk.Loader:
     saved = read_saved(folder)
     assert saved.state
-    loader = loader_of(rebuild_saved(saved, **arguments).dataset)
+    loader = loader_of(sk.Dataset(rebuild_saved(saved, **arguments).dataset))
     loader.load_state_dict(saved.state.document())
     return loader
 
@@ -198,7 +198,9 @@ def test_saved_things_are_read_by_file_folder_and_description(data: Path, tmp_pa
     assert one.state
     assert (newest.state.step, one.state.step, alone.state) == (2, 1, None)
     assert newest.fingerprint == one.fingerprint == alone.fingerprint
-    assert newest.noted == one.noted == alone.noted == json.loads(json.dumps(whereabouts(pipeline(data))))
+    assert (
+        newest.noted == one.noted == alone.noted == json.loads(json.dumps(whereabouts(pipeline(data).node)))
+    )
     assert rebuild_saved(alone).dataset.fingerprint == alone.fingerprint
 
 
@@ -236,7 +238,7 @@ def test_a_root_that_is_no_utf8_is_not_noted(tmp_path: Path) -> None:
     with open(os.path.join(folder, "a.jsonl"), "wb") as file:
         file.write(b"{}\n" * 20)
     dataset = sk.open(os.path.join(folder, "a.jsonl"))
-    assert whereabouts(dataset)["sources"][0]["runs"][0]["root"] is None
+    assert whereabouts(dataset.node)["sources"][0]["runs"][0]["root"] is None
     sk.save_state(tmp_path / "states", taken(dataset, 1))
     assert rebuild_saved(read_saved(tmp_path / "states")).unlocated == (
         "it is not noted in which folder the files are",

@@ -175,7 +175,7 @@ def _(stage: Overlay, lane: int) -> Known:
         rng = randomness.rng(token)
         partner = HOLE
         if rng.random() < stage.prob:
-            partner = list(stage.other)[rng.integers(len(stage.other))]
+            partner = stage.other.record(int(rng.integers(stage.other.size or 0)))
         out.append((token, item if partner is HOLE else stage.fn(item, partner, rng)))
     return cut(out, ended=below.ended)
 

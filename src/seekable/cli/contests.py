@@ -15,7 +15,7 @@ import numpy as np
 from seekable.cli.excerpt import Excerpt
 from seekable.cli.floor import Span, decode_in_batches, decode_singly, find_newlines, mapped
 from seekable.cli.race import Result, race
-from seekable.dataset.base import Dataset
+from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.nodes.sources.files import FileSource
 
@@ -76,7 +76,7 @@ class Contests:
         return self.data.decoder.fast
 
     def _reads(self) -> Iterator[tuple[str, Dataset, Callable[[], object]]]:
-        data, orders = self.data, self._orders(self.data)
+        data, orders = Dataset(self.data), self._orders(self.data)
         rows = self._drawn.tolist()
         yield "random, one by one", orders["random"], partial(_one_by_one, data, rows)
         yield _BATCHED, orders["random"], partial(_in_batches, data, rows)
@@ -84,8 +84,8 @@ class Contests:
             if name != "random":
                 yield name, order, partial(_through, order)
 
-    def _orders(self, data: FileSource) -> dict[str, Dataset]:
-        count = len(self._drawn)
+    def _orders(self, source: FileSource) -> dict[str, Dataset]:
+        count, data = len(self._drawn), Dataset(source)
         return {
             "random": data.select(self._drawn),
             "epoch, shuffled": data.shuffle(seed=0).take(count),
@@ -98,7 +98,7 @@ class Contests:
     @cached_property
     def _drawn(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Rows at random, as many as take a moment to read."""
-        data = self._open("index", decode="bytes")
+        data = Dataset(self._open("index", decode="bytes"))
         rows = np.random.default_rng(0).integers(0, len(data), size=_MOST)
         began = time.perf_counter()
         _one_by_one(data, rows[:_TRIED].tolist())
@@ -112,22 +112,22 @@ class Contests:
             lambda: self._open(next(indexes), decode=None),
             partial(find_newlines, self.excerpt.paths),
             floor_name="find newlines",
-            records=len(self._open("index", decode=None)),
+            records=self._open("index", decode=None).size,
             size=self.excerpt.bytes,
             budget_seconds=self.budget_seconds,
         )
 
     def _open(self, index: str, *, decode: str | None) -> FileSource:
-        opened = open_dataset(
+        source = open_dataset(
             list(self.excerpt.paths),
             format=self.excerpt.format.name,
             decode=decode,
             index_dir=os.path.join(self.excerpt.folder, index),
             jobs=1,
             progress=_unheard,
-        )
-        assert isinstance(opened, FileSource)
-        return opened
+        ).node
+        assert isinstance(source, FileSource)
+        return source
 
     def _spans(self, order: Dataset) -> list[Span]:
         """Return where the records of an order lie, in maps of our own."""

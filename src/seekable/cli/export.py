@@ -17,7 +17,7 @@ from seekable.cli.options import (
 
 if TYPE_CHECKING:
     from seekable.cli.progress import BuildWatch
-    from seekable.dataset.base import Dataset
+    from seekable.dataset.dataset import Dataset
     from seekable.writing.result import Written
 
 EPILOG = examples(
@@ -108,14 +108,14 @@ def _dataset(opening: Any, *, as_table: bool) -> Dataset:
     import re
 
     from seekable.cli.pipelines import made_by
-    from seekable.dataset.base import Dataset
+    from seekable.dataset.dataset import Dataset
     from seekable.errors import WrongType
 
     source = opening.path
     if os.path.exists(source) or not re.fullmatch(r"[\w.]+:[\w.]+", source):
-        opened: Dataset = opening.open()
+        opened = opening.open()
         is_text = as_table and getattr(opened, "format", None) == "text"
-        return opened.map(_as_column) if is_text else opened
+        return Dataset(opened).map(_as_column) if is_text else Dataset(opened)
     made = made_by(source)
     if not isinstance(made, Dataset):
         raise WrongType(f"{source} must return a Dataset (got {type(made).__name__})")

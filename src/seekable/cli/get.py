@@ -47,14 +47,15 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     """
     from seekable.cli.opening import Opening
     from seekable.cli.records import write_records
+    from seekable.dataset.dataset import Dataset
 
     numbers = [_number(row) for row in rows]
     opening = Opening(
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
     )
     records = opening.open()
-    records.locate(numbers)  # Before anything is printed, all rows are known to be there.
-    write_records(records, [number % len(records) for number in numbers], as_json=as_json)
+    Dataset(records).locate(numbers)  # Before anything is printed, all rows are known to be there.
+    write_records(records, [number % records.size for number in numbers], as_json=as_json)
 
 
 def _number(row: str) -> int:

@@ -86,7 +86,7 @@ def index(  # noqa: PLR0913 - an argument an option
                 "path": json_safe(path),
                 "files": len(dataset.files),
                 "files_indexed": opening.watch.files_indexed,
-                "records": len(dataset),
+                "records": dataset.size,
                 "bytes": size,
                 "seconds": seconds,
                 "index_folder": json_safe(folder),
@@ -94,7 +94,7 @@ def index(  # noqa: PLR0913 - an argument an option
             }
         )
         if not as_json and not quiet:
-            counts = f"{in_words(len(dataset), 'record')} in {in_words(len(dataset.files), 'file')}"
+            counts = f"{in_words(dataset.size, 'record')} in {in_words(len(dataset.files), 'file')}"
             indexed = f"{opening.watch.files_indexed:,} indexed in {seconds:.2f} s"
             write_line(f"{path}: {counts}, {bytes_in_words(size)}; {indexed}; index in {folder}")
     if as_json:

@@ -66,7 +66,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
         "path": json_safe(opening.path),
         "format": dataset.format,
         "files": len(dataset.files),
-        "records": len(dataset),
+        "records": dataset.size,
         "bytes": int(dataset.files.sizes.sum()),
         **_content_found(dataset),
         "compression": compression_found(dataset.files),

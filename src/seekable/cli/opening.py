@@ -31,7 +31,7 @@ class Opening:
         return BuildWatch(bar=self.progress, notices=not self.quiet)
 
     def open(self) -> FileSource | TableSource:
-        """Open the dataset, after indexing what is new or changed."""
+        """Open the data, after indexing what is new or changed; the source is the one node of a dataset."""
         try:
             opened = open_dataset(
                 self.path,
@@ -43,5 +43,6 @@ class Opening:
             )
         finally:
             self.watch.close()
-        assert isinstance(opened, FileSource | TableSource)
-        return opened
+        source = opened.node
+        assert isinstance(source, FileSource | TableSource)
+        return source

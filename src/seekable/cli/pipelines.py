@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from seekable.dataset.base import Dataset
+from seekable.dataset.dataset import Dataset
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
 from seekable.loader.loader import Loader
 from seekable.loader.rebuilt import rebuild_saved
@@ -90,7 +90,7 @@ def _of_saved(target: str, batches: Batches, *, roots: list[str], index_dir: str
             "--global-batch-size over all ranks"
         )
         raise InvalidArgument(message)
-    loader = _loader(rebuilt.dataset, batches)
+    loader = _loader(Dataset(rebuilt.dataset), batches)
     if saved.state:
         loader.load_state_dict(saved.state.document())
     return Pipeline(loader, tuple(dict.fromkeys(f"bytes are not known: {why}" for why in rebuilt.unlocated)))

@@ -8,8 +8,10 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from seekable.cli.output import json_safe, write, write_document
+from seekable.dataset.dataset import Dataset
 from seekable.formats.decoding import decoder_named
 from seekable.index.location import Location
 from seekable.nodes.sources.files import FileSource
@@ -35,7 +37,7 @@ def write_records(records: FileSource | TableSource, rows: Iterable[int], *, as_
         elif as_json:
             _write_json(_lines(records), records, some)
         else:
-            write(b"".join(line + b"\n" for line in _lines(records)[some]))
+            write(b"".join(line + b"\n" for line in Dataset(_lines(records))[some]))
 
 
 def _lines(records: FileSource) -> FileSource:
@@ -44,17 +46,18 @@ def _lines(records: FileSource) -> FileSource:
 
 def _write_rows(records: TableSource, rows: list[int], *, as_json: bool) -> None:
     """Print rows of tables, whose bytes nobody could read: as JSON, or text for what JSON has no word for."""
-    found = [msgspec.Raw(_ENCODER.encode(record)) for record in records[rows]]
+    found = [msgspec.Raw(_ENCODER.encode(record)) for record in records.fetch(np.array(rows, dtype=np.int64))]
     if not as_json:
         write(b"".join(bytes(record) + b"\n" for record in found))
         return
-    for row, where, record in zip(rows, records.locate(rows), found, strict=True):
+    for row, where, record in zip(rows, Dataset(records).locate(rows), found, strict=True):
         write_document({"row": row, "location": _location(where), "record": record})
 
 
 def _write_json(lines: FileSource, records: FileSource, rows: list[int]) -> None:
     is_json = records.decoder.name == "json"
-    for row, where, line, record in zip(rows, lines.locate(rows), lines[rows], records[rows], strict=True):
+    bare, decoded = Dataset(lines), Dataset(records)
+    for row, where, line, record in zip(rows, bare.locate(rows), bare[rows], decoded[rows], strict=True):
         write_document({"row": row, "location": _location(where), **_content(line, record, is_json=is_json)})
 
 

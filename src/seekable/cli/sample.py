@@ -44,12 +44,12 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     """
     from seekable.cli.opening import Opening
     from seekable.cli.records import write_records
-    from seekable.nodes.sources.sequence import from_sequence
+    from seekable.dataset.sequence import from_sequence
 
     opening = Opening(
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
     )
     records = opening.open()
     # A shuffle depends on seed and length alone, so that of the row numbers is that of the records.
-    rows = from_sequence(range(len(records))).shuffle(seed=seed)[:count]
+    rows = from_sequence(range(records.size)).shuffle(seed=seed)[:count]
     write_records(records, rows, as_json=as_json)

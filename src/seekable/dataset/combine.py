@@ -1,33 +1,45 @@
-"""Several datasets, or several streams, made one."""
+"""Several datasets, or several streams, as one."""
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from seekable._arguments import checked_count, checked_seed
+from seekable._lazy import lazy
+from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes import concat as datasets_concat
-from seekable.nodes import mix as datasets_mix
-from seekable.nodes import zip as datasets_zip
-from seekable.nodes.weights import checked_schedule, checked_weights, is_schedule
-from seekable.stream.chain import Chain
-from seekable.stream.mix import MixBounded, MixItems
-from seekable.stream.stream import Stream
-from seekable.stream.zip import ZipItems
+from seekable.nodes.concat import Concat
+from seekable.nodes.mix import mixed
+from seekable.nodes.weights import schedule_of
+from seekable.nodes.zip import Zip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from concurrent.futures import Executor
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
+    from seekable.nodes.join import node as join_node
+    from seekable.nodes.join.matching import Duplicates, How
     from seekable.nodes.weights import Schedule, Weights
+    from seekable.parallel.progress import ProgressHook
+    from seekable.stream import chain as stream_chain
+    from seekable.stream import mix as stream_mix
+    from seekable.stream import stream as stream_face
+    from seekable.stream import zip as stream_zip
+    from seekable.stream.stage import Stage
+    from seekable.stream.stream import Stream
+else:
+    join_node = lazy("seekable.nodes.join.node")
+    stream_chain = lazy("seekable.stream.chain")
+    stream_mix = lazy("seekable.stream.mix")
+    stream_face = lazy("seekable.stream.stream")
+    stream_zip = lazy("seekable.stream.zip")
 
-__all__ = ["concat", "mix", "zip"]
-
+__all__ = ["concat", "join", "mix", "zip"]
 
 _ITEMS_PER_TURN = 256
-"""Items that each open part of a mixture gives before another part takes its place."""
+"""The number of items that an open part of a mixture gives before another part takes its place."""
 
 
 @overload
@@ -90,36 +102,46 @@ def mix(
         >>> list(sk.mix([web.stream(), code.stream()], weights=[7, 3], seed=0).take(640)).count("c")
         192
     """
-    given: list[Any] = list(parts.values() if isinstance(parts, Mapping) else parts)
-    if not _are_streams("mix()", given):
-        named = builtins.zip(parts, given, strict=True) if isinstance(parts, Mapping) else None
-        if open is not None:
-            message = "open= is for streams: datasets are read at positions, and none of them stays open"
-            raise InvalidArgument(message)
-        datasets = cast("Mapping[str, Dataset] | list[Dataset]", dict(named) if named else given)
-        return datasets_mix.mix(datasets, weights=weights, seed=seed, stop=stop)
     names = tuple(parts) if isinstance(parts, Mapping) else None
+    given: list[Any] = list(parts.values() if isinstance(parts, Mapping) else parts)
+    if _are_streams("mix()", given):
+        return _mixed_streams(
+            tuple(stream.stage for stream in given), names, weights=weights, seed=seed, stop=stop, open=open
+        )
+    if open is not None:
+        message = "open= is for streams: datasets are read at positions, and none of them stays open"
+        raise InvalidArgument(message)
+    return Dataset(mixed(_nodes("mix()", given), names, weights=weights, seed=seed, stop=stop))
+
+
+def _mixed_streams(
+    parts: tuple[Stage, ...],
+    names: tuple[str, ...] | None,
+    *,
+    weights: Weights | Schedule | None,
+    seed: int,
+    stop: Literal["first", "all", "never"] | None,
+    open: int | None,
+) -> Stream:
     if stop not in (None, "first", "all"):
         message = f"a mixture of streams must stop with the 'first' or with 'all' (got {stop!r})"
         raise InvalidArgument(message)
     if weights is None:
         message = "a mixture of streams needs weights=: they have no lengths to go by"
         raise InvalidArgument(message)
-    schedule = (
-        checked_schedule(weights, names, len(given))
-        if is_schedule(weights)
-        else ((0, checked_weights(weights, names, len(given))),)
+    schedule = schedule_of(weights, names, len(parts))
+    mixture = stream_mix.MixItems(
+        parts, names, schedule, checked_seed(seed), "all" if stop == "all" else "first"
     )
-    stages = tuple(stream.stage for stream in given)
-    mixture = MixItems(stages, names, schedule, checked_seed(seed), "all" if stop == "all" else "first")
     if open is None:
-        return Stream(mixture)
+        return stream_face.Stream(mixture)
     if len(schedule) > 1:
         message = (
             "open= is for one set of weights: those of a schedule change at items, and places at 256 of them"
         )
         raise InvalidArgument(message)
-    return Stream(MixBounded(mixture, checked_count("open", open, least=1), _ITEMS_PER_TURN))
+    open = checked_count("open", open, least=1)
+    return stream_face.Stream(stream_mix.MixBounded(mixture, open, _ITEMS_PER_TURN))
 
 
 @overload
@@ -146,8 +168,8 @@ def concat(parts: Iterable[Dataset] | Iterable[Stream]) -> Dataset | Stream:
     """
     given: list[Any] = list(parts)
     if _are_streams("concat()", given):
-        return Stream(Chain(tuple(stream.stage for stream in given)))
-    return datasets_concat.concat(given)
+        return stream_face.Stream(stream_chain.Chain(tuple(stream.stage for stream in given)))
+    return Dataset(Concat(_nodes("concat()", given)))
 
 
 @overload
@@ -172,17 +194,110 @@ def zip(parts: Iterable[Dataset] | Iterable[Stream]) -> Dataset | Stream:
     """
     given: list[Any] = list(parts)
     if _are_streams("zip()", given):
-        return Stream(ZipItems(tuple(stream.stage for stream in given)))
-    return datasets_zip.zip(given)
+        return stream_face.Stream(stream_zip.ZipItems(tuple(stream.stage for stream in given)))
+    return Dataset(Zip(_nodes("zip()", given)))
+
+
+def join(  # noqa: PLR0913 - the one public place that owns these defaults
+    left: Dataset,
+    right: Dataset,
+    *,
+    on: str | Sequence[str],
+    how: How = "inner",
+    duplicates: Duplicates = "error",
+    missing: Literal["allow", "error"] = "allow",
+    suffix: str | None = None,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    progress: ProgressHook | None = None,
+) -> Dataset:
+    """Return the records of one dataset, each with the columns of the record of another that has its key.
+
+    Keys are read now, once: first all keys of the right dataset, then each key of the left one is looked up
+    by hash and compared. The matched rows lie in a temporary file; records are read when the result is. A key
+    is a str or an int, or several of those; ``"1"`` and ``1`` are different keys. While keys are matched, 16
+    bytes for each row of the right dataset are held in memory.
+
+    Args:
+        left: gives the order: the result has its rows, without those that match nothing.
+        right: its keys are looked up.
+        on: the column that both have, or several that are the key together.
+        how: ``"inner"`` leaves out a record that matches nothing, ``"left"`` gives it None for every column
+            of the right dataset.
+        duplicates: if several records of the right have the same key: ``"error"``, ``"first"`` for the first
+            of them, or ``"all"`` for a record with each.
+        missing: ``"error"`` if each record of the left must match.
+        suffix: is put behind the name of a column of the right that the left has too; without it that is an
+            error.
+        jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
+        executor: any ``concurrent.futures.Executor`` to read keys in instead.
+        progress: called as it goes on; by default a bar on a terminal.
+
+    Raises:
+        WrongType: ``left`` or ``right`` is no Dataset.
+        InvalidArgument: an argument breaks a rule, or rows are not the same in every epoch.
+        EndlessDataset: one of them has no length.
+        MissingColumn: a table lacks a column of the key.
+        BadKey: a key is neither a str nor an int.
+        AmbiguousKey: several records have a key that is looked up.
+        KeyNotFound: a record matches nothing, and ``missing="error"``.
+
+    Example:
+        >>> import seekable as sk
+        >>> texts = sk.from_sequence([{"id": 1, "text": "a"}, {"id": 2, "text": "b"}])
+        >>> langs = sk.from_sequence([{"id": 2, "lang": "de"}])
+        >>> list(sk.join(texts, langs, on="id"))
+        [{'id': 2, 'text': 'b', 'lang': 'de'}]
+        >>> sk.join(texts, langs, on="id", how="left")[0]
+        {'id': 1, 'text': 'a', 'lang': None}
+    """
+    for side in (left, right):
+        if not isinstance(side, Dataset):
+            message = f"join() takes two Datasets (got a {type(side).__name__}): wrap it in sk.from_sequence"
+            raise WrongType(message)
+    return Dataset(
+        join_node.joined(
+            left.node,
+            right.node,
+            on=on,
+            how=how,
+            duplicates=duplicates,
+            missing=missing,
+            suffix=suffix,
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+    )
+
+
+def _nodes(wanted_by: str, datasets: Sequence[Any]) -> tuple[Node, ...]:
+    """Return the nodes of some datasets.
+
+    Raises:
+        InvalidArgument: there are none.
+        WrongType: one is no Dataset.
+    """
+    if not datasets:
+        message = f"{wanted_by} needs at least one dataset (got none)"
+        raise InvalidArgument(message)
+    for i, part in enumerate(datasets):
+        if not isinstance(part, Dataset):
+            found = f"a {type(part).__name__} at {i}"
+            message = f"{wanted_by} takes Datasets (got {found}): wrap it in sk.from_sequence"
+            raise WrongType(message)
+    return tuple(part.node for part in datasets)
 
 
 def _are_streams(wanted_by: str, parts: Sequence[Any]) -> bool:
-    """Tell streams from what is not.
+    """Return True for streams, and False for datasets and all that is neither.
 
     Raises:
-        WrongType: some are, and some are not.
+        WrongType: there are streams and others.
     """
-    streams = [isinstance(part, Stream) for part in parts]
+    if all(isinstance(part, Dataset) for part in parts):
+        return False
+    streams = [isinstance(part, stream_face.Stream) for part in parts]
     if any(streams) and not all(streams):
         other = parts[streams.index(False)]
         message = (

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.dataset.base import known_size
-from seekable.dataset.show import expression
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
-from seekable.nodes.columns.infer import LOOKED_AT
+from seekable.nodes.columns.infer import LOOKED_AT, schema_of
 from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
 __all__ = ["ColumnInfo", "FileInfo", "Info", "info_of"]
 
@@ -109,12 +108,12 @@ class Info:
         return "\n".join(lines)
 
 
-def info_of(dataset: Dataset) -> Info:
+def info_of(dataset: Node) -> Info:
     """Return what there is to a dataset; see ``Dataset.info``."""
     rows = known_size(dataset, "info()")
     records = dataset.fetch(np.arange(min(rows, LOOKED_AT), dtype=np.int64))
     return Info(
-        expression(dataset),
+        dataset.expression(),
         rows,
         tuple(_files(dataset, rows)),
         tuple(_columns(dataset, records)),
@@ -122,7 +121,7 @@ def info_of(dataset: Dataset) -> Info:
     )
 
 
-def _files(dataset: Dataset, size: int) -> Iterator[FileInfo]:
+def _files(dataset: Node, size: int) -> Iterator[FileInfo]:
     visible: dict[str, int] = {}
     try:
         for start in range(0, size, _AT_ONCE):
@@ -146,7 +145,7 @@ def dataset_place(leaf: Any) -> str:
     return str(getattr(leaf, "place", f"<{leaf.kind}>"))
 
 
-def _columns(dataset: Dataset, records: list[Any]) -> Iterator[ColumnInfo]:
+def _columns(dataset: Node, records: list[Any]) -> Iterator[ColumnInfo]:
     there = [record for record in records if record is not HOLE]
     if not all(isinstance(record, dict) for record in there):
         return
@@ -155,7 +154,7 @@ def _columns(dataset: Dataset, records: list[Any]) -> Iterator[ColumnInfo]:
         for name, value in record.items():
             present[name] = present.get(name, 0) + (value is not None)
     try:
-        types = {field.name: str(field.type) for field in dataset.schema}
+        types = {field.name: str(field.type) for field in schema_of(dataset)}
     except (BadValue, MissingDependency):
         types = {}
     for name in types.keys() | present.keys() if not types else [*types, *(present.keys() - types.keys())]:

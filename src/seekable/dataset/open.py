@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seekable._lazy import lazy
-from seekable.dataset.show import listed
+from seekable.dataset.dataset import Dataset
 from seekable.errors import DuplicateKeys
 from seekable.formats.registry import (
     MOST_OPEN_FILES,
@@ -19,6 +19,7 @@ from seekable.formats.registry import (
     refuse_copies,
 )
 from seekable.index.opening import open_files
+from seekable.nodes.show import listed
 from seekable.parallel.progress import progress_or_bar
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.dataset import specs
-    from seekable.dataset.base import Dataset
     from seekable.formats.decoding import Decode
     from seekable.formats.registry import OnError
     from seekable.nodes.keys import build as keys_build
@@ -144,8 +144,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         if keys.index.duplicates:
             warnings.warn(duplicates.duplicates_told(source_node, keys), DuplicateKeys, stacklevel=2)
         source_node = replace(source_node, keys=keys)
-    opened: Dataset = source_node
-    return opened
+    return Dataset(source_node)
 
 
 def _has_spec(source: object) -> bool:

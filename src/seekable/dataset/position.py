@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from seekable._arguments import POSITIONS, checked_rows
+from seekable._arguments import POSITIONS, checked_rows, out_of_range
 from seekable.errors import OutOfRange, WrongType
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Position", "Positions", "checked_places", "checked_position"]
+__all__ = ["Position", "Positions", "checked_place", "checked_places"]
 
 
 class Position(int):
@@ -62,15 +63,35 @@ def _unpacked(packed: bytes) -> Positions:
     return Positions(map(Position, array("q", packed)))
 
 
-def checked_position(position: Position) -> int:
-    """Return a position as a plain number.
+def checked_place(row: SupportsIndex, size: int | None) -> int:
+    """Return the position that is meant by a row of epoch 0, or by a ``Position``.
+
+    Args:
+        row: a row, a negative one counted from the end; or a position.
+        size: the number of rows of an epoch; None if there is no end.
 
     Raises:
-        OutOfRange: it is negative, or no 64-bit integer.
+        WrongType: it is no integer.
+        OutOfRange: there is no such row, or no such position.
+
+    Example:
+        >>> checked_place(-1, 5), checked_place(Position(7), 5)
+        (4, 7)
     """
-    if not 0 <= position < POSITIONS:
-        raise OutOfRange(_outside(position))
-    return int(position)
+    try:
+        number = operator.index(row)
+    except TypeError:
+        message = f"a row is an integer, a list of them or a slice (got {row!r}: {type(row).__name__})"
+        raise WrongType(message) from None
+    if type(row) is Position:
+        if not 0 <= number < POSITIONS:
+            raise OutOfRange(_outside(number))
+        return number
+    if number >= 0 and (size is None or number < size):
+        return number
+    if size is not None and -size <= number < 0:
+        return number + size
+    raise OutOfRange(out_of_range(number, size))
 
 
 def checked_places(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArray[np.int64]:
@@ -79,7 +100,7 @@ def checked_places(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDAr
     Args:
         rows: a flat list, tuple or array of rows, negative ones counted from the end; or a list or tuple of
             positions.
-        size: how many rows an epoch has; None without end.
+        size: the number of rows of an epoch; None if there is no end.
 
     Raises:
         WrongType: they are not a flat list of integers, or there are rows among positions.

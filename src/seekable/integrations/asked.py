@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.arguments import Resume
     from seekable.loader.runs import Runs
     from seekable.loader.steps import Steps
+    from seekable.nodes.contract import Node
 
 __all__ = ["Asked", "AskedCourse", "Asks", "caller", "follow", "is_torchdata"]
 
@@ -68,7 +68,7 @@ class Asks:
 class AskedCourse(Course):
     """A course that also knows what was asked for since its iterator began, or was moved."""
 
-    def __init__(self, dataset: Dataset, steps: Steps, *, maker: Asks) -> None:
+    def __init__(self, dataset: Node, steps: Steps, *, maker: Asks) -> None:
         """Stand before the first batch."""
         self.start = Cursor()
         self.asked = 0

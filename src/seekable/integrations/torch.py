@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable._arguments import checked_count
-from seekable.dataset.base import Dataset
+from seekable.dataset.dataset import Dataset
 from seekable.errors import DeliveryUnknown, InvalidArgument, MissingDependency, WrongType
 from seekable.integrations.asked import Asked, AskedCourse, Asks, caller, follow, is_torchdata
 from seekable.loader.arguments import checked_steps
@@ -94,7 +94,7 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
             steps=steps,
         )
         self._single = batch_size is None and global_batch_size is None
-        self._course = AskedCourse(dataset, steps_of, maker=Asks(steps_of, single=self._single))
+        self._course = AskedCourse(dataset.node, steps_of, maker=Asks(steps_of, single=self._single))
         self._runs = Runs(self._course, run=self._begun)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.base import Dataset
+from seekable.dataset.dataset import Dataset
 from seekable.errors import DataNotFound, InvalidArgument, MissingDependency, WrongType
 from seekable.integrations.passes import Passes
 from seekable.loader.checkpoint import load_state, save_state

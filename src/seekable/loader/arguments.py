@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from seekable._arguments import checked_count
-from seekable.dataset.base import Dataset
+from seekable.dataset.dataset import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.ranks import checked_rank
 from seekable.loader.steps import End, Steps

@@ -10,11 +10,11 @@ from seekable.loader.steps import Cursor, Steps
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.arguments import Resume
     from seekable.loader.makers import Maker
     from seekable.loader.memory import Memory
     from seekable.loader.produce import Made
+    from seekable.nodes.contract import Node
     from seekable.stream.stream import Stream
 
 __all__ = ["Course"]
@@ -48,13 +48,13 @@ class Course:
         steps.check_short(self.cursor)
 
     @property
-    def dataset(self) -> Dataset | Stream:
+    def dataset(self) -> Node | Stream:
         """What is delivered."""
-        delivered: Dataset | Stream = self._memory.pipeline
+        delivered: Node | Stream = self._memory.pipeline
         return delivered
 
     @property
-    def of_state(self) -> Dataset | Stream:
+    def of_state(self) -> Node | Stream:
         """What a state that is taken now is of."""
         return self._memory.of_state(self.cursor)
 

@@ -13,15 +13,15 @@ from seekable.stream.stream import Stream
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.makers import Maker, Making
     from seekable.loader.steps import Steps
+    from seekable.nodes.contract import Node
 
 __all__ = ["course_of"]
 
 
 def course_of(
-    pipeline: Dataset | Stream,
+    pipeline: Node | Stream,
     steps: Steps,
     collate: Callable[[list[Any]], Any] | None,
     how: Making,
@@ -31,7 +31,7 @@ def course_of(
     """Return the course through a pipeline, before its first batch."""
     if not isinstance(pipeline, Stream):
 
-        def maker(dataset: Dataset) -> Maker:
+        def maker(dataset: Node) -> Maker:
             return maker_of(dataset, steps, collate, how)
 
         return Course(steps, make=maker, memory=OfDataset(pipeline), max_holes=max_holes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from seekable._arguments import checked_count, checked_flag
-from seekable.dataset.base import Dataset
+from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument
 from seekable.loader.arguments import checked_seconds, checked_steps
 from seekable.loader.collate import collate as default_collate
@@ -15,6 +15,7 @@ from seekable.loader.makers import Making, WorkerType
 from seekable.loader.plan import plan_step
 from seekable.loader.resumable import Resumable
 from seekable.loader.runs import Runs, RunSetter
+from seekable.nodes.contract import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,7 +99,7 @@ class Loader(Resumable[Course]):
             restart=checked_flag("restart_workers", restart_workers),
         )
         self._course = course_of(
-            dataset,
+            dataset.node if isinstance(dataset, Dataset) else dataset,
             checked_steps(
                 dataset,
                 batch_size=batch_size,
@@ -165,13 +166,14 @@ class Loader(Resumable[Course]):
             InvalidArgument: a step from before, or one that never comes.
         """
         step = checked_count("step", step, least=0)
-        if not isinstance(self.dataset, Dataset):
+        pipeline = self._course.dataset
+        if not isinstance(pipeline, Node):
             message = (
                 "which records make a step of a stream depends on what the records are: stream.locate(token) "
                 "tells where an item came from"
             )
             raise InvalidArgument(message)
-        return plan_step(self.dataset, self._course.steps, self._course.cursor_of(step))
+        return plan_step(pipeline, self._course.steps, self._course.cursor_of(step))
 
     def report(self) -> dict[str, Any]:
         """Return what this loader has delivered since it was made.

@@ -17,10 +17,10 @@ from seekable.loader.workers.threads import in_threads
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.produce import Made
     from seekable.loader.steps import Cursor, Steps
     from seekable.loader.streams.memory import OfStream
+    from seekable.nodes.contract import Node
     from seekable.stream.stream import Stream
 
     Collate = Callable[[list[Any]], Any] | None
@@ -68,7 +68,7 @@ class Making:
         return max(1, self.prefetch), max(1, self.prefetch_bytes // workers)
 
 
-def maker_of(dataset: Dataset, steps: Steps, collate: Collate, how: Making) -> Maker:
+def maker_of(dataset: Node, steps: Steps, collate: Collate, how: Making) -> Maker:
     """Return what makes the batches of a dataset."""
     workers = how.workers
     if not workers:
@@ -98,7 +98,7 @@ def stream_maker_of(stream: Stream, steps: Steps, collate: Collate, memory: OfSt
 class Alone:
     """Makes batches in a thread that runs ahead, or when they are asked for."""
 
-    dataset: Dataset
+    dataset: Node
     steps: Steps
     collate: Collate
     prefetch: int
@@ -117,7 +117,7 @@ class Alone:
 class InThreads:
     """Makes batches in several threads."""
 
-    dataset: Dataset
+    dataset: Node
     steps: Steps
     collate: Collate
     prefetch: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.base import Dataset
+from seekable.nodes.contract import Node
 from seekable.resume.description import has_schedule, rebuild_loosely
 from seekable.state.canonical import plain_json
 from seekable.state.description_text import Description
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["check_pipeline", "described", "fingerprint_at"]
 
 
-def described(pipeline: Dataset | Stream, state: State | None) -> dict[str, Any]:
+def described(pipeline: Node | Stream, state: State | None) -> dict[str, Any]:
     """Return all that decides what a pipeline gives before a state, or for ever."""
     if isinstance(pipeline, Stream):
         return pipeline.describe()
     return pipeline.describe(state.position if isinstance(state, RunState) else None)
 
 
-def fingerprint_at(pipeline: Dataset | Stream, state: State) -> str:
+def fingerprint_at(pipeline: Node | Stream, state: State) -> str:
     """Return the fingerprint of all that decides what a pipeline gives before a state."""
-    if isinstance(pipeline, Dataset) and not isinstance(state, StreamState):
+    if isinstance(pipeline, Node) and not isinstance(state, StreamState):
         return pipeline.fingerprint_at(state.position)
     return pipeline.fingerprint
 
 
-def check_pipeline(pipeline: Dataset | Stream, state: State) -> None:
+def check_pipeline(pipeline: Node | Stream, state: State) -> None:
     """Refuse a state of another pipeline, or of other data.
 
     Raises:

@@ -20,10 +20,10 @@ from seekable.state.document import RunState
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.arguments import Resume
     from seekable.loader.produce import Made
     from seekable.loader.steps import Steps
+    from seekable.nodes.contract import Node
     from seekable.nodes.filter import node as filters
     from seekable.stream.stream import Stream
 else:
@@ -43,7 +43,7 @@ class Memory(Protocol):
         """Whether something goes on by rows in the pipeline's place."""
         ...
 
-    def of_state(self, cursor: Cursor) -> Dataset | Stream:
+    def of_state(self, cursor: Cursor) -> Node | Stream:
         """Return what a state at a cursor is of."""
         ...
 
@@ -87,7 +87,7 @@ class Memory(Protocol):
 class OfDataset:
     """Nothing: the cursor says it all, and is the same on all ranks."""
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Node) -> None:
         """Know the dataset that states are of."""
         self._plain = dataset
         self.pipeline = dataset
@@ -98,7 +98,7 @@ class OfDataset:
         """Whether something goes on by rows in the dataset's place."""
         return self.pipeline is not self._plain
 
-    def of_state(self, cursor: Cursor) -> Dataset:
+    def of_state(self, cursor: Cursor) -> Node:
         """Return what a state at a cursor is of: the plain dataset, where older orders have come."""
         position, dataset = self._settled
         if self.by_rows and position != cursor.position:
@@ -162,12 +162,12 @@ class OfDataset:
             cursor = replace(cursor, epoch=cursor.position // size)
         return cursor, functools.partial(self._go, dataset, cursor.position)
 
-    def _go(self, dataset: Dataset, position: int) -> None:
+    def _go(self, dataset: Node, position: int) -> None:
         self.pipeline, self._settled = dataset, (position, dataset)
         if self.by_rows:
             self._settled = (position, simplified(dataset, Remaining((), position)))
 
 
-def _described(dataset: Dataset) -> Description:
+def _described(dataset: Node) -> Description:
     """Return the description that states of a dataset carry: with all weights, also of later positions."""
     return Description(dataset.describe(None), filters.row_files_of(dataset))

@@ -13,8 +13,8 @@ from seekable.index.location import Location
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.steps import Cursor, Steps
+    from seekable.nodes.contract import Node
     from seekable.resume.placeholders import RowRef
 
 __all__ = ["FileReads", "PlannedRecord", "StepPlan", "places_of", "plan_step", "reads_of"]
@@ -73,7 +73,7 @@ class FileReads:
     """Where the last of them ends."""
 
 
-def plan_step(dataset: Dataset, steps: Steps, cursor: Cursor) -> StepPlan:
+def plan_step(dataset: Node, steps: Steps, cursor: Cursor) -> StepPlan:
     """Return the records of the batch that begins at a cursor, over all ranks."""
     positions, _ = steps.positions(cursor, 1, all_ranks=True)
     # A pad record takes the rank of the place it fills, so ranks are told from places and not from positions.

@@ -8,22 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import NothingPassed
 from seekable.loader.collate import collate as default_collate
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import Ahead
-from seekable.nodes.sources.table_batches import batch_of, decoded_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.steps import Cursor, Steps
     from seekable.loader.streams.lanes import LaneChanges
+    from seekable.nodes.contract import Node
+    from seekable.nodes.sources import table_batches as tables
 
     Int64s = NDArray[np.int64]
+else:
+    tables = lazy("seekable.nodes.sources.table_batches")
 
 __all__ = ["Made", "Stretch", "produce", "stretches"]
 
@@ -44,7 +47,7 @@ class Made:
 
 
 def produce(
-    dataset: Dataset,
+    dataset: Node,
     steps: Steps,
     cursor: Cursor,
     collate: Callable[[list[Any]], Any] | None,
@@ -58,12 +61,12 @@ def produce(
     """
     for stretch in stretches(steps, cursor, number=number, of=of):
         plan = dataset.plan(stretch.positions)
-        decode = decoded_as(dataset) if collate is default_collate else "python"
+        decode = dataset.batch_form if collate is default_collate else "python"
         ahead = Ahead(plan)
         for start, stop, before, after in stretch.batches(steps):
             ahead.read_to(stop)
             if decode != "python":
-                yield Made(batch_of(plan.slice(start, stop), decode), stop - start, 0, after)
+                yield Made(tables.batch_of(plan.slice(start, stop), decode), stop - start, 0, after)
                 continue
             records = plan.slice(start, stop).read()
             there = [record for record in records if record is not HOLE]

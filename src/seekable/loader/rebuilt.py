@@ -13,8 +13,8 @@ from seekable.resume.relocate import FileSpan, find_again
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.saved import Saved
+    from seekable.nodes.contract import Node
     from seekable.nodes.sources.files import FileSource
     from seekable.nodes.sources.tables import TableSource
 
@@ -25,7 +25,7 @@ __all__ = ["Rebuilt", "rebuild_saved", "whole_description"]
 class Rebuilt:
     """A dataset of places in the order of a saved pipeline."""
 
-    dataset: Dataset
+    dataset: Node
 
     unlocated: tuple[str, ...]
     """For each source of files whose bytes are not known, why."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from seekable._arguments import checked_count
+from seekable.dataset.dataset import Dataset
 from seekable.errors import EndlessDataset
 from seekable.loader.arguments import checked_resume
 from seekable.loader.course import Course
+from seekable.nodes.contract import Node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +31,8 @@ class Resumable(Generic[AnyCourse]):
     @property
     def dataset(self) -> Any:
         """What is delivered: the Dataset, or the Stream."""
-        return self._course.dataset
+        pipeline = self._course.dataset
+        return Dataset(pipeline) if isinstance(pipeline, Node) else pipeline
 
     @property
     def step(self) -> int:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.base import Dataset
-from seekable.nodes.contract import Leaf
+from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.filter.node import row_files_of
 from seekable.nodes.sources.files import FileSource
 from seekable.nodes.sources.tables import TableSource
@@ -18,7 +17,6 @@ from seekable.stream.description import datasets_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.nodes.contract import Node
     from seekable.stream.stream import Stream
 
 __all__ = ["SCHEMA", "whereabouts", "whereabouts_name"]
@@ -36,7 +34,7 @@ def whereabouts_name(fingerprint: str) -> str:
     return f"sources-{fingerprint.rpartition(':')[2]}.json"
 
 
-def whereabouts(pipeline: Dataset | Stream) -> dict[str, Any]:
+def whereabouts(pipeline: Node | Stream) -> dict[str, Any]:
     """Return, JSON-safe, where each source's files are, and named files of kept rows.
 
     Of scheduled pipelines also the whole description.
@@ -46,13 +44,13 @@ def whereabouts(pipeline: Dataset | Stream) -> dict[str, Any]:
         >>> whereabouts(sk.from_sequence("abc").shuffle(seed=1))
         {'seekable_sources': 1, 'sources': [{'kind': 'sequence'}]}
     """
-    datasets = [pipeline] if isinstance(pipeline, Dataset) else list(datasets_of(pipeline.stage))
+    datasets = [pipeline] if isinstance(pipeline, Node) else list(datasets_of(pipeline.stage))
     leaves = [leaf for dataset in datasets for leaf in _leaves(dataset)]
     noted: dict[str, Any] = {"seekable_sources": SCHEMA, "sources": [_noted(leaf) for leaf in leaves]}
     paths = {digest: path for dataset in datasets for digest, path in row_files_of(dataset).items()}
     if paths:
         noted["kept"] = {digest: path for digest, path in paths.items() if _as_text(path)}
-    if isinstance(pipeline, Dataset) and pipeline.scheduled:
+    if isinstance(pipeline, Node) and pipeline.scheduled:
         return {**noted, "description": pipeline.describe(None)}
     return noted
 

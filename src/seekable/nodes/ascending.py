@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.dataset.base import known_size
 from seekable.nodes.bases import OverOne
 from seekable.nodes.contract import OrderNode
+from seekable.nodes.graph import known_size
 from seekable.nodes.routers import ONE_CHILD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes.conditions import Where
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -70,7 +70,7 @@ class Ascending(OverOne, OrderNode):
         size = max(1, self.size)
         return start // size * self._below, None if stop is None else -(-stop // size) * self._below
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Search the chosen rows."""
         if not self.size:
             return np.empty(0, dtype=np.int64)

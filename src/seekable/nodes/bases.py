@@ -6,9 +6,9 @@ from math import lcm
 from typing import TYPE_CHECKING, Any, final
 
 from seekable._cached import cached
-from seekable.dataset.base import known_size
 from seekable.nodes.compile import Forest
-from seekable.nodes.contract import Inner, Plan, Reader
+from seekable.nodes.contract import Inner
+from seekable.nodes.graph import Plan, Reader, known_size
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
-    from seekable.nodes.contract import Within
+    from seekable.nodes.contract import Node
     from seekable.nodes.provenance import Origins
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -29,10 +29,10 @@ __all__ = ["Aligned", "Fileless", "OverOne", "OverPlan", "OverReader", "Rearrang
 class OverOne(Inner):
     """A node over one child."""
 
-    child: Dataset
+    child: Node
 
     @property
-    def children(self) -> tuple[Dataset, ...]:
+    def children(self) -> tuple[Node, ...]:
         """The one child."""
         return (self.child,)
 
@@ -135,6 +135,6 @@ class Aligned(Inner):
         """Return the same range."""
         return start, stop
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the same positions."""
         return positions

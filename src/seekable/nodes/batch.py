@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.dataset.base import Dataset
 from seekable.errors import NothingPassed
 from seekable.nodes.bases import OverOne
 from seekable.nodes.compile import Forest
-from seekable.nodes.contract import Plan, Reader, RecordNode
+from seekable.nodes.contract import Node, RecordNode
+from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
 from seekable.nodes.routers import column
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -30,13 +30,13 @@ __all__ = ["Batch"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch(Dataset, OverOne, RecordNode):
+class Batch(OverOne, RecordNode):
     """Row ``r`` is the list of the child's rows from ``k*r`` to ``k*r + k - 1``; the last may be short.
 
     Holes are left out of the lists; a list of holes alone is an error.
     """
 
-    child: Dataset
+    child: Node
     length: int
 
     kind: ClassVar[str] = "batch"
@@ -103,7 +103,7 @@ class Batch(Dataset, OverOne, RecordNode):
         size, below = max(1, self.size), self.child.size or 0
         return start // size * below, None if stop is None else -(-stop // size) * below
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the batches that hold the positions."""
         if self.size is None:
             return positions // self.length

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.nodes.contract import Node, OrderNode, Plan, Reader, RecordNode, Router
+from seekable.nodes.graph import Graph, Plan, Read, Reader, Routed, Router
 from seekable.nodes.provenance import Origins, gathered
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ __all__ = ["Forest", "Parts"]
 class Forest:
     """The compiled form of some datasets."""
 
-    def __init__(self, roots: Sequence[Node]) -> None:
+    def __init__(self, roots: Sequence[Graph]) -> None:
         """Number the nodes below the roots and compile each class of them."""
         nodes = _reachable(roots)
         number = {id(node): i for i, node in enumerate(nodes)}
-        members: dict[type[Node], list[Node]] = {}
+        members: dict[type[Graph], list[Graph]] = {}
         for node in nodes:
             members.setdefault(type(node), []).append(node)
         kinds = {kind: i for i, kind in enumerate(members)}
@@ -43,7 +43,7 @@ class Forest:
         self._local = np.array([local[id(node)] for node in nodes], dtype=np.int64)
         self._routes = np.array([isinstance(compiled, Router) for compiled in self._compiled])
         below = [
-            [number[id(child)] for child in node.children] if isinstance(node, OrderNode) else []
+            [number[id(child)] for child in node.children] if isinstance(node, Routed) else []
             for node in nodes
         ]
         self._children = np.array([child for children in below for child in children], dtype=np.int64)
@@ -145,21 +145,21 @@ class Parts(Plan):
         return out
 
 
-def _reachable(roots: Sequence[Node]) -> list[Node]:
+def _reachable(roots: Sequence[Graph]) -> list[Graph]:
     """Return the distinct nodes that positions of the roots can be routed to."""
-    seen: dict[int, Node] = {}
+    seen: dict[int, Graph] = {}
     pending = list(roots)
     while pending:
         node = pending.pop()
         if id(node) not in seen:
             seen[id(node)] = node
-            if isinstance(node, OrderNode):
+            if isinstance(node, Routed):
                 pending.extend(node.children)
     return list(seen.values())
 
 
-def _compile(kind: type[Node], nodes: list[Node]) -> Router | Reader:
-    if issubclass(kind, OrderNode):
+def _compile(kind: type[Graph], nodes: list[Graph]) -> Router | Reader:
+    if issubclass(kind, Routed):
         return kind.router(nodes)
-    assert issubclass(kind, RecordNode)
+    assert issubclass(kind, Read)
     return kind.reader(nodes)

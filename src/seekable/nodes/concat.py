@@ -10,72 +10,31 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset, known_size
-from seekable.dataset.show import listed
-from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import EachRouter
+from seekable.nodes.show import listed
 from seekable.order.blocks import joined_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from seekable.nodes.conditions import Where
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Concat", "checked_parts", "concat"]
-
-
-def concat(datasets: Iterable[Dataset]) -> Dataset:
-    """Return the records of some datasets, one dataset after another.
-
-    An epoch of the result is an epoch of each.
-
-    Args:
-        datasets: at least one, none of them endless.
-
-    Raises:
-        InvalidArgument: there are none.
-        EndlessDataset: one has no end.
-
-    Example:
-        >>> import seekable as sk
-        >>> list(sk.concat([sk.from_sequence("ab"), sk.from_sequence("cd")]))
-        ['a', 'b', 'c', 'd']
-    """
-    return Concat(checked_parts("concat()", datasets))
-
-
-def checked_parts(name: str, datasets: Iterable[Dataset]) -> tuple[Dataset, ...]:
-    """Return some datasets as a tuple.
-
-    Raises:
-        InvalidArgument: there are none.
-        WrongType: something else than a Dataset is among them.
-    """
-    parts = tuple(datasets)
-    if not parts:
-        message = f"{name} needs at least one dataset (got none)"
-        raise InvalidArgument(message)
-    for i, part in enumerate(parts):
-        if not isinstance(part, Dataset):
-            message = (
-                f"{name} takes Datasets (got a {type(part).__name__} at {i}): wrap it in sk.from_sequence"
-            )
-            raise WrongType(message)
-    return parts
+__all__ = ["Concat"]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Concat(Dataset, OrderNode):
+class Concat(OrderNode):
     """Epoch ``e`` is epoch ``e`` of each part, one part after another."""
 
-    parts: tuple[Dataset, ...]
+    parts: tuple[Node, ...]
 
     kind: ClassVar[str] = "concat"
 
@@ -85,7 +44,7 @@ class Concat(Dataset, OrderNode):
             known_size(part, "concat()")
 
     @property
-    def children(self) -> tuple[Dataset, ...]:
+    def children(self) -> tuple[Node, ...]:
         """The parts."""
         return self.parts
 
@@ -142,7 +101,7 @@ class Concat(Dataset, OrderNode):
         size = max(1, self.size)
         return start // size * below, None if stop is None else -(-stop // size) * below
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Add what comes before the part."""
         epochs, rows = np.divmod(positions, self._starts[slot + 1] - self._starts[slot])
         return epochs * self.size + self._starts[slot] + rows

@@ -1,31 +1,32 @@
-"""What a node of the dataset graph owes the others.
+"""The contract of a node of a dataset's graph, cut by concern.
 
-A dataset is a function from positions to records. A node does one of two things with a position:
+A node is a frozen dataclass. It may be shared, pickled, and used from any thread.
 
-* an ``OrderNode`` *routes* it: it names one of its children and a position there. Pure arithmetic.
-* a ``RecordNode`` *reads* it: it plans what must be read for a position, later reads it and makes a record
-of it.
+* ``Graph`` (``nodes/graph.py``): its children, its length, and if it is steady.
+* ``Reading``: its records.
+* ``Description``: the JSON document that decides its records and their order, and the fingerprint of that.
+* ``Locality``: which rows are cheap to read together.
+* ``Search``: at which positions a row of a file comes.
+* ``Columns``: the names and types of the columns of its records.
 
-Nodes of one class are asked together: a router or reader serves any number of nodes, and ``which`` says for
-each position whose it is. So a mixture of 500 shuffled sources costs a few array operations and not 500
-calls. Arrays called ``which`` and ``slots`` have one element for each position, or a single one for all.
-
-Nodes are immutable and may be shared, pickled, and used from any thread.
+A ``Node`` is all of these. Every concrete node is an ``OrderNode``, which sends positions on to its children,
+or a ``RecordNode``, which makes records; a ``Leaf`` is a record node without children.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from seekable._cached import cached
-from seekable.errors import InvalidArgument
 from seekable.nodes.columns.unify import in_one
-from seekable.nodes.provenance import of_places
+from seekable.nodes.compile import Forest
+from seekable.nodes.graph import Graph, Read, Routed
 from seekable.nodes.rewired import rewired
+from seekable.nodes.search import SearchRange
 from seekable.state.canonical import fingerprint_of
 
 if TYPE_CHECKING:
@@ -34,150 +35,108 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes.conditions import Where
+    from seekable.nodes.graph import Plan
     from seekable.nodes.keys.key import Keys
-    from seekable.nodes.provenance import Origins
 
     Int64s = NDArray[np.int64]
     RowsOf = Callable[["Leaf"], Sequence[int]]
 
 __all__ = [
+    "BatchForm",
+    "Columns",
+    "Description",
+    "HoldsNode",
     "Inner",
     "Leaf",
+    "Locality",
     "Node",
     "OrderNode",
-    "Plan",
-    "Reader",
+    "Reading",
     "RecordNode",
-    "Router",
-    "Within",
-    "part_of",
+    "Search",
 ]
 
-_MOST_FOUND = 10_000_000
-"""Positions that one search may return."""
+BatchForm = Literal["python", "numpy", "arrow"]
+"""The form of a batch of records: a list, a dict of arrays, or a ``pyarrow.RecordBatch``."""
 
-_LAST = np.iinfo(np.int64).max
-
-
-def part_of(which: Int64s, start: int, stop: int) -> Int64s:
-    """Cut an array that has one element for each position, or a single one for all."""
-    return which if which.size == 1 else which[start:stop]
+_ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Within:
-    """The positions that a search looks at: ``start <= p < stop``.
-
-    Without a ``stop`` they are those of the one epoch ``epoch`` of whatever has epochs first, on the way
-    down.
-    """
-
-    start: int
-    stop: int | None
-    epoch: int
-
-    def holds(self, positions: Int64s) -> NDArray[np.bool_]:
-        """Tell which positions lie in the range."""
-        return (positions >= self.start) & (positions < (_LAST if self.stop is None else self.stop))
-
-    def in_each_epoch(self, rows: Int64s, size: int) -> Int64s:
-        """Return the positions of some rows in each epoch of ``size`` rows that the range touches.
-
-        Raises:
-            InvalidArgument: they are too many to list.
-        """
-        if not rows.size:
-            return rows
-        first, last = self.epoch, self.epoch + 1
-        if self.stop is not None:
-            first, last = self.start // size, max(self.start // size, -(-self.stop // size))
-        if (last - first) * rows.size > _MOST_FOUND:
-            message = (
-                f"a row comes at more than {_MOST_FOUND:,} positions: search a part of the dataset, or "
-                f"what is repeated instead of the repetition"
-            )
-            raise InvalidArgument(message)
-        return (np.arange(first, last, dtype=np.int64)[:, None] * size + rows).ravel()
-
-
-class Plan(ABC):
-    """What to read for some positions, in the order asked; making one reads no data."""
+class Reading(Graph):
+    """The records of a node."""
 
     @abstractmethod
-    def __len__(self) -> int:
-        """Return the number of records."""
+    def record(self, position: int) -> Any:
+        """Read the record at one position: the twin of ``plan``, without arrays."""
 
-    @abstractmethod
-    def slice(self, start: int, stop: int) -> Plan:
-        """Return the plan of some of the positions, ``0 <= start <= stop <= len(self)``."""
+    def plan(self, positions: Int64s) -> Plan:
+        """Return what to read for some positions: a 1-D array, values at least 0, of any epochs."""
+        return self._compiled.plan(_ONLY_ROOT, positions)
 
-    @abstractmethod
-    def read(self) -> list[Any]:
-        """Read the records."""
+    def fetch(self, positions: Int64s) -> list[Any]:
+        """Return the records at some positions (a 1-D array, values at least 0), in the same order."""
+        return self.plan(positions).read()
 
-    @property
-    @abstractmethod
-    def paths(self) -> set[str]:
-        """The files that the records lie in."""
-
-    @abstractmethod
-    def advise(self) -> None:
-        """Tell the system that the records will be read, if that can save waiting for a disk."""
-
-    @property
-    @abstractmethod
-    def bytes(self) -> int:
-        """How many bytes of files the records take; 0 for what is in memory."""
-
-    @abstractmethod
-    def locate(self) -> list[Any]:
-        """Say where the records lie: a ``Location`` each, nested as the records are."""
-
-    def origins(self) -> Origins:
-        """Say which row of which file each record is; plans that know it without ``locate`` are quicker.
-
-        Raises:
-            InvalidArgument: a record is made of several.
-        """
-        return of_places(self.locate())
+    @cached
+    def _compiled(self) -> Forest:
+        return Forest([self])
 
 
-class Router(ABC):
-    """Routes positions of many order nodes of one class."""
-
-    @abstractmethod
-    def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Return, for each position, the slot of a child of its node and the position there."""
-
-
-class Reader(ABC):
-    """Plans the reading of positions of many record nodes of one class."""
-
-    @abstractmethod
-    def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Return what to read for each position."""
-
-
-class Node(ABC):
-    """One node of the graph; see the module's docstring."""
+class Description(Graph):
+    """The JSON document that decides the records of a node and their order."""
 
     kind: ClassVar[str]
     """The node's name in fingerprints and random keys: changing it is a breaking change."""
 
-    @property
     @abstractmethod
-    def children(self) -> tuple[Node, ...]:
-        """The nodes that this one takes records from."""
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Return, JSON-safe, the arguments that decide records or order before the position ``upto``."""
+
+    @abstractmethod
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the expression that makes the node, given those of its children."""
+
+    def remark(self) -> str:
+        """Return what ``explain`` adds to the line of the node; nothing by default."""
+        return ""
+
+    @abstractmethod
+    def describe(self, upto: int | None) -> dict[str, Any]:
+        """Return, JSON-safe, all that decides records and order before the position ``upto``."""
 
     @property
     @abstractmethod
-    def size(self) -> int | None:
-        """How many records an epoch has; None without end."""
+    def scheduled(self) -> bool:
+        """True if the node, or one below, has weights that change at given positions."""
 
-    @property
     @abstractmethod
-    def steady(self) -> bool:
-        """Whether a row is the same record in every epoch."""
+    def stage(self, upto: int) -> tuple[str, ...]:
+        """Return a cheap key that differs where the descriptions before two positions differ."""
+
+    @cached
+    def fingerprint(self) -> str:
+        """The digest of everything that decides the records and their order."""
+        return fingerprint_of(self.describe(None))
+
+    def fingerprint_at(self, position: int) -> str:
+        """Return the digest of what decides the records before a position.
+
+        It differs from ``fingerprint`` only where a mixture's schedule changes weights after the position.
+        """
+        if not self.scheduled:
+            return self.fingerprint
+        stage = self.stage(position)
+        if stage not in self._staged:
+            self._staged[stage] = fingerprint_of(self.describe(position))
+        return self._staged[stage]
+
+    @cached
+    def _staged(self) -> dict[tuple[str, ...], str]:
+        return {}
+
+
+class Locality(ABC):
+    """Which rows of a node are cheap to read together."""
 
     @property
     @abstractmethod
@@ -191,69 +150,97 @@ class Node(ABC):
     @property
     @abstractmethod
     def room(self) -> int:
-        """How many bytes of files can be read again without meeting a disk, or being decoded again."""
+        """The number of bytes of files that can be read again without meeting a disk or being decoded."""
 
     @property
     @abstractmethod
     def lanes(self) -> int:
-        """How many lanes the order is made for, row ``r`` belonging to ``r % lanes``; mostly 1."""
+        """The number of lanes that the order is made for; row ``r`` belongs to lane ``r % lanes``."""
 
-    @property
-    @abstractmethod
-    def scheduled(self) -> bool:
-        """Whether the node, or one below, orders records by arguments that change on the way."""
 
-    @abstractmethod
-    def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Return, JSON-safe, what of the node decides records or order before the position ``upto``."""
+class Search(ABC):
+    """At which positions rows of the sources come."""
 
     @abstractmethod
-    def shown(self, children: Sequence[str]) -> str:
-        """Return the expression that makes the node, given those of its children."""
-
-    @abstractmethod
-    def record(self, position: int) -> Any:
-        """Read the record at one position: the twin of planning and reading, without arrays."""
-
-    @abstractmethod
-    def find_within(self, rows_of: RowsOf, within: Within) -> Int64s:
-        """Return the positions, of those searched, at which some rows of the sources come.
+    def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
+        """Return the positions of a range at which some rows of the sources come.
 
         Args:
-            rows_of: names the rows of each source.
+            rows_of: returns the rows to find of each source.
             within: the positions that are searched.
         """
 
-    @abstractmethod
-    def describe(self, upto: int | None) -> dict[str, Any]:
-        """Return, JSON-safe, all that decides records and order before the position ``upto``."""
 
-    @abstractmethod
-    def stage(self, upto: int) -> tuple[str, ...]:
-        """Return what tells apart the descriptions before different positions, without the files in them."""
+class Columns(Graph):
+    """The columns of the records of a node."""
 
     def narrowed(self, columns: frozenset[str]) -> Self:
-        """Return an equal node, of the same description, of whose records only some columns are looked at.
+        """Return a node of the same description for a caller that uses only some columns of its records.
 
-        Its records may lack the others, which then need not be read.
+        The records may lack the other columns, which then need not be read.
         """
         return self
 
     def may_match(self, where: Where) -> Int64s:
-        """Return runs of rows among which are all that pass some conditions: starts and stops, ascending.
+        """Return runs of rows among which are all that pass some conditions, without reading a record.
 
-        Of a steady node with a length; without reading a record.
+        The node must be steady and have a length.
+
+        Returns:
+            An array of shape (runs, 2): the first row of each run and the row after its last, ascending.
         """
         return np.array([[0, self.size or 0]], dtype=np.int64)
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Return the columns and their Arrow types, as the files tell without reading a record.
+        """Return the columns and their Arrow types, as the files declare them; no record is read.
 
         Returns:
-            For each column a ``pyarrow.DataType``, or None where only records tell it; None for the whole if
-            only records tell which columns there are.
+            For each column a ``pyarrow.DataType``, or None where only records show it; None for the whole if
+            only records show which columns there are.
         """
         return None
+
+    @property
+    def batch_form(self) -> BatchForm:
+        """The form of a batch of records: that of the tables below if these are alike, else ``"python"``."""
+        return "python"
+
+
+class Node(Reading, Description, Locality, Search, Columns):
+    """One node of the graph."""
+
+    @property
+    @abstractmethod
+    def children(self) -> tuple[Node, ...]:
+        """The nodes that this one takes records from."""
+
+    def expression(self) -> str:
+        """Return the expression that makes the node, with all that is below it."""
+        return self.shown([child.expression() for child in self.children])
+
+    def in_words(self) -> str:
+        """Return the number of records and the expression that makes the node."""
+        records = "endless" if self.size is None else f"{self.size:,} record{'s' * (self.size != 1)}"
+        return f"{records}: {self.expression()}"
+
+    def __repr__(self) -> str:
+        """Show the dataset that this is the root of, as errors name it."""
+        return f"<Dataset, {self.in_words()}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the description alone: no handles, offsets or anything that was compiled."""
+        described = fields(self)  # type: ignore[arg-type]  # every concrete node is a dataclass
+        return {field.name: getattr(self, field.name) for field in described}
+
+
+@runtime_checkable
+class HoldsNode(Protocol):
+    """A dataset, for code that the rooms of datasets import."""
+
+    @property
+    def node(self) -> Node:
+        """The root of the graph."""
+        ...
 
 
 class Inner(Node):
@@ -264,7 +251,7 @@ class Inner(Node):
         """Return a range of a child's positions that holds all that a range of this node's uses."""
 
     @abstractmethod
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the positions, of those searched at least, at which the given ones of a child come.
 
         None, one or several for each.
@@ -275,12 +262,12 @@ class Inner(Node):
         """As many as any child has room for."""
         return min(child.room for child in self.children)
 
-    def find_within(self, rows_of: RowsOf, within: Within) -> Int64s:
+    def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
         """Search the children and carry what they find up."""
         found = [np.empty(0, dtype=np.int64)]
         for slot, child in enumerate(self.children):
             start, stop = self.span(slot, within.start, within.stop)
-            below = child.find_within(rows_of, Within(start, stop, within.epoch))
+            below = child.find_within(rows_of, SearchRange(start, stop, within.epoch))
             if below.size:
                 found.append(self.unroute(slot, below, within))
         positions = np.unique(np.concatenate(found))
@@ -307,20 +294,15 @@ class Inner(Node):
         return tuple(stages)
 
 
-class OrderNode(Inner):
+class OrderNode(Inner, Routed):
     """A node that sends each position on to one child."""
-
-    @classmethod
-    @abstractmethod
-    def router(cls, nodes: Sequence[Any]) -> Router:
-        """Return what routes positions of these nodes, all of this class."""
 
     @abstractmethod
     def route_one(self, position: int) -> tuple[int, int]:
         """Return the slot of a child and the position there: the twin of the router, without arrays."""
 
     def record(self, position: int) -> Any:
-        """Read the record where the position leads."""
+        """Read the record of the child and position that a position is routed to."""
         slot, position = self.route_one(position)
         return self.children[slot].record(position)
 
@@ -332,17 +314,18 @@ class OrderNode(Inner):
         return rewired(self, below)
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Return the columns of the children, in one."""
+        """Return the columns of all children, each with a type that holds the values of every child."""
         return in_one([child.declared() for child in self.children])
 
+    @cached
+    def batch_form(self) -> BatchForm:
+        """The form of a batch of the children's records, if it is the same for all."""
+        forms = {child.batch_form for child in self.children}
+        return forms.pop() if len(forms) == 1 else "python"
 
-class RecordNode(Node):
+
+class RecordNode(Node, Read):
     """A node that makes records."""
-
-    @classmethod
-    @abstractmethod
-    def reader(cls, nodes: Sequence[Any]) -> Reader:
-        """Return what plans the reading of these nodes, all of this class."""
 
 
 class Leaf(RecordNode):
@@ -351,12 +334,12 @@ class Leaf(RecordNode):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many records there are."""
+        """The number of records."""
 
     @property
     @abstractmethod
     def keys(self) -> Keys | None:
-        """The keys of the records; None if the source was not opened with any."""
+        """The keys of the records; None if the source was opened without any."""
 
     @abstractmethod
     def rows_of(self, path: str, row: int) -> list[int]:
@@ -364,17 +347,17 @@ class Leaf(RecordNode):
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """None: the records come from outside."""
+        """An empty tuple: the records come from outside the graph."""
         return ()
 
     @property
     def steady(self) -> bool:
-        """Always: a source has one order."""
+        """True: a source has one order."""
         return True
 
     @property
     def lanes(self) -> int:
-        """One: a source's order is the natural one."""
+        """1: the order of a source is the natural one."""
         return 1
 
     def describe(self, upto: int | None) -> dict[str, Any]:
@@ -383,13 +366,13 @@ class Leaf(RecordNode):
 
     @property
     def scheduled(self) -> bool:
-        """Never: a source has one order."""
+        """False: a source has no schedule."""
         return False
 
     def stage(self, upto: int) -> tuple[str, ...]:
-        """Return nothing: a source has one description."""
+        """Return an empty key: a source has one description."""
         return ()
 
-    def find_within(self, rows_of: RowsOf, within: Within) -> Int64s:
-        """Return the rows, in each epoch that the range touches."""
+    def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
+        """Return the rows to find, in each epoch that the range touches."""
         return within.in_each_epoch(np.array(rows_of(self), dtype=np.int64), self.size)

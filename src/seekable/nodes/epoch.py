@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.dataset.base import Dataset, known_size
 from seekable.nodes.bases import OverOne
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import ONE_CHILD, column
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -25,10 +25,10 @@ __all__ = ["Epoch"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Epoch(Dataset, OverOne, OrderNode):
+class Epoch(OverOne, OrderNode):
     """Every epoch of the view is the one epoch ``number`` of the child."""
 
-    child: Dataset
+    child: Node
     number: int
 
     kind: ClassVar[str] = "epoch"
@@ -78,7 +78,7 @@ class Epoch(Dataset, OverOne, OrderNode):
         """Return the one epoch."""
         return self.number * self.size, (self.number + 1) * self.size
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return where the rows come, in each epoch of the view that is searched."""
         return within.in_each_epoch(positions - self.number * self.size, self.size)
 

@@ -9,12 +9,12 @@ import numpy as np
 from seekable.errors import SeekableError
 
 if TYPE_CHECKING:
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
 __all__ = ["add_place"]
 
 
-def add_place(error: Exception, function: str, dataset: Dataset, position: int) -> None:
+def add_place(error: Exception, function: str, dataset: Node, position: int) -> None:
     """Add a note to an error of a user's function: which function, and which record it was called with.
 
     Args:

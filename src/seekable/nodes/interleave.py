@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.dataset.base import Dataset, known_size
 from seekable.nodes.bases import Rearranged
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import ONE_CHILD, column
 from seekable.order.lanes import dealt_rows, source_row, source_rows
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -27,10 +27,10 @@ __all__ = ["Interleave"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Interleave(Dataset, Rearranged, OrderNode):
+class Interleave(Rearranged, OrderNode):
     """Row ``r`` of epoch ``e`` is the next row of run ``r % lanes`` of the child's epoch ``e``."""
 
-    child: Dataset
+    child: Node
     dealt_to: int
 
     kind: ClassVar[str] = "interleave"
@@ -67,7 +67,7 @@ class Interleave(Dataset, Rearranged, OrderNode):
         epoch, row = divmod(position, self.size)
         return 0, epoch * self.size + source_row(row, self.size, self.dealt_to)
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return when the rows' turn comes."""
         epochs, rows = np.divmod(positions, self.size)
         return epochs * self.size + dealt_rows(rows, self.size, self.dealt_to)

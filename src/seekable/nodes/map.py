@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset
 from seekable.nodes.bases import Aligned, OverOne, OverPlan, OverReader
-from seekable.nodes.contract import RecordNode, part_of
+from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.failures import add_place
+from seekable.nodes.graph import part_of
 from seekable.nodes.hole import HOLE
 from seekable.nodes.randomness import ItemRandomness
 from seekable.state.functions import describe_function
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Plan, Reader
+    from seekable.nodes.graph import Plan, Reader
 
     Int64s = NDArray[np.int64]
 
@@ -31,10 +31,10 @@ __all__ = ["Map"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Map(Dataset, OverOne, Aligned, RecordNode):
+class Map(OverOne, Aligned, RecordNode):
     """``fn(record)``, or ``fn(record, rng)`` where a seed is given, at each position; a hole stays one."""
 
-    child: Dataset
+    child: Node
     fn: Callable[..., Any]
     seed: int | None
     version: str | int | None

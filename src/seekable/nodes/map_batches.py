@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.dataset.base import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import Aligned, OverOne, OverPlan, OverReader
-from seekable.nodes.contract import RecordNode, part_of
+from seekable.nodes.contract import Node, RecordNode
+from seekable.nodes.graph import part_of
 from seekable.nodes.hole import HOLE
 from seekable.state.functions import describe_function
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Plan, Reader
+    from seekable.nodes.graph import Plan, Reader
 
     Int64s = NDArray[np.int64]
 
@@ -28,10 +28,10 @@ __all__ = ["MapBatches"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MapBatches(Dataset, OverOne, Aligned, RecordNode):
+class MapBatches(OverOne, Aligned, RecordNode):
     """``fn(records)``, called with up to ``at_once`` records, returns as many; it is given no holes."""
 
-    child: Dataset
+    child: Node
     fn: Callable[[list[Any]], Any]
     at_once: int
     version: str | int | None

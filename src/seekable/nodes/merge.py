@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.dataset.base import Dataset, known_size, must_be_steady
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import InvalidArgument
 from seekable.nodes.concat import Concat
 from seekable.nodes.filter.kept import keep_unnamed
 from seekable.nodes.filter.node import Filter
+from seekable.nodes.graph import known_size, must_be_steady
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Node
 
     Int64s = NDArray[np.int64]
 
@@ -26,11 +28,8 @@ _ROW_BITS = 40
 """A row is a number of 23 bits for its file and one of 40 bits in the file."""
 
 
-def merged(one: Dataset, other: object) -> Dataset:
+def merged(one: Node, other: Node) -> Node:
     """Return the rows of two datasets, each row of a file once; see ``Dataset.merge``."""
-    if not isinstance(other, Dataset):
-        message = f"merge() takes a Dataset (got a {type(other).__name__}): wrap it in sk.from_sequence"
-        raise WrongType(message)
     files: dict[str, int] = {}
     codes = []
     for side in (one, other):
@@ -49,11 +48,11 @@ def merged(one: Dataset, other: object) -> Dataset:
     return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
 
-def _of(side: Dataset, rows: Int64s) -> Dataset:
+def _of(side: Node, rows: Int64s) -> Node:
     return side if rows.size == side.size else Filter(side, keep_unnamed([rows]), "not merged before")
 
 
-def _codes(side: Dataset, size: int, files: dict[str, int]) -> Iterator[Int64s]:
+def _codes(side: Node, size: int, files: dict[str, int]) -> Iterator[Int64s]:
     """Yield a number for each row that says which row of which file it is."""
     for start in range(0, size, _AT_ONCE):
         origins = side.plan(np.arange(start, min(start + _AT_ONCE, size), dtype=np.int64)).origins()

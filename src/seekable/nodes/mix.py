@@ -2,102 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import lcm
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from seekable._arguments import checked_seed
 from seekable._cached import cached
-from seekable.dataset.base import Dataset, known_size
-from seekable.dataset.show import listed
 from seekable.errors import InvalidArgument
-from seekable.nodes.concat import checked_parts
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import EachRouter
-from seekable.nodes.weights import Schedule, Weights, checked_schedule, checked_weights, is_schedule
+from seekable.nodes.show import listed
+from seekable.nodes.weights import Schedule, Weights, is_schedule, schedule_of
 from seekable.order.blocks import default_blocks
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture, limit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Mix", "mix"]
+__all__ = ["Mix", "Stop", "mixed"]
 
 Stop = Literal["first", "all", "never"]
 _KIND = kind_key("mix")
 _STOPS = ("first", "all", "never")
 
 
-def mix(
-    datasets: Mapping[str, Dataset] | Iterable[Dataset],
+def mixed(
+    parts: tuple[Node, ...],
+    names: tuple[str, ...] | None,
     *,
-    weights: Weights | Schedule | None = None,
+    weights: Weights | Schedule | None,
     seed: int,
-    stop: Stop | None = None,
-) -> Dataset:
-    """Return some datasets mixed in given proportions.
-
-    After any number of records each source has given its share of them to within 2, at the ends of blocks of
-    64, and within a block more. Each source comes in its own order and runs on into its own next epochs.
+    stop: Stop | None,
+) -> Mix:
+    """Return a mixture of some nodes, after the checks that ``sk.mix`` names.
 
     Args:
-        datasets: a dict of named datasets, or a list of them.
-        weights: for each dataset a number of at least 0, by name or in the same order; proportional to
-            lengths if left out (an epoch then ends with the first source that is through, a draw or two
-            before the others). A dataset of weight 0 is never drawn. Or a schedule, ``[(0, {...}), (10_000,
-            {...})]``: from which position of the mixture on which weights hold; it has no end.
-        seed: ``0 <= seed < 2**64``; it decides the order within blocks.
-        stop: an epoch ends when the ``"first"`` source has given each of its records once (the default), or
-            when ``"all"`` have; ``"never"`` makes an endless dataset.
+        parts: at least one node.
+        names: the name of each part, if they have any.
+        weights: a weight for each part, a schedule of them, or None for the lengths of the parts.
+        seed: decides the order within blocks.
+        stop: None for ``"first"``, or for ``"never"`` with a schedule.
 
     Raises:
-        InvalidArgument: weights that break a rule, or an empty source of positive weight.
-        EndlessDataset: a source has no length and ``stop`` needs one.
-
-    Example:
-        >>> import seekable as sk
-        >>> web, code = sk.from_sequence(["w"] * 700), sk.from_sequence(["c"] * 900)
-        >>> ds = sk.mix({"web": web, "code": code}, weights={"web": 0.7, "code": 0.3}, seed=0)
-        >>> len(ds), list(ds).count("c")
-        (1000, 300)
+        InvalidArgument: weights or a ``stop`` that break a rule, or an empty part of positive weight.
+        EndlessDataset: a part has no length, and the weights or the ``stop`` need one.
     """
-    names = tuple(datasets) if isinstance(datasets, Mapping) else None
-    parts = checked_parts("mix()", datasets.values() if isinstance(datasets, Mapping) else datasets)
-    scheduled = is_schedule(weights)
     if stop is not None and stop not in _STOPS:
         message = f"stop must be one of {', '.join(map(repr, _STOPS))} (got {stop!r})"
         raise InvalidArgument(message)
+    scheduled = is_schedule(weights)
     if scheduled and stop not in (None, "never"):
         message = f"a schedule of weights has no end, so stop must be left out or 'never' (got {stop!r})"
         raise InvalidArgument(message)
-    if scheduled:
-        schedule = checked_schedule(weights, names, len(parts))
-    else:
-        given = [known_size(part, "mix() without weights") for part in parts] if weights is None else weights
-        schedule = ((0, checked_weights(given, names, len(parts))),)
+    if weights is None:
+        weights = [known_size(part, "mix() without weights") for part in parts]
+    schedule = schedule_of(weights, names, len(parts))
     _check_empty(schedule, names, parts)
-    return Mix(
-        parts,
-        names=names,
-        schedule=schedule,
-        seed=checked_seed(seed),
-        stop="never" if scheduled else stop or "first",
-    )
+    return Mix(parts, names, schedule, checked_seed(seed), "never" if scheduled else stop or "first")
 
 
 def _check_empty(
     schedule: tuple[tuple[int, tuple[int, ...]], ...],
     names: tuple[str, ...] | None,
-    parts: tuple[Dataset, ...],
+    parts: tuple[Node, ...],
 ) -> None:
     """Refuse an empty dataset of positive weight."""
     for i, part in enumerate(parts):
@@ -111,10 +87,10 @@ def _check_empty(
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Mix(Dataset, OrderNode):
+class Mix(OrderNode):
     """Draws each record from one of the parts, by ``order.mixture``."""
 
-    parts: tuple[Dataset, ...]
+    parts: tuple[Node, ...]
     names: tuple[str, ...] | None
     schedule: tuple[tuple[int, tuple[int, ...]], ...]
     seed: int
@@ -130,7 +106,7 @@ class Mix(Dataset, OrderNode):
                     known_size(part, f"mix(stop={self.stop!r})")
 
     @property
-    def children(self) -> tuple[Dataset, ...]:
+    def children(self) -> tuple[Node, ...]:
         """The parts."""
         return self.parts
 
@@ -209,7 +185,7 @@ class Mix(Dataset, OrderNode):
         """Return the first position before which so many records of a part are drawn, epochs counted in."""
         return self._mixture.drawn_at(slot, count)
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return when the positions of a part are drawn."""
         return self._mixture.unroute(slot, positions)
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
-    from seekable.nodes.contract import Plan
+    from seekable.nodes.contract import Node
+    from seekable.nodes.graph import Plan
 
 __all__ = ["Ahead", "Streak", "read_rows", "seconds_a_row"]
 
@@ -58,7 +58,7 @@ class Streak:
         self.length = 0
 
 
-def read_rows(dataset: Dataset, rows: NDArray[np.int64]) -> Iterator[tuple[int, list[Any]]]:
+def read_rows(dataset: Node, rows: NDArray[np.int64]) -> Iterator[tuple[int, list[Any]]]:
     """Yield the records of some rows in lists of up to 64, each with the number of records before it."""
     for start in range(0, rows.size, _PLANNED):
         plan = dataset.plan(rows[start : start + _PLANNED])
@@ -69,7 +69,7 @@ def read_rows(dataset: Dataset, rows: NDArray[np.int64]) -> Iterator[tuple[int, 
             yield start + first, plan.slice(first, last).read()
 
 
-def seconds_a_row(dataset: Dataset, rows: range) -> float:
+def seconds_a_row(dataset: Node, rows: range) -> float:
     """Return the mean time that some of the rows take to be read one by one, in half a second at most.
 
     The first four do not count, because files are opened for them.

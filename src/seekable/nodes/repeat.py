@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._arguments import POSITIONS
-from seekable.dataset.base import Dataset, known_size
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import Aligned, OverOne
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import PassOn
 from seekable.order.blocks import joined_blocks
 
@@ -26,10 +26,10 @@ __all__ = ["Repeat"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Repeat(Dataset, OverOne, Aligned, OrderNode):
+class Repeat(OverOne, Aligned, OrderNode):
     """Positions are the child's; only epochs are ``times`` as long."""
 
-    child: Dataset
+    child: Node
     times: int
 
     kind: ClassVar[str] = "repeat"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from seekable.nodes.contract import Router
+from seekable.nodes.graph import Router
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset, known_size, must_be_steady
 from seekable.errors import InvalidArgument
 from seekable.nodes.ascending import Ascending
+from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.routers import EachRouter
 from seekable.order.keys import derive, kind_key
 from seekable.order.permutation import permute
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Router
+    from seekable.nodes.contract import Node
+    from seekable.nodes.graph import Router
 
     Int64s = NDArray[np.int64]
 
@@ -31,13 +32,13 @@ _KIND = kind_key("sample")
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Sample(Dataset, Ascending):
+class Sample(Ascending):
     """``count`` distinct rows, ascending: the first of a permutation of all, so each set is as likely.
 
     Pickled it is its seed; the rows take 8 bytes each where they are used.
     """
 
-    child: Dataset
+    child: Node
     count: int
     seed: int
 

@@ -10,11 +10,11 @@ import xxhash
 
 from seekable._arguments import checked_rows
 from seekable._cached import cached
-from seekable.dataset.base import Dataset, known_size
-from seekable.dataset.show import listed
 from seekable.nodes.bases import OverOne
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import known_size
 from seekable.nodes.routers import ONE_CHILD, EachRouter
+from seekable.nodes.show import listed
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.graph import Router
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -31,10 +32,10 @@ __all__ = ["Select"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Select(Dataset, OverOne, OrderNode):
+class Select(OverOne, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``rows[r]`` of the child's epoch ``e``."""
 
-    child: Dataset
+    child: Node
     rows: Int64s
 
     kind: ClassVar[str] = "select"
@@ -98,7 +99,7 @@ class Select(Dataset, OverOne, OrderNode):
         size = max(1, self.size)
         return start // size * self._below, None if stop is None else -(-stop // size) * self._below
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return all places where the rows were chosen."""
         epochs, rows = np.divmod(positions, self._below)
         order, chosen = self._sorted

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.dataset.base import Dataset, known_size
 from seekable.nodes.bases import Rearranged
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import ONE_CHILD, column
 from seekable.order.arrays import divided, united
 from seekable.order.keys import derive, derive_each, kind_key
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -31,13 +31,13 @@ _KIND = kind_key("shuffle")
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Shuffle(Dataset, Rearranged, OrderNode):
+class Shuffle(Rearranged, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``permute(r, n, key(seed, e))`` of the child's epoch ``e``.
 
     Where it is fixed, each epoch has the permutation of epoch 0.
     """
 
-    child: Dataset
+    child: Node
     seed: int
     fixed: bool
 
@@ -81,7 +81,7 @@ class Shuffle(Dataset, Rearranged, OrderNode):
         epoch, row = divmod(position, size)
         return 0, epoch * size + permute_one(row, size, derive(self.order_key, 0 if self.fixed else epoch))
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Invert the permutation of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
         orders = np.zeros_like(epochs) if self.fixed else epochs

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.dataset.base import Dataset, known_size
+from seekable.errors import InvalidArgument
 from seekable.nodes.bases import OverOne
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import ONE_CHILD, column
 from seekable.order.blocks import default_blocks, strided_blocks
 
@@ -18,23 +20,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Slice"]
+__all__ = ["Slice", "cut", "sliced"]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Slice(Dataset, OverOne, OrderNode):
+class Slice(OverOne, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``start + step * r`` of the child's epoch ``e``.
 
     Of an endless child, position ``p`` is position ``start + step * p``, and ``count`` only says where
     epochs end.
     """
 
-    child: Dataset
+    child: Node
     start: int
     step: int
     count: int | None
@@ -112,7 +114,7 @@ class Slice(Dataset, OverOne, OrderNode):
             return begun + min(ends), begun + max(ends) + 1
         return begun, -(-stop // self.epoch_from) * self.epoch_to
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Scale back, leaving out what the slice leaves out."""
         epochs, rows = (
             np.divmod(positions, self.epoch_to) if self.epoch_from else (np.zeros_like(positions), positions)
@@ -137,3 +139,27 @@ class _SliceRouter(Router):
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         epochs, rows = np.divmod(positions, self._from[which])
         return ONE_CHILD, epochs * self._to[which] + self._starts[which] + self._steps[which] * rows
+
+
+def sliced(node: Node, rows: range) -> Slice:
+    """Return the rows of a range, which lie inside an epoch of a node."""
+    return Slice(node, rows.start if rows else 0, rows.step, len(rows))
+
+
+def cut(node: Node, rows: slice) -> Slice:
+    """Return the rows of a slice, which is clamped to the epoch as that of a list is.
+
+    Raises:
+        InvalidArgument: the node is endless, and the slice counts from the end or backwards.
+    """
+    if node.size is not None:
+        return sliced(node, range(*rows.indices(node.size)))
+    start = 0 if rows.start is None else operator.index(rows.start)
+    stop = None if rows.stop is None else operator.index(rows.stop)
+    step = 1 if rows.step is None else operator.index(rows.step)
+    if start < 0 or step < 1 or (stop is not None and stop < 0):
+        message = f"a slice of an endless dataset counts from its start, forwards (got {rows})"
+        raise InvalidArgument(message)
+    if stop is None:
+        return Slice(node, start, step, None)
+    return sliced(node, range(start, max(start, stop), step))

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset, known_size, must_be_steady
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import OverOne
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size, must_be_steady
 from seekable.nodes.routers import ONE_CHILD, EachRouter
 from seekable.order.apportionment import apportion
 from seekable.order.keys import derive, derive_each, kind_key
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -45,7 +45,7 @@ _ROUNDING = 1e-9
 _KIND = kind_key("split")
 
 
-def split(child: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, Dataset]:
+def split(child: Node, shares: Mapping[str, float], seed: int) -> dict[str, Node]:
     """Deal a dataset's rows to named parts; see ``Dataset.split``."""
     if not isinstance(shares, Mapping):
         message = f"shares must be a dict of names and shares (got {shares!r})"
@@ -76,10 +76,10 @@ def _share(name: str, share: float) -> Fraction:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Split(Dataset, OverOne, OrderNode):
+class Split(OverOne, OrderNode):
     """The rows, ascending, whose slots ``s`` in their blocks are ``start <= s < stop``."""
 
-    child: Dataset
+    child: Node
     seed: int
     part: str
     start: int
@@ -146,7 +146,7 @@ class Split(Dataset, OverOne, OrderNode):
         size = max(1, self.size)
         return start // size * self._below, None if stop is None else -(-stop // size) * self._below
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Count the part's rows before each of its own."""
         epochs, rows = np.divmod(positions, self._below)
         places = self._before(rows)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.dataset.base import known_size, must_be_steady
 from seekable.errors import BadValue, MissingColumn, WrongType
 from seekable.nodes.columns.missing import lacking, must_have
 from seekable.nodes.columns.node import place_of
 from seekable.nodes.filter.kept import keep_unnamed
 from seekable.nodes.filter.node import Filter
+from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.sequence import SequenceSource
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
     Int64s = NDArray[np.int64]
 
@@ -39,8 +39,8 @@ __all__ = ["stratified"]
 
 
 def stratified(
-    child: Dataset, shares: Mapping[str, float], seed: int, by: str | Callable[[Any], Any]
-) -> dict[str, Dataset]:
+    child: Node, shares: Mapping[str, float], seed: int, by: str | Callable[[Any], Any]
+) -> dict[str, Node]:
     """Deal a dataset's rows to named parts, each label's by themselves; see ``Dataset.split``."""
     split(child, shares, seed)  # Its checks: where there are no rows, no label would come to them.
     size = known_size(child, "split(by=)")
@@ -99,7 +99,7 @@ def _owners(labels: Int64s, shares: Mapping[str, float], seed: int) -> Int64s:
 class _Labels:
     """The labels of some rows: the job that runs anywhere. A hole has a label of its own."""
 
-    dataset: Dataset
+    dataset: Node
     by: str | Callable[[Any], Any]
 
     def __call__(self, start: int, stop: int) -> list[Any]:

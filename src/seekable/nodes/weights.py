@@ -11,7 +11,7 @@ from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
 from seekable.order.apportionment import whole_weights
 
-__all__ = ["Schedule", "Weights", "checked_schedule", "checked_weights", "is_schedule"]
+__all__ = ["Schedule", "Weights", "checked_schedule", "checked_weights", "is_schedule", "schedule_of"]
 
 Weights = Mapping[str, float] | Sequence[float]
 Schedule = Sequence[tuple[int, Weights]]
@@ -22,6 +22,29 @@ _PAIR = 2
 def is_schedule(weights: object) -> bool:
     """Tell weights that change on the way from those that do not."""
     return isinstance(weights, Sequence) and any(isinstance(entry, tuple | list) for entry in weights)
+
+
+def schedule_of(
+    weights: Any, names: tuple[str, ...] | None, count: int
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return weights, or a schedule of them, as a schedule of integer weights.
+
+    Args:
+        weights: weights that hold from the start on, or pairs of a start and weights.
+        names: the name of each part of the mixture, if they have any.
+        count: the number of parts.
+
+    Raises:
+        InvalidArgument: starts that do not begin at 0 and ascend, or weights that break a rule.
+        WrongType: no weights at all.
+
+    Example:
+        >>> schedule_of([1, 3], None, 2), schedule_of([(0, [1, 0]), (9, [1, 1])], None, 2)
+        (((0, (1, 3)),), ((0, (1, 0)), (9, (1, 1))))
+    """
+    if is_schedule(weights):
+        return checked_schedule(weights, names, count)
+    return ((0, checked_weights(weights, names, count)),)
 
 
 def checked_schedule(

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset, known_size
-from seekable.dataset.show import remark
 from seekable.errors import CacheTooSmall
 from seekable.nodes.bases import Rearranged
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import ONE_CHILD, column
 from seekable.order.arrays import distinct, divided, united
 from seekable.order.keys import derive, kind_key
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -43,13 +42,13 @@ _SAMPLE = 256
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class WindowedShuffle(Dataset, Rearranged, OrderNode):
+class WindowedShuffle(Rearranged, OrderNode):
     """Row ``r`` of epoch ``e`` is a row of the child's epoch ``e``, as ``order.windows`` has it.
 
     Where it is fixed, each epoch has the order of epoch 0.
     """
 
-    child: Dataset
+    child: Node
     seed: int
     window: int
     dealt_to: int
@@ -107,6 +106,11 @@ class WindowedShuffle(Dataset, Rearranged, OrderNode):
         fixed = ", fixed=True" * self.fixed
         return f"{children[0]}.shuffle(seed={self.seed}, window={self.window}, lanes={self.dealt_to}{fixed})"
 
+    def remark(self) -> str:
+        """Return how many blocks the lanes hold open, and how many bytes these are."""
+        blocks, held = self.order.edges.size - 1, bytes_in_words(self.open_bytes)
+        return f", {self.dealt_to} lanes x {self.window} of {blocks:,} blocks: {held} open at a time"
+
     @classmethod
     def router(cls, nodes: Sequence[WindowedShuffle]) -> Router:
         """Look the positions of all nodes up in tables that are laid behind each other."""
@@ -117,7 +121,7 @@ class WindowedShuffle(Dataset, Rearranged, OrderNode):
         epoch, row = divmod(position, self.size)
         return 0, epoch * self.size + self._tables(epoch).forward_one(row)
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Invert the order of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
         out = epochs * self.size
@@ -169,9 +173,3 @@ class _WindowedRouter(Router):
             # In one step, because other threads may look.
             self._held = held, tables
         return np.array([held[pair] for pair in asked], dtype=np.int64), tables
-
-
-@remark.register
-def _(node: WindowedShuffle) -> str:
-    blocks, kept = node.order.edges.size - 1, bytes_in_words(node.open_bytes)
-    return f", {node.dealt_to} lanes x {node.window} of {blocks:,} blocks: {kept} open at a time"

@@ -2,56 +2,37 @@
 
 from __future__ import annotations
 
-import builtins
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import Aligned
 from seekable.nodes.compile import Forest, Parts
-from seekable.nodes.concat import checked_parts
-from seekable.nodes.contract import Plan, Reader, RecordNode
+from seekable.nodes.contract import Node, RecordNode
+from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Zip", "zip"]
+__all__ = ["Zip"]
 
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 
-def zip(datasets: Iterable[Dataset]) -> Dataset:
-    """Return tuples of the records at the same positions of some datasets.
-
-    Args:
-        datasets: at least one, all of one length.
-
-    Raises:
-        InvalidArgument: there are none, or their lengths differ.
-
-    Example:
-        >>> import seekable as sk
-        >>> list(sk.zip([sk.from_sequence("ab"), sk.from_sequence([1, 2])]))
-        [('a', 1), ('b', 2)]
-    """
-    return Zip(checked_parts("zip()", datasets))
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Zip(Dataset, Aligned, RecordNode):
+class Zip(Aligned, RecordNode):
     """Position ``p`` is the tuple of position ``p`` of each part, and a hole where one of these is."""
 
-    parts: tuple[Dataset, ...]
+    parts: tuple[Node, ...]
 
     kind: ClassVar[str] = "zip"
 
@@ -64,7 +45,7 @@ class Zip(Dataset, Aligned, RecordNode):
             raise InvalidArgument(message)
 
     @property
-    def children(self) -> tuple[Dataset, ...]:
+    def children(self) -> tuple[Node, ...]:
         """The parts."""
         return self.parts
 
@@ -127,11 +108,11 @@ class _ZipPlan(Plan):
         return _ZipPlan(tuple(column.slice(start, stop) for column in self.columns))
 
     def read(self) -> list[Any]:
-        records = builtins.zip(*(column.read() for column in self.columns), strict=True)
+        records = zip(*(column.read() for column in self.columns), strict=True)
         return [HOLE if _has_hole(record) else record for record in records]
 
     def locate(self) -> list[Any]:
-        return list(builtins.zip(*(column.locate() for column in self.columns), strict=True))
+        return list(zip(*(column.locate() for column in self.columns), strict=True))
 
     @property
     def paths(self) -> set[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from seekable.dataset.base import Dataset, known_size
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
+from seekable.nodes.graph import known_size
 from seekable.order.remaining import Remaining
 from seekable.resume.carry_counters import lanes_with_counters
 from seekable.resume.continued import continued
@@ -27,6 +27,7 @@ from seekable.stream.lineage import described_joint, joint_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seekable.nodes.contract import Node
     from seekable.resume.match import Match
     from seekable.resume.progress import Consumed
     from seekable.resume.sources import Name, Source
@@ -42,7 +43,7 @@ __all__ = ["ResumedDataset", "dataset_by_rows", "resumed_datasets", "stream_by_r
 class ResumedDataset:
     """A dataset that resumes an old one, and where it begins."""
 
-    dataset: Dataset
+    dataset: Node
 
     position: int
 
@@ -53,7 +54,7 @@ class ResumedDataset:
     """For each source, how many rows of its begun epoch the old run delivered."""
 
 
-def dataset_by_rows(plain: Dataset, state: RunState) -> tuple[Dataset, RunState]:
+def dataset_by_rows(plain: Node, state: RunState) -> tuple[Node, RunState]:
     """Return the dataset that resumes a saved run by rows, and the state of it there.
 
     Args:
@@ -133,7 +134,7 @@ def description_of(state: State) -> Description:
     return Description.parse(state.pipeline)
 
 
-def resumed_datasets(news: Sequence[tuple[Name, Dataset]], olds: Sequence[Consumed]) -> list[ResumedDataset]:
+def resumed_datasets(news: Sequence[tuple[Name, Node]], olds: Sequence[Consumed]) -> list[ResumedDataset]:
     """Return each dataset of a pipeline as it resumes what an old run has left.
 
     Args:
@@ -184,7 +185,7 @@ def _run_before(name: Name, matches: Sequence[Match | None], olds: Sequence[Cons
 
 
 def _resumed_dataset(
-    dataset: Dataset, sources: Sequence[Source], matches: Sequence[Match | None], old: Consumed | None
+    dataset: Node, sources: Sequence[Source], matches: Sequence[Match | None], old: Consumed | None
 ) -> ResumedDataset:
     """Return a dataset whose sources begin with what each of them continues.
 
@@ -219,7 +220,7 @@ def _begun_epoch(source: Source, match: Match | None) -> BegunEpoch:
     return BegunEpoch(match.remainder.num_begun, match.remainder.num_left, size)
 
 
-def _continued_source(source: Dataset, match: Match | None, begun: BegunEpoch, axis: Remaining) -> Dataset:
+def _continued_source(source: Node, match: Match | None, begun: BegunEpoch, axis: Remaining) -> Node:
     """Return a source that delivers what it continues first, at the positions in ``axis``.
 
     Its own epochs follow: at the positions where they lie anyway, if these are whole epochs that have not

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset, known_size
-from seekable.nodes.contract import OrderNode, Router
+from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import EachRouter
 from seekable.order.blocks import default_blocks
 from seekable.order.positions import PositionList, StridedRange
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
+    from seekable.nodes.search import SearchRange
 
     Int64s = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ class Segment:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Continued(Dataset, OrderNode):
+class Continued(OrderNode):
     """Delivers the segments of the old orders, one after the other, then ``new`` from ``first`` on.
 
     All of this comes at the positions in ``axis``: those of this node that the old run had not drawn. The
@@ -60,8 +60,8 @@ class Continued(Dataset, OrderNode):
         [(0, 3), (0, 4), (1, 5), (1, 6)]
     """
 
-    olds: tuple[Dataset, ...]
-    new: Dataset
+    olds: tuple[Node, ...]
+    new: Node
     segments: tuple[Segment, ...]
     axis: Remaining
     first: int
@@ -81,7 +81,7 @@ class Continued(Dataset, OrderNode):
             raise ValueError(message)
 
     @property
-    def children(self) -> tuple[Dataset, ...]:
+    def children(self) -> tuple[Node, ...]:
         """The old orders, then the new one."""
         return (*self.olds, self.new)
 
@@ -125,7 +125,7 @@ class Continued(Dataset, OrderNode):
         }
 
     @classmethod
-    def from_arguments(cls, arguments: Mapping[str, Any], olds: Sequence[Dataset], new: Dataset) -> Continued:
+    def from_arguments(cls, arguments: Mapping[str, Any], olds: Sequence[Node], new: Node) -> Continued:
         """Return the node with these ``arguments``, also after a JSON round trip.
 
         Raises:
@@ -202,7 +202,7 @@ class Continued(Dataset, OrderNode):
         last = self.first + max(0, self.ordinal(stop) - self.num_pending)
         return low, max(min(stop, self.axis.frontier), last)
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the positions of this node that lead to some positions of a child."""
         if slot < len(self.olds):
             own = [which for which, segment in enumerate(self.segments) if segment.slot == slot]
@@ -226,9 +226,7 @@ class Continued(Dataset, OrderNode):
         return PositionList(self.axis.ranges)
 
 
-def continued(
-    segments: Sequence[tuple[Dataset, StridedRange]], new: Dataset, axis: Remaining, first: int
-) -> Dataset:
+def continued(segments: Sequence[tuple[Node, StridedRange]], new: Node, axis: Remaining, first: int) -> Node:
     """Return a dataset that delivers some segments first, and then ``new`` from a position on.
 
     It is a `Continued` node in its simplest form, or ``new`` itself if that has the same order.
@@ -258,7 +256,7 @@ def continued(
     return Continued(tuple(olds), new, numbered, axis, first)
 
 
-def simplified(root: Dataset, remaining: Remaining) -> Dataset:
+def simplified(root: Node, remaining: Remaining) -> Node:
     """Return a dataset without the segments that have come, where only ``remaining`` is still to come.
 
     A `Continued` node of which some segment is still to come stays as it is, so that the dataset, and with it
@@ -271,14 +269,14 @@ def simplified(root: Dataset, remaining: Remaining) -> Dataset:
     return with_sources(root, sources)
 
 
-def _has_come(source: Dataset, remaining: Remaining) -> TypeGuard[Continued]:
+def _has_come(source: Node, remaining: Remaining) -> TypeGuard[Continued]:
     """Return True for a `Continued` node with segments or stragglers, all of which were delivered."""
     if not isinstance(source, Continued) or not (source.segments or source.axis.ranges):
         return False
     return remaining.first >= source.axis.frontier and source.ordinal(remaining.first) >= source.num_pending
 
 
-def _shifted(new: Dataset, by: int) -> Dataset:
+def _shifted(new: Node, by: int) -> Node:
     """Return a dataset that is ``by`` positions further on: ``new`` itself if that is 0."""
     return Continued((), new, (), Remaining((), max(0, -by)), max(0, by)) if by else new
 

@@ -33,14 +33,14 @@ from seekable.state.canonical import canonical_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.nodes.sources.files import FileSource
     from seekable.nodes.sources.tables import TableSource
 
     Tree = Mapping[str, Any]
-    Children = tuple[Dataset, ...]
+    Children = tuple[Node, ...]
     FindFiles = Callable[[Tree], FileSource | TableSource | None]
-    MakeSource = Callable[[Tree, str], Dataset]
+    MakeSource = Callable[[Tree, str], Node]
 
 __all__ = [
     "FORMATS_WITH_RUNS",
@@ -63,7 +63,7 @@ FORMATS_WITH_RUNS = frozenset({"jsonl", "text", "csv", "tsv", "csv-semicolon"})
 """The formats whose files have blocks of 1,024 rows; of others a description does not have the blocks."""
 
 
-def rebuild(description: Tree, *, find: FindFiles | None = None) -> Dataset:
+def rebuild(description: Tree, *, find: FindFiles | None = None) -> Node:
     """Return a dataset in the order of a described one, whose records are their own files and rows.
 
     It has the fingerprint of the description, which is checked. Nothing is read, unless ``find`` reads.
@@ -85,7 +85,7 @@ def rebuild(description: Tree, *, find: FindFiles | None = None) -> Dataset:
         (True, True)
     """
 
-    def source(tree: Tree, where: str) -> Dataset:
+    def source(tree: Tree, where: str) -> Node:
         _check_order_is_known(tree, where)
         return PlaceholderSource(
             dict(tree), *_names_and_lengths(tree), find(tree) if find and "files" in tree else None
@@ -94,7 +94,7 @@ def rebuild(description: Tree, *, find: FindFiles | None = None) -> Dataset:
     return _checked(description, lambda: _rebuilt(description, source, path=""))
 
 
-def rebuild_loosely(description: Tree, row_files: Mapping[str, str] | None = None) -> Dataset:
+def rebuild_loosely(description: Tree, row_files: Mapping[str, str] | None = None) -> Node:
     """Return a dataset with the lengths, lanes and mixtures of a described one.
 
     Its order is that of the described one where that is known. Placeholders stand for nodes that chose rows
@@ -114,7 +114,7 @@ def rebuild_loosely(description: Tree, row_files: Mapping[str, str] | None = Non
         True
     """
 
-    def source(tree: Tree, _: str) -> Dataset:
+    def source(tree: Tree, _: str) -> Node:
         names, lengths = _names_and_lengths(tree)
         return PlaceholderSource(dict(tree), names, lengths, any_order=True, row_files=row_files or {})
 
@@ -139,7 +139,7 @@ def has_schedule(description: Tree) -> bool:
     return "schedule" in description or any(map(has_schedule, description.get("of", ())))
 
 
-def _checked(description: Tree, make: Callable[[], Dataset]) -> Dataset:
+def _checked(description: Tree, make: Callable[[], Node]) -> Node:
     """Return what ``make`` returns, if it describes itself as it was described.
 
     Raises:
@@ -164,7 +164,7 @@ def _checked(description: Tree, make: Callable[[], Dataset]) -> Dataset:
     return rebuilt
 
 
-def _rebuilt(tree: Tree, source: MakeSource, *, path: str) -> Dataset:
+def _rebuilt(tree: Tree, source: MakeSource, *, path: str) -> Node:
     """Return the node that a description is of, over the nodes below it.
 
     Args:
@@ -218,12 +218,12 @@ _SOURCES = frozenset({"files", "sequence", "table"})
 """The kinds of sources."""
 
 
-def _map(tree: Tree, children: Children) -> Dataset:
+def _map(tree: Tree, children: Children) -> Node:
     (child,) = children
     return PlaceholderMap(child, {key: value for key, value in tree.items() if key != "of"})
 
 
-def _mix(tree: Tree, children: Children) -> Dataset:
+def _mix(tree: Tree, children: Children) -> Node:
     names, weights = tree["names"], tree.get("weights")
     schedule = tree["schedule"] if weights is None else [(0, weights)]
     return Mix(
@@ -235,12 +235,12 @@ def _mix(tree: Tree, children: Children) -> Dataset:
     )
 
 
-def _split(tree: Tree, children: Children) -> Dataset:
+def _split(tree: Tree, children: Children) -> Node:
     start, stop = _int(tree, "start"), _int(tree, "stop")
     return Split(children[0], seed=_int(tree, "seed"), part=f"{start}:{stop}", start=start, stop=stop)
 
 
-def _windowed(tree: Tree, children: Children) -> Dataset:
+def _windowed(tree: Tree, children: Children) -> Node:
     seed, window, lanes = (_int(tree, key) for key in ("seed", "window", "lanes"))
     return WindowedShuffle(children[0], seed, window, lanes, tree.get("fixed", False))
 
@@ -251,7 +251,7 @@ _OVER_COLUMNS = (
 )
 """The kinds of nodes that change columns, and not the order."""
 
-REBUILT: Mapping[str, Callable[[Tree, Children], Dataset]] = {
+REBUILT: Mapping[str, Callable[[Tree, Children], Node]] = {
     "batch": lambda tree, children: Batch(children[0], _int(tree, "length")),
     "concat": lambda _, children: Concat(children),
     "continued": lambda tree, children: Continued.from_arguments(tree, children[:-1], children[-1]),

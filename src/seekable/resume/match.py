@@ -13,7 +13,7 @@ from seekable.resume.transplant import transplanted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.order.positions import StridedRange
     from seekable.resume.remainder import Remainder
     from seekable.resume.sources import Source
@@ -29,11 +29,11 @@ class Match:
 
     remainder: Remainder
 
-    orders: Mapping[int, Dataset]
+    orders: Mapping[int, Node]
     """For the ``id`` of each order in the remainder's segments, that order over the present source."""
 
     @property
-    def segments(self) -> list[tuple[Dataset, StridedRange]]:
+    def segments(self) -> list[tuple[Node, StridedRange]]:
         """The rows that are left, as positions of orders over the present source."""
         return [(self.orders[id(order)], positions) for order, positions in self.remainder.segments]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
     Int64s = NDArray[np.int64]
 
@@ -37,7 +37,7 @@ _IDENTITY = ("size", "records", "head_tail", "offsets")
 """The values in the description of a file that must not have changed."""
 
 
-def matching_rows(described: Mapping[str, Any], present: Dataset) -> Dataset:
+def matching_rows(described: Mapping[str, Any], present: Node) -> Node:
     """Return the rows that a described source had, as rows of a present source.
 
     Files are compared by name, size, number of records and digests; new files may lie anywhere among them.
@@ -72,8 +72,8 @@ def matching_rows(described: Mapping[str, Any], present: Dataset) -> Dataset:
 
 
 def selected_rows(
-    described: Mapping[str, Any], child: Dataset, nodes: Sequence[Dataset], *, path: str | None
-) -> Dataset:
+    described: Mapping[str, Any], child: Node, nodes: Sequence[Node], *, path: str | None
+) -> Node:
     """Return the rows that a described ``filter`` or ``select`` chose.
 
     Args:
@@ -110,7 +110,7 @@ def selected_rows(
     raise InvalidArgument(message)
 
 
-def _spans_of(present: Dataset, spans: Sequence[tuple[int, int]]) -> Dataset:
+def _spans_of(present: Node, spans: Sequence[tuple[int, int]]) -> Node:
     """Return spans of rows of a dataset, one after the other: the dataset itself if that is all of it."""
     if list(spans) == [(0, present.size)]:
         return present
@@ -161,7 +161,7 @@ def _shown(described: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value!r:.60}" for key, value in described.items())
 
 
-def _kept_rows_of(node: Filter, child: Dataset) -> Iterator[Int64s]:
+def _kept_rows_of(node: Filter, child: Node) -> Iterator[Int64s]:
     """Yield, in ascending order, the rows of ``child`` that a filter keeps of the same sources.
 
     The filter's own child may have more sources, or the same ones in another order.
@@ -182,7 +182,7 @@ def _kept_rows_of(node: Filter, child: Dataset) -> Iterator[Int64s]:
         before += count
 
 
-def _spans_in(node: Dataset) -> Iterator[tuple[Dataset, int, int]]:
+def _spans_in(node: Node) -> Iterator[tuple[Node, int, int]]:
     """Yield, for the rows of a dataset in natural order, the source they are of, the first row and the count.
 
     Nothing is yielded for rows in another order.

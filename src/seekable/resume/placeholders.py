@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import Aligned, Fileless, OverOne
-from seekable.nodes.contract import Leaf, OrderNode, Plan, Reader, Router
+from seekable.nodes.contract import Leaf, Node, OrderNode
+from seekable.nodes.graph import Plan, Reader, Router
 from seekable.nodes.routers import PassOn
 from seekable.nodes.sources.tables import TableSource
 from seekable.order.blocks import default_blocks_within
@@ -47,7 +47,7 @@ class RowRef:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PlaceholderSource(Dataset, Leaf):
+class PlaceholderSource(Leaf):
     """Stands for a described source; each record is its own `RowRef`.
 
     If the files were found again, the records are their ``Location``.
@@ -190,10 +190,10 @@ class _PlaceholderPlan(Fileless):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PlaceholderMap(Dataset, OverOne, Aligned, OrderNode):
+class PlaceholderMap(OverOne, Aligned, OrderNode):
     """Stands for a function over records: positions, files and rows are those of the child."""
 
-    child: Dataset
+    child: Node
     described: dict[str, Any]
     """The description, without the child's."""
 

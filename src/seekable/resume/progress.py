@@ -27,7 +27,7 @@ from seekable.stream.partly_delivered import parsed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.resume.remainder import Remainder
     from seekable.resume.sources import Name, Source
     from seekable.state.description_text import Description
@@ -46,7 +46,7 @@ class DatasetProgress:
     name: Name
     """The names that lead to the stage that reads the dataset; empty for a run over a dataset."""
 
-    dataset: Dataset
+    dataset: Node
     """The old order; records are not read from it."""
 
     remaining: Remaining

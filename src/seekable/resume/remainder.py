@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.dataset.base import known_size
+from seekable.nodes.graph import known_size
 from seekable.order.positions import StridedRange, ranges_of
 from seekable.order.remaining import Remaining
 from seekable.resume.continued import Continued
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
     Int64s = NDArray[np.int64]
 
 __all__ = ["Remainder", "remainder_of"]
 
-Segments = tuple[tuple["Dataset", StridedRange], ...]
+Segments = tuple[tuple["Node", StridedRange], ...]
 """Pairs of an order and some of its positions, in the order in which they are delivered."""
 
 
@@ -51,7 +51,7 @@ class Remainder:
         return sum(len(positions) for _, positions in self.segments)
 
 
-def remainder_of(source: Dataset, remaining: Remaining, in_flight: Int64s | None = None) -> Remainder:
+def remainder_of(source: Node, remaining: Remaining, in_flight: Int64s | None = None) -> Remainder:
     """Return what is left of the begun epoch of a source.
 
     Args:
@@ -123,7 +123,7 @@ def _epoch_with(position: int, size: int) -> tuple[int, int]:
     return num_begun, num_begun * size
 
 
-def _segments_at(source: Continued, ordinals: Int64s) -> Iterator[tuple[Dataset, StridedRange]]:
+def _segments_at(source: Continued, ordinals: Int64s) -> Iterator[tuple[Node, StridedRange]]:
     """Yield the rows at some ordinals, in their order, as segments of the orders that they are of."""
     if not ordinals.size:
         return
@@ -133,7 +133,7 @@ def _segments_at(source: Continued, ordinals: Int64s) -> Iterator[tuple[Dataset,
         yield from ((source.children[int(slot)], each) for each in ranges_of(some))
 
 
-def _segments_from(source: Continued, ordinal: int) -> Iterator[tuple[Dataset, StridedRange]]:
+def _segments_from(source: Continued, ordinal: int) -> Iterator[tuple[Node, StridedRange]]:
     """Yield the segments of a source without the rows below an ordinal."""
     for segment in source.segments:
         old = source.olds[segment.slot]

@@ -20,7 +20,6 @@ from seekable.resume.sources import remaining_by_source, sources_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from seekable.dataset.base import Dataset
     from seekable.nodes.contract import Node
     from seekable.resume.by_rows import ResumedDataset
     from seekable.resume.remainder import Remainder
@@ -84,7 +83,7 @@ def _report(source: Source, remainder: Remainder) -> SourceReport:
     return SourceReport(name, epoch, remainder.num_delivered, remainder.size, path, row)
 
 
-def _next_row(source: Dataset, remainder: Remainder) -> Any:
+def _next_row(source: Node, remainder: Remainder) -> Any:
     """Return the file and row that a described source delivers next; None if that is not known."""
     if not remainder.size:
         return None
@@ -123,7 +122,7 @@ def log_resumed(resumed: ResumedDataset) -> None:
         )
 
 
-def _first_location(dataset: Dataset, position: int) -> Any:
+def _first_location(dataset: Node, position: int) -> Any:
     """Return the file and row of a record; of a record that is made of several, of the first of these."""
     location = dataset.plan(np.array([position], dtype=np.int64)).locate()[0]
     while isinstance(location, list | tuple):

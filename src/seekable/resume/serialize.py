@@ -32,7 +32,7 @@ from seekable.stream.lineage import joint_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.stream.source import FromDataset
     from seekable.stream.stream import Stream
 
@@ -47,7 +47,7 @@ _DEFAULTS = {"pieces": [], "lagging": [], "tail": 0, "first": 0}
 """The arguments of a `Continued` node that are left out of its entry."""
 
 
-def rows_of_dataset(dataset: Dataset) -> dict[str, Any]:
+def rows_of_dataset(dataset: Node) -> dict[str, Any]:
     """Return the entries of a dataset; empty for a plain one.
 
     Example:
@@ -62,7 +62,7 @@ def rows_of_dataset(dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def dataset_from_rows(rows: Mapping[str, Any], plain: Dataset) -> Dataset:
+def dataset_from_rows(rows: Mapping[str, Any], plain: Node) -> Node:
     """Return the dataset that ``rows_of_dataset`` returned some entries for.
 
     Args:
@@ -139,7 +139,7 @@ def _entry(source: Continued) -> dict[str, Any]:
     return {"olds": [_brief(old, nodes) for old in source.olds], **arguments}
 
 
-def _brief(node: Dataset, nodes: Sequence[Dataset]) -> dict[str, Any]:
+def _brief(node: Node, nodes: Sequence[Node]) -> dict[str, Any]:
     """Return the description of a node, which may name nodes of the present source by their numbers.
 
     A node is one of these (``{"node": 1}``), or one of them over another child
@@ -156,10 +156,10 @@ def _brief(node: Dataset, nodes: Sequence[Dataset]) -> dict[str, Any]:
     return {"kind": node.kind, **node.arguments(None), **path, "of": below}
 
 
-def _from_brief(brief: Mapping[str, Any], nodes: Sequence[Dataset]) -> Dataset:
+def _from_brief(brief: Mapping[str, Any], nodes: Sequence[Node]) -> Node:
     """Return the node that ``_brief`` described."""
     if "node" in brief:
-        own: Dataset = nodes[brief["node"]]
+        own: Node = nodes[brief["node"]]
         return own
     below = tuple(_from_brief(child, nodes) for child in brief["of"])
     if "like" in brief:
@@ -169,7 +169,7 @@ def _from_brief(brief: Mapping[str, Any], nodes: Sequence[Dataset]) -> Dataset:
     return REBUILT[brief["kind"]](brief, below)
 
 
-def _differ_in_child_alone(node: Dataset, own: Dataset) -> bool:
+def _differ_in_child_alone(node: Node, own: Node) -> bool:
     """Return True if two nodes are of one class and have the same objects as arguments, but for the child."""
     if type(node) is not type(own) or not is_dataclass(node):
         return False
@@ -180,12 +180,12 @@ def _differ_in_child_alone(node: Dataset, own: Dataset) -> bool:
     )
 
 
-def _nodes_in(node: Dataset) -> Iterator[Dataset]:
+def _nodes_in(node: Node) -> Iterator[Node]:
     """Yield a node and all nodes below it, those above before those below."""
     yield node
     for child in _children(node):
         yield from _nodes_in(child)
 
 
-def _children(node: Dataset) -> tuple[Dataset, ...]:
-    return node.children  # type: ignore[return-value]  # the children of datasets are datasets
+def _children(node: Node) -> tuple[Node, ...]:
+    return node.children

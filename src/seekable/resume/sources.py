@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
     from seekable.nodes.contract import Node
 
     Int64s = NDArray[np.int64]
@@ -58,7 +57,7 @@ class Source:
     """One source of a dataset."""
 
     name: Name
-    dataset: Dataset
+    dataset: Node
 
     @property
     def label(self) -> str:
@@ -66,7 +65,7 @@ class Source:
         return ".".join(map(str, self.name)) or "the dataset"
 
 
-def sources_of(root: Dataset, name: Name = ()) -> list[Source]:
+def sources_of(root: Node, name: Name = ()) -> list[Source]:
     """Return the sources of a dataset, in the order of its mixtures.
 
     Args:
@@ -107,7 +106,7 @@ def keeps_positions(node: Node) -> bool:
     return isinstance(node, Batch) or (isinstance(node, OverOne) and isinstance(node, Aligned))
 
 
-def with_sources(root: Dataset, sources: Iterable[Dataset]) -> Dataset:
+def with_sources(root: Node, sources: Iterable[Node]) -> Node:
     """Return a dataset with other sources in the places of its own.
 
     Args:
@@ -118,7 +117,7 @@ def with_sources(root: Dataset, sources: Iterable[Dataset]) -> Dataset:
     return _with_next(root, iter(sources))
 
 
-def _with_next(node: Dataset, sources: Iterator[Dataset]) -> Dataset:
+def _with_next(node: Node, sources: Iterator[Node]) -> Node:
     """Return a node over the next sources, one for each source that it is over now."""
     if isinstance(node, Mix):
         parts = tuple(_with_next(child, sources) for child in node.parts)
@@ -130,7 +129,7 @@ def _with_next(node: Dataset, sources: Iterator[Dataset]) -> Dataset:
     return next(sources)
 
 
-def remaining_by_source(root: Dataset, remaining: Remaining) -> Iterator[tuple[Dataset, Remaining]]:
+def remaining_by_source(root: Node, remaining: Remaining) -> Iterator[tuple[Node, Remaining]]:
     """Yield each source, and its positions that remain where ``remaining`` remains of the whole dataset.
 
     Example:
@@ -149,7 +148,7 @@ def remaining_by_source(root: Dataset, remaining: Remaining) -> Iterator[tuple[D
         yield root, remaining
 
 
-def positions_by_source(root: Dataset, positions: Int64s) -> Iterator[tuple[Dataset, Int64s]]:
+def positions_by_source(root: Node, positions: Int64s) -> Iterator[tuple[Node, Int64s]]:
     """Yield each source, and its positions that some positions of the whole dataset lead to, in their order.
 
     Args:
@@ -190,14 +189,14 @@ def _rows_in_batches(batch: Batch, positions: Int64s) -> Int64s:
     return np.concatenate([np.empty(0, dtype=np.int64), *rows])
 
 
-def with_child(node: Dataset, child: Dataset) -> Dataset:
+def with_child(node: Node, child: Node) -> Node:
     """Return a node over one child with another child in its place."""
-    made: Dataset = replace(node, child=child)  # type: ignore[type-var]  # nodes are dataclasses
+    made: Node = replace(node, child=child)  # type: ignore[type-var]  # nodes are dataclasses
     return made
 
 
-def _child(node: Dataset) -> Dataset:
-    child: Dataset = node.children[0]  # type: ignore[assignment]  # the children of datasets are datasets
+def _child(node: Node) -> Node:
+    child: Node = node.children[0]
     return child
 
 

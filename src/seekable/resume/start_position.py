@@ -13,7 +13,7 @@ from seekable.resume.sources import keeps_positions, sources_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
 __all__ = ["BegunEpoch", "Start", "draws_before", "start_position"]
 
@@ -38,7 +38,7 @@ class Start(NamedTuple):
     epoch: int
 
 
-def start_position(root: Dataset, begun: Sequence[BegunEpoch], *, num_draws: int, num_epochs: int) -> Start:
+def start_position(root: Node, begun: Sequence[BegunEpoch], *, num_draws: int, num_epochs: int) -> Start:
     """Return the position at which a pipeline begins, and the number of the first epoch of its run.
 
     A source begins as many rows before the end of an epoch as are left of the begun one. A mixture that ends
@@ -66,15 +66,15 @@ def start_position(root: Dataset, begun: Sequence[BegunEpoch], *, num_draws: int
     return Start(start.position, max(0, start.epoch - num_epochs))
 
 
-def draws_before(root: Dataset, position: int) -> int:
+def draws_before(root: Node, position: int) -> int:
     """Return how many draws of the topmost mixture, or rows of the one source, come before a position."""
     while keeps_positions(root):
         position = root.first_of(position) if isinstance(root, Batch) else position
-        root = root.children[0]  # type: ignore[assignment]  # the children of datasets are datasets
+        root = root.children[0]
     return position
 
 
-def _start(node: Dataset, begun: list[BegunEpoch], num_draws: int, *, later: int) -> Start:
+def _start(node: Node, begun: list[BegunEpoch], num_draws: int, *, later: int) -> Start:
     """Return where a node begins, as the source below decides that limits it.
 
     Args:
@@ -98,9 +98,9 @@ def _start(node: Dataset, begun: list[BegunEpoch], num_draws: int, *, later: int
     return Start(end * size - num_left, end - 1 if num_left else end)
 
 
-def _start_above(node: Dataset, begun: list[BegunEpoch], num_draws: int, *, later: int) -> Start:
+def _start_above(node: Node, begun: list[BegunEpoch], num_draws: int, *, later: int) -> Start:
     """Return where a node begins that keeps the positions of its child, or puts them in batches."""
-    child: Dataset = node.children[0]  # type: ignore[assignment]  # the children of datasets are datasets
+    child: Node = node.children[0]
     below = _start(child, begun, num_draws, later=later)
     if isinstance(node, Batch):
         return Start(node.batch_of(below.position), below.epoch)

@@ -29,14 +29,14 @@ from seekable.state.canonical import canonical_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
-    Rule = Callable[[Any, Any], Dataset | None]
+    Rule = Callable[[Any, Any], Node | None]
 
 __all__ = ["transplanted"]
 
 
-def transplanted(old: Dataset, new: Dataset) -> Dataset:
+def transplanted(old: Node, new: Node) -> Node:
     """Return a dataset in the order of ``old`` with the records of ``new``.
 
     Args:
@@ -75,12 +75,12 @@ def transplanted(old: Dataset, new: Dataset) -> Dataset:
     return new if _are_same(made, new) else made
 
 
-def _orders_above_core(old: Dataset) -> tuple[list[Dataset], Dataset]:
+def _orders_above_core(old: Node) -> tuple[list[Node], Node]:
     """Return the nodes that order or choose rows, outermost first, and the first node that is none of these.
 
     Nodes over one child that neither order nor choose rows are left out: the new pipeline has its own.
     """
-    orders: list[Dataset] = []
+    orders: list[Node] = []
     while True:
         if isinstance(old, PlaceholderSource) and _has_selected(old):
             orders.append(old)
@@ -98,20 +98,20 @@ def _has_selected(old: PlaceholderSource) -> bool:
     return old.described["kind"] in UNKNOWN_ROWS and len(old.described["of"]) == 1
 
 
-def _nodes_above_core(new: Dataset) -> tuple[list[Dataset], Dataset]:
+def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
     """Return the nodes over one child, outermost first, and the first node that is none of these."""
-    nodes: list[Dataset] = []
+    nodes: list[Node] = []
     while _is_over_one(new):
         nodes.append(new)
         new = new.child  # type: ignore[attr-defined]
     return nodes, new
 
 
-def _is_over_one(node: Dataset) -> bool:
+def _is_over_one(node: Node) -> bool:
     return isinstance(node, OverOne) and not isinstance(node, Batch)
 
 
-def _transplanted_core(old: Dataset, new: Dataset) -> Dataset:
+def _transplanted_core(old: Node, new: Node) -> Node:
     """Return the rows of a source, or of a node over several children, by the rule for these two kinds."""
     if _are_same(old, new):
         return new
@@ -124,15 +124,15 @@ def _transplanted_core(old: Dataset, new: Dataset) -> Dataset:
     return made
 
 
-def _rows_of_leaf(old: PlaceholderSource, new: Dataset) -> Dataset | None:
+def _rows_of_leaf(old: PlaceholderSource, new: Node) -> Node | None:
     return None if "of" in old.described else matching_rows(old.described, new)
 
 
-def _rows_of_one_part(old: PlaceholderSource, new: Concat) -> Dataset | None:
+def _rows_of_one_part(old: PlaceholderSource, new: Concat) -> Node | None:
     return None if "of" in old.described else _first_match(old, new.parts)
 
 
-def _each_part(old: Concat, new: Concat) -> Dataset:
+def _each_part(old: Concat, new: Concat) -> Node:
     """Return each old part over the new part in its place, or over the first other one that has its rows."""
     made = []
     for slot, part in enumerate(old.parts):
@@ -141,17 +141,17 @@ def _each_part(old: Concat, new: Concat) -> Dataset:
     return Concat(tuple(made))
 
 
-def _all_parts_of_leaf(old: Concat, new: Dataset) -> Dataset:
+def _all_parts_of_leaf(old: Concat, new: Node) -> Node:
     return Concat(tuple(transplanted(part, new) for part in old.parts))
 
 
-def _zipped(old: Zip, new: Zip) -> Dataset | None:
+def _zipped(old: Zip, new: Zip) -> Node | None:
     if len(old.parts) != len(new.parts):
         return None
     return Zip(tuple(transplanted(*pair) for pair in zip(old.parts, new.parts, strict=True)))
 
 
-def _batched(old: Batch, new: Batch) -> Dataset:
+def _batched(old: Batch, new: Batch) -> Node:
     return Batch(transplanted(old.child, new.child), old.length)
 
 
@@ -166,7 +166,7 @@ _RULES: Mapping[tuple[type, type], Rule] = {
 """For the kinds of an old and a new node, what makes the old rows of the new one; None if nothing can."""
 
 
-def _first_match(old: Dataset, parts: Sequence[Dataset]) -> Dataset:
+def _first_match(old: Node, parts: Sequence[Node]) -> Node:
     """Return the rows of an old node over the first of some parts that has them.
 
     Raises:
@@ -181,5 +181,5 @@ def _first_match(old: Dataset, parts: Sequence[Dataset]) -> Dataset:
     raise failures[0]
 
 
-def _are_same(old: Dataset, new: Dataset) -> bool:
+def _are_same(old: Node, new: Node) -> bool:
     return canonical_json(old.describe(None)) == canonical_json(new.describe(None))

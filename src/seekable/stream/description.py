@@ -11,7 +11,7 @@ from seekable.stream.stage import described
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.stream.stage import Stage
 
 __all__ = ["datasets_of", "text_of_stream"]
@@ -22,7 +22,7 @@ def text_of_stream(stage: Stage) -> str:
     return text_of(stage, lambda: _described(stage))
 
 
-def datasets_of(stage: Stage) -> Iterator[Dataset]:
+def datasets_of(stage: Stage) -> Iterator[Node]:
     """Yield the datasets that a stream reads, in the order in which its description has them."""
     for source in stage.inputs:
         yield from datasets_of(source)

@@ -12,7 +12,6 @@ import xxhash
 
 from seekable._arguments import checked_count, checked_flag
 from seekable._cached import cached
-from seekable.dataset.show import listed
 from seekable.errors import BadToken, CorruptRecord, InvalidArgument, StateMismatch, WrongType
 from seekable.formats.decoding import decoder_named, line_span
 from seekable.formats.lines import BYTE_ORDER_MARK
@@ -20,6 +19,7 @@ from seekable.formats.registry import SUFFIXES, format_named, format_of
 from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
 from seekable.index.surveyor import is_surveyor
+from seekable.nodes.show import listed
 from seekable.state.functions import describe_function
 from seekable.stream.sequential_file import content_from, sequential_files
 from seekable.stream.shapes import ForwardOnly

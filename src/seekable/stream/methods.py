@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from seekable._arguments import checked_count, checked_flag, checked_seed
-from seekable.dataset.base import Dataset
 from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.contract import HoldsNode
 from seekable.stream.batch import BatchItems
 from seekable.stream.bucket import Bucket, CostLimit, checked_boundaries, checked_cost
 from seekable.stream.filter import FilterItems
@@ -130,7 +130,7 @@ class StageMethods(ABC):
 
     def overlay(
         self,
-        other: Dataset,
+        other: HoldsNode,
         fn: Callable[..., Any],
         *,
         prob: float,
@@ -160,13 +160,13 @@ class StageMethods(ABC):
             >>> list(speech.overlay(noise, lambda item, partner, rng: f"{item}+{partner}", prob=1, seed=0))
             ['yes+hum', 'no+hum']
         """
-        if not isinstance(other, Dataset):
+        if not isinstance(other, HoldsNode):
             message = f"overlay() draws partners from a Dataset (got {type(other).__name__})"
             raise WrongType(message)
         if not isinstance(prob, int | float) or not 0 <= prob <= 1:
             message = f"prob must be a number of 0 to 1 (got {prob!r})"
             raise InvalidArgument(message)
-        return self.then(Overlay(other, fn, float(prob), checked_seed(seed), version))
+        return self.then(Overlay(other.node, fn, float(prob), checked_seed(seed), version))
 
     def repeat(self, n: int | None = None) -> Self:
         """Return the stream ``n`` times, each time with the same items; for ever without ``n``.

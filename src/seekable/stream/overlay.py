@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.dataset.base import known_size
-from seekable.dataset.show import expression
 from seekable.errors import InvalidArgument
+from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.nodes.randomness import ItemRandomness
 from seekable.state.functions import describe_function
@@ -17,7 +16,7 @@ from seekable.stream.shapes import SameTokens
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 
@@ -29,7 +28,7 @@ __all__ = ["Overlay"]
 class Overlay(SameTokens):
     """``fn(item, partner, rng)`` of some items; a hash of the token chooses the items and their partners."""
 
-    other: Dataset
+    other: Node
     """The dataset of the partners."""
 
     fn: Callable[..., Any]
@@ -49,7 +48,7 @@ class Overlay(SameTokens):
             raise InvalidArgument(message)
 
     @property
-    def datasets(self) -> tuple[Dataset, ...]:
+    def datasets(self) -> tuple[Node, ...]:
         """The dataset of the partners."""
         return (self.other,)
 
@@ -64,7 +63,7 @@ class Overlay(SameTokens):
     def shown(self, inputs: Sequence[str]) -> str:
         """Return the method call."""
         name = describe_function(self.fn, self.version)["name"]
-        other = expression(self.other)
+        other = self.other.expression()
         return f"{inputs[0]}.overlay({other}, {name}, prob={self.prob}, seed={self.seed})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
@@ -86,5 +85,5 @@ class Overlay(SameTokens):
         rng = randomness.rng(token)
         if rng.random() >= self.prob:
             return item
-        partner = self.other[int(rng.integers(len(self.other)))]
+        partner = self.other.record(int(rng.integers(known_size(self.other, "overlay()"))))
         return item if partner is HOLE else self.fn(item, partner, rng)

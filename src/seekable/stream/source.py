@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.dataset.show import expression
 from seekable.errors import BadToken, NothingPassed
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import Ahead
@@ -18,7 +17,7 @@ from seekable.stream.stall import CHECK_EVERY, StallDetector
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 
@@ -37,7 +36,7 @@ hold records long before it delivers them; later reads stay small enough for the
 class FromDataset(Leaf):
     """The records of a dataset: lane ``l`` has rows ``r % lanes == l`` of an epoch. A token is a position."""
 
-    dataset: Dataset
+    dataset: Node
     lane_count: int
     """The number of lanes."""
 
@@ -78,7 +77,7 @@ class FromDataset(Leaf):
         return True
 
     @property
-    def datasets(self) -> tuple[Dataset, ...]:
+    def datasets(self) -> tuple[Node, ...]:
         """The dataset."""
         return (self.dataset,)
 
@@ -92,7 +91,7 @@ class FromDataset(Leaf):
         given = [f"lanes={self.lane_count}"] if self.lane_count != self.dataset.lanes else []
         given += [f"epochs={self.epochs}"] if self.epochs is not None else []
         given += [f"start={self.start}"] if self.start else []
-        return f"{expression(self.dataset)}.stream({', '.join(given)})"
+        return f"{self.dataset.expression()}.stream({', '.join(given)})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
         """Yield the lane's records; holes are left out, and counted in the state.

@@ -34,7 +34,7 @@ from seekable.state.canonical import fingerprint_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.stream.buffer import TokenBuffer
     from seekable.stream.token import Token
 
@@ -147,7 +147,7 @@ class Stage(ABC):
         """Yield the items of one lane, each after its token, beginning where ``lane.state`` says."""
 
     @property
-    def datasets(self) -> tuple[Dataset, ...]:
+    def datasets(self) -> tuple[Node, ...]:
         """The datasets that the stage itself reads; none unless a stage says otherwise."""
         return ()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from seekable.dataset.show import listed
 from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.show import listed
 from seekable.stream.iterator import StreamIterator
 from seekable.stream.kinds import OWN_KINDS
 from seekable.stream.methods import StageMethods

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.dataset.show import listed
 from seekable.errors import BadToken
+from seekable.nodes.show import listed
 from seekable.stream.shapes import SeveralInputs
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
-from seekable.dataset.base import Dataset
+from seekable.dataset.dataset import Dataset
 from seekable.errors import WrongType
 from seekable.loader.loader import Loader
 from seekable.stream.stream import Stream

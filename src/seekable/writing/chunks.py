@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from seekable.dataset.base import Dataset
-    from seekable.nodes.contract import Plan
+    from seekable.nodes.contract import Node
+    from seekable.nodes.graph import Plan
 
 __all__ = ["Chunks"]
 
@@ -35,7 +35,7 @@ _RECENT = 1024
 class Chunks:
     """Reads a run of rows, and remembers which rows came last."""
 
-    def __init__(self, dataset: Dataset, rows: range, tell: Callable[[int], None], *, tables: bool) -> None:
+    def __init__(self, dataset: Node, rows: range, tell: Callable[[int], None], *, tables: bool) -> None:
         """Read nothing yet.
 
         Args:

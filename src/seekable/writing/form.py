@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
 __all__ = ["Form"]
 
@@ -38,7 +38,7 @@ class Form(ABC):
         """What of it decides the bytes of a file, JSON-safe, as the user asked for it."""
 
     @abstractmethod
-    def settled(self, dataset: Dataset, kept: str | None) -> tuple[Form, str | None]:
+    def settled(self, dataset: Node, kept: str | None) -> tuple[Form, str | None]:
         """Return the form with all that it must know of the records before the first one is written.
 
         Args:

@@ -16,7 +16,7 @@ from seekable.writing.misfit import Misfit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
 __all__ = ["JsonLines", "json_lines"]
 
@@ -64,7 +64,7 @@ class JsonLines(Form):
         """The compression."""
         return {"compression": self.compression}
 
-    def settled(self, dataset: Dataset, kept: str | None) -> tuple[Form, str | None]:
+    def settled(self, dataset: Node, kept: str | None) -> tuple[Form, str | None]:
         """Return the form as it is: JSON needs to know nothing of other records."""
         return self, None
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
+from seekable.nodes.graph import known_size
 from seekable.writing.columns.infer import inferred_schema, looked_at
 from seekable.writing.columns.table import Columns
 from seekable.writing.form import Form
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
 __all__ = ["Parquet", "parquet"]
 
@@ -101,7 +102,7 @@ class Parquet(Form):
             "schema": schema,
         }
 
-    def settled(self, dataset: Dataset, kept: str | None) -> tuple[Form, str | None]:
+    def settled(self, dataset: Node, kept: str | None) -> tuple[Form, str | None]:
         """Return the form with a schema: that given, that of the files that are there, or of some records."""
         import pyarrow as pa
 
@@ -214,7 +215,7 @@ class _Sink(io.RawIOBase):
         return self._file.tell()
 
 
-def _schema_of(dataset: Dataset) -> pa.Schema:
+def _schema_of(dataset: Node) -> pa.Schema:
     """Return the columns of a dataset as its sources declare them, or as some records have them.
 
     Raises:
@@ -222,15 +223,19 @@ def _schema_of(dataset: Dataset) -> pa.Schema:
         WrongType: records do not fit together.
     """
     declared = _declared(dataset)
-    schema = inferred_schema(dataset, looked_at(len(dataset))) if declared is None else declared
-    if not len(schema) and len(dataset):
+    schema = (
+        inferred_schema(dataset, looked_at(known_size(dataset, "write_parquet()")))
+        if declared is None
+        else declared
+    )
+    if not len(schema) and dataset.size:
         message = "the records that were looked at have no columns: say with schema= which there are"
         raise InvalidArgument(message)
     _try_schema(schema)
     return schema
 
 
-def _declared(dataset: Dataset) -> pa.Schema | None:
+def _declared(dataset: Node) -> pa.Schema | None:
     import pyarrow as pa
 
     columns = dataset.declared()

@@ -18,7 +18,7 @@ from seekable.writing.place import place_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.writing.form import Form
     from seekable.writing.shards import Shards
 
@@ -59,7 +59,7 @@ class Tally:
 class WriteShards:
     """Writes some of the files: a job for `map_ranges`."""
 
-    dataset: Dataset
+    dataset: Node
     form: Form
     folder: str
     shards: Shards

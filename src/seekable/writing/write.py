@@ -8,9 +8,9 @@ import time
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.dataset.base import known_size
 from seekable.errors import StateMismatch, WrongType
 from seekable.formats.decoding import Decoder
+from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
 from seekable.parallel.progress import watched
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Executor
 
-    from seekable.dataset.base import Dataset
     from seekable.nodes.contract import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
@@ -59,7 +58,7 @@ class Going:
 
 
 def write(  # noqa: PLR0913 - all that the public methods are given
-    dataset: Dataset,
+    dataset: Node,
     folder: str | os.PathLike[str],
     form: Form,
     *,
@@ -145,7 +144,7 @@ def _begun(path: str, identity: Identity, settled: str | None) -> Manifest:
 class _Writing:
     """One call at work, which holds the lock."""
 
-    def __init__(self, dataset: Dataset, form: Form, path: str, manifest: Manifest, watch: Watch) -> None:
+    def __init__(self, dataset: Node, form: Form, path: str, manifest: Manifest, watch: Watch) -> None:
         self._dataset = dataset
         self._form = form
         self._path = path

@@ -10,8 +10,8 @@ from seekable.loader.produce import produce
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.steps import Cursor, Steps
+    from seekable.nodes.contract import Node
 
 __all__ = ["Begin", "DatasetJob", "Job"]
 
@@ -51,7 +51,7 @@ class Job(Protocol):
 class DatasetJob:
     """The batches of steps ``t % of == number`` of a loader over a dataset."""
 
-    dataset: Dataset
+    dataset: Node
     steps: Steps
     collate: Callable[[list[Any]], Any] | None
     most_batches: int

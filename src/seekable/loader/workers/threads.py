@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from seekable.dataset.base import Dataset
     from seekable.loader.produce import Made
     from seekable.loader.steps import Cursor, Steps
+    from seekable.nodes.contract import Node
 
 __all__ = ["in_threads"]
 
 
 def in_threads(
-    dataset: Dataset,
+    dataset: Node,
     steps: Steps,
     cursor: Cursor,
     collate: Callable[[list[Any]], Any] | None,

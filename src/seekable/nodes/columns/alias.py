@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.dataset.base import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.columns.missing import lacking
 from seekable.nodes.columns.node import OverColumns
@@ -16,16 +15,17 @@ if TYPE_CHECKING:
 
     from seekable.errors import SeekableError
     from seekable.nodes.columns.choose import Missing
+    from seekable.nodes.contract import Node
 
 __all__ = ["Alias", "Computed"]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Alias(Dataset, OverColumns):
+class Alias(OverColumns):
     """Each record with one more column, which has the values of another."""
 
-    child: Dataset
+    child: Node
     new: str
     old: str
     missing: Missing
@@ -68,10 +68,10 @@ class Alias(Dataset, OverColumns):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Computed(Dataset, OverColumns):
+class Computed(OverColumns):
     """Each record with one more column, which a function makes of the record."""
 
-    child: Dataset
+    child: Node
     new: str
     fn: Callable[..., Any]
     most: int | None

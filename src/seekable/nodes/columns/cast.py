@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset
 from seekable.errors import BadValue, WrongType
 from seekable.nodes.columns.casting import Target, target_of
 from seekable.nodes.columns.missing import lacking
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from seekable.errors import SeekableError
     from seekable.nodes.columns.choose import Missing
+    from seekable.nodes.contract import Node
 
 __all__ = ["Cast", "checked_targets"]
 
@@ -36,10 +36,10 @@ def checked_targets(types: object, version: str | int | None) -> tuple[tuple[str
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Cast(Dataset, OverColumns):
+class Cast(OverColumns):
     """Each record with the values of some columns as another type; None stays None."""
 
-    child: Dataset
+    child: Node
     targets: tuple[tuple[str, Target], ...]
     missing: Missing
     only: frozenset[str] | None = None

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset
 from seekable.nodes.columns.missing import lacking
 from seekable.nodes.columns.node import OverColumns
 
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.errors import SeekableError
+    from seekable.nodes.contract import Node
 
 __all__ = ["DropColumns", "Missing", "SelectColumns"]
 
@@ -23,10 +23,10 @@ Missing = Literal["error", "none"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SelectColumns(Dataset, OverColumns):
+class SelectColumns(OverColumns):
     """Each record with the named columns, in their order."""
 
-    child: Dataset
+    child: Node
     names: tuple[str, ...]
     missing: Missing
     only: frozenset[str] | None = None
@@ -72,10 +72,10 @@ class SelectColumns(Dataset, OverColumns):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DropColumns(Dataset, OverColumns):
+class DropColumns(OverColumns):
     """Each record without the named columns; it may lack them."""
 
-    child: Dataset
+    child: Node
     names: tuple[str, ...]
     only: frozenset[str] | None = None
 

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import msgspec
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset
 from seekable.nodes.columns.node import OverColumns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from seekable.nodes.contract import Node
 
 __all__ = ["Fill"]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Fill(Dataset, OverColumns):
+class Fill(OverColumns):
     """Each record with a value in the columns that it lacks, or where it has None."""
 
-    child: Dataset
+    child: Node
     values: tuple[tuple[str, Any], ...]
     nested: bool
     only: frozenset[str] | None = None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
 __all__ = ["INFERRED_FROM", "LOOKED_AT", "schema_of"]
 
@@ -25,7 +25,7 @@ INFERRED_FROM = b"seekable.inferred_from"
 """The key of a schema's, or a field's, metadata that says how many records its types were seen in."""
 
 
-def schema_of(dataset: Dataset) -> pa.Schema:
+def schema_of(dataset: Node) -> pa.Schema:
     """Return the columns of a dataset's records; see ``Dataset.schema``."""
     try:
         import pyarrow as pa
@@ -50,7 +50,7 @@ def schema_of(dataset: Dataset) -> pa.Schema:
     )
 
 
-def _seen(dataset: Dataset, declared: Mapping[str, Any] | None) -> tuple[dict[str, list[Any]], int]:
+def _seen(dataset: Node, declared: Mapping[str, Any] | None) -> tuple[dict[str, list[Any]], int]:
     """Return, by column, the values that the first records have, and how many those are."""
     if declared is not None:
         dataset = dataset.narrowed(frozenset(name for name, kind in declared.items() if kind is None))

@@ -15,8 +15,9 @@ import numpy as np
 
 from seekable.errors import InvalidArgument, SeekableError, WrongType
 from seekable.nodes.bases import Aligned, OverOne, OverPlan, OverReader
-from seekable.nodes.contract import RecordNode, part_of
+from seekable.nodes.contract import RecordNode
 from seekable.nodes.failures import add_place
+from seekable.nodes.graph import part_of
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes.conditions import Where
-    from seekable.nodes.contract import Plan, Reader
+    from seekable.nodes.graph import Plan, Reader
     from seekable.nodes.provenance import Origins
 
     Int64s = NDArray[np.int64]

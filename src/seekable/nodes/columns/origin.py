@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.dataset.base import Dataset
 from seekable.errors import BadValue
 from seekable.nodes.columns.node import OverColumns
 
@@ -13,16 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.errors import SeekableError
+    from seekable.nodes.contract import Node
 
 __all__ = ["SourceColumn"]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SourceColumn(Dataset, OverColumns):
+class SourceColumn(OverColumns):
     """Each record with the path of its file, and with its row there if a column is named for that."""
 
-    child: Dataset
+    child: Node
     column: str
     row: str | None
     relative: bool

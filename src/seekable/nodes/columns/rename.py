@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset
 from seekable.errors import BadValue, InvalidArgument, WrongType
 from seekable.nodes.columns.missing import lacking
 from seekable.nodes.columns.node import OverColumns, checked_name
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from seekable.errors import SeekableError
     from seekable.nodes.columns.choose import Missing
+    from seekable.nodes.contract import Node
 
 __all__ = ["MapColumns", "Rename", "checked_renames"]
 
@@ -50,10 +50,10 @@ def _collision(record: dict[str, Any], names: Mapping[str, str]) -> str:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Rename(Dataset, OverColumns):
+class Rename(OverColumns):
     """Each record with some columns under other names, at the same places."""
 
-    child: Dataset
+    child: Node
     names: tuple[tuple[str, str], ...]
     missing: Missing
     only: frozenset[str] | None = None
@@ -120,13 +120,13 @@ class Rename(Dataset, OverColumns):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MapColumns(Dataset, OverColumns):
+class MapColumns(OverColumns):
     """Each record with some columns under other names, as its file has it.
 
     The first pattern that means a file says what its columns are called; other files stay as they are.
     """
 
-    child: Dataset
+    child: Node
     files: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     missing: Missing
     only: frozenset[str] | None = None

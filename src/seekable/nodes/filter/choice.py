@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
 
@@ -128,7 +128,7 @@ def choice(
 
 
 def kept_rows(
-    dataset: Dataset, asked: Choice, size: int, *, using: ExecutionOptions, watch: Watch
+    dataset: Node, asked: Choice, size: int, *, using: ExecutionOptions, watch: Watch
 ) -> Iterator[Int64s]:
     """Yield the rows that pass, ascending, a run at a time.
 
@@ -163,7 +163,7 @@ def kept_rows(
         raise MissingColumn(message)
 
 
-def _untold(dataset: Dataset, asked: Choice) -> set[str]:
+def _untold(dataset: Node, asked: Choice) -> set[str]:
     """Return the columns of the conditions of which only records tell whether there are such columns."""
     known = dataset.declared()
     if asked.where is None or known is None:
@@ -173,11 +173,11 @@ def _untold(dataset: Dataset, asked: Choice) -> set[str]:
     return set()
 
 
-def _narrowed(dataset: Dataset, asked: Choice) -> Dataset:
+def _narrowed(dataset: Node, asked: Choice) -> Node:
     return dataset if asked.where is None else dataset.narrowed(asked.where.columns)
 
 
-def _bare(dataset: Dataset, where: Where | None) -> tuple[Dataset, Where | None]:
+def _bare(dataset: Node, where: Where | None) -> tuple[Node, Where | None]:
     """Take off what only gives columns of tables other names, or leaves some out."""
     if where is None or not isinstance(dataset, OverColumns) or dataset.child.declared() is None:
         return dataset, where
@@ -186,7 +186,7 @@ def _bare(dataset: Dataset, where: Where | None) -> tuple[Dataset, Where | None]
     return _bare(dataset.child, where.below(dataset.beneath))
 
 
-def _runs(dataset: Dataset, asked: Choice, size: int) -> Int64s:
+def _runs(dataset: Node, asked: Choice, size: int) -> Int64s:
     """Return the runs of rows that have to be looked at: starts and stops."""
     runs = np.array([[0, size]], dtype=np.int64) if asked.where is None else dataset.may_match(asked.where)
     if asked.files is not None:
@@ -198,7 +198,7 @@ def _before(runs: Int64s) -> Int64s:
     return np.concatenate([[0], np.cumsum(runs[:, 1] - runs[:, 0])]).astype(np.int64)
 
 
-def _runs_of_files(dataset: Dataset, patterns: tuple[str, ...], size: int) -> Int64s:
+def _runs_of_files(dataset: Node, patterns: tuple[str, ...], size: int) -> Int64s:
     """Return the runs of rows whose files are meant by one of the patterns."""
     # No block of a source is of two files, so the first row of each tells of all of them.
     edges = dataset.blocks if isinstance(dataset, Leaf) else None
@@ -234,12 +234,12 @@ def _common(some: Int64s, others: Int64s) -> Int64s:
 class _Passing:
     """Which of some rows pass: the job that runs anywhere."""
 
-    dataset: Dataset
+    dataset: Node
     choice: Choice
-    narrowed: Dataset
+    narrowed: Node
     """The dataset with the columns of the conditions alone."""
 
-    bare: tuple[Dataset, Where | None]
+    bare: tuple[Node, Where | None]
     """The same without nodes that only give columns other names, and the conditions of that."""
 
     runs: Int64s

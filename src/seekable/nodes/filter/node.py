@@ -6,12 +6,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.dataset.base import Dataset, known_size, must_be_steady
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.ascending import Ascending
+from seekable.nodes.contract import Node
 from seekable.nodes.filter.choice import Choice, kept_rows
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed
 from seekable.nodes.filter.saved import Origin, saved_rows
+from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.routers import EachRouter
 from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import watched
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Node, Router
+    from seekable.nodes.contract import Node
+    from seekable.nodes.graph import Router
     from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
@@ -33,14 +35,14 @@ __all__ = ["Filter", "filter_rows", "row_files_of"]
 
 
 def filter_rows(
-    child: Dataset,
+    child: Node,
     choice: Choice,
     *,
     save: str | os.PathLike[str] | None,
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressHook | None,
-) -> Dataset:
+) -> Node:
     """Keep the rows whose records pass; see ``Dataset.filter``."""
     size = known_size(child, "filter()")
     must_be_steady(child, "filter()")
@@ -78,10 +80,10 @@ def _checked_path(save: object) -> str:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Filter(Dataset, Ascending):
+class Filter(Ascending):
     """Row ``r`` is the ``r``-th row of the child that was kept."""
 
-    child: Dataset
+    child: Node
     rows: KeptRows
     name: str
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
     from seekable.parallel.map_ranges import ExecutionOptions
 
     Int64s = NDArray[np.int64]
@@ -52,7 +52,7 @@ class RightKeys:
 
 
 def right_keys(
-    right: Dataset, on: tuple[str, ...], size: int, *, using: ExecutionOptions, columns: bool
+    right: Node, on: tuple[str, ...], size: int, *, using: ExecutionOptions, columns: bool
 ) -> RightKeys:
     """Read the keys of all records.
 
@@ -84,7 +84,7 @@ def right_keys(
 class _Hashing:
     """The hashes of the keys of some rows, without those that have no key: the job that runs anywhere."""
 
-    dataset: Dataset
+    dataset: Node
     on: tuple[str, ...]
 
     def __call__(self, start: int, stop: int) -> tuple[UInt64s, Int64s, tuple[str, ...]]:
@@ -109,8 +109,8 @@ class Matching:
     The row is -1 where there is none. Rows of the left ascend; one comes as often as it has matches.
     """
 
-    left: Dataset
-    right: Dataset
+    left: Node
+    right: Node
     """Both with the columns of the key alone."""
 
     on: tuple[str, ...]
@@ -186,7 +186,7 @@ class Matching:
         return " and ".join(map(repr, self.on))
 
 
-def _key(dataset: Dataset, record: Any, on: tuple[str, ...], row: int) -> Key | None:
+def _key(dataset: Node, record: Any, on: tuple[str, ...], row: int) -> Key | None:
     """Return a record's key; None if it lacks a column of it, or has None there."""
     if record is HOLE:
         return None
@@ -218,7 +218,7 @@ def _hash(key: Key) -> int:
     return xxhash.xxh3_64_intdigest(b"".join(key_hash(part).to_bytes(8, "little") for part in key))
 
 
-def _place(dataset: Dataset, row: int) -> str:
+def _place(dataset: Node, row: int) -> str:
     place = dataset.plan(np.array([row], dtype=np.int64)).locate()[0]
     return f"{place.path} row {place.row}" if hasattr(place, "path") else str(place)
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset, known_size, must_be_steady
-from seekable.errors import BadValue, InvalidArgument, WrongType
+from seekable.errors import BadValue, InvalidArgument
 from seekable.nodes.columns.missing import must_have
 from seekable.nodes.columns.node import checked_names, place_of
 from seekable.nodes.compile import Forest, Parts
-from seekable.nodes.contract import Inner, Plan, Reader, RecordNode
+from seekable.nodes.contract import Inner, Node, RecordNode
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed
+from seekable.nodes.graph import Plan, Reader, known_size, must_be_steady
 from seekable.nodes.hole import HOLE
 from seekable.nodes.join.matching import Duplicates, How, Matching, right_keys
 from seekable.parallel.map_ranges import execution_options, map_ranges
@@ -27,67 +27,31 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Within
     from seekable.nodes.provenance import Origins
+    from seekable.nodes.search import SearchRange
     from seekable.parallel.progress import ProgressHook
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Join", "join"]
+__all__ = ["Join", "joined"]
 
 _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 
-def join(  # noqa: PLR0913 - the one public place that owns these defaults
-    left: Dataset,
-    right: Dataset,
+def joined(  # noqa: PLR0913 - what `sk.join` is given, all of it required
+    left: Node,
+    right: Node,
     *,
     on: str | Sequence[str],
-    how: How = "inner",
-    duplicates: Duplicates = "error",
-    missing: Literal["allow", "error"] = "allow",
-    suffix: str | None = None,
-    jobs: int | None = None,
-    executor: Executor | None = None,
-    progress: ProgressHook | None = None,
-) -> Dataset:
-    """Return the records of one dataset, each with the columns of the record of another that has its key.
-
-    Keys are read now, once: of the right dataset all, then those of the left are looked up by hash and
-    compared. The rows that were found lie in a temporary file; records are read when they are asked for.
-    A key is a str or an int, or several of those; ``"1"`` and ``1`` are different keys.
-
-    Args:
-        left: gives the order: the result has its rows, without those that found nothing.
-        right: is looked up in.
-        on: the column that both have, or several that are the key together.
-        how: ``"inner"`` leaves a record out that finds nothing, ``"left"`` gives it None for every column of
-            the right dataset.
-        duplicates: where several records of the right have the key that is looked up: ``"error"``,
-            ``"first"`` for the first of them, or ``"all"`` for a record with each.
-        missing: ``"error"`` if each record of the left must find one.
-        suffix: is put behind the name of a column of the right that the left has too; without it that is an
-            error.
-        jobs: how many processes; 1 for none but this one. By default more are started where that pays.
-        executor: any ``concurrent.futures.Executor`` to read keys in instead.
-        progress: called as it goes on; by default a bar on a terminal.
-
-    Raises:
-        InvalidArgument: an argument breaks a rule, or rows are not the same in every epoch.
-        MissingColumn: a table lacks a column of the key.
-        BadKey: a key is neither a str nor an int.
-        AmbiguousKey: several records have a key that is looked up.
-        KeyNotFound: a record finds nothing, and ``missing="error"``.
-
-    Example:
-        >>> import seekable as sk
-        >>> texts = sk.from_sequence([{"id": 1, "text": "a"}, {"id": 2, "text": "b"}])
-        >>> langs = sk.from_sequence([{"id": 2, "lang": "de"}])
-        >>> list(sk.join(texts, langs, on="id"))
-        [{'id': 2, 'text': 'b', 'lang': 'de'}]
-        >>> sk.join(texts, langs, on="id", how="left")[0]
-        {'id': 1, 'text': 'a', 'lang': None}
-    """
+    how: How,
+    duplicates: Duplicates,
+    missing: Literal["allow", "error"],
+    suffix: str | None,
+    jobs: int | None,
+    executor: Executor | None,
+    progress: ProgressHook | None,
+) -> Join:
+    """Read the keys of two nodes and return the pairs of rows that match; see ``sk.join``."""
     names = checked_names("join(on=)", [on] if isinstance(on, str) else on)
     _check(left, right, names, how=how, duplicates=duplicates, missing=missing, suffix=suffix)
     for side in (left, right):
@@ -113,8 +77,8 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
 
 
 def _check(
-    left: object,
-    right: object,
+    left: Node,
+    right: Node,
     on: tuple[str, ...],
     *,
     how: object,
@@ -123,9 +87,6 @@ def _check(
     suffix: object,
 ) -> None:
     for side in (left, right):
-        if not isinstance(side, Dataset):
-            message = f"join() takes two Datasets (got a {type(side).__name__}): wrap it in sk.from_sequence"
-            raise WrongType(message)
         known_size(side, "join()")
         must_be_steady(side, "join()")
     if not on:
@@ -146,11 +107,11 @@ def _check(
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Join(Dataset, Inner, RecordNode):
+class Join(Inner, RecordNode):
     """Row ``r`` is row ``rows[r]`` of the left with what row ``matched[r]`` of the right has too."""
 
-    left: Dataset
-    right: Dataset
+    left: Node
+    right: Node
     on: tuple[str, ...]
     how: How
     suffix: str | None
@@ -163,7 +124,7 @@ class Join(Dataset, Inner, RecordNode):
     kind: ClassVar[str] = "join"
 
     @property
-    def children(self) -> tuple[Dataset, ...]:
+    def children(self) -> tuple[Node, ...]:
         """Both."""
         return self.left, self.right
 
@@ -243,7 +204,7 @@ class Join(Dataset, Inner, RecordNode):
         """Return the one epoch of the child that is read, as all are alike."""
         return 0, self.children[slot].size
 
-    def unroute(self, slot: int, positions: Int64s, within: Within) -> Int64s:
+    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the pairs that a row is in, in each epoch."""
         order, found = self._sorted_left if slot == 0 else self._sorted_right
         first = np.searchsorted(found, positions, side="left")

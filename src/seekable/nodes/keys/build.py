@@ -213,7 +213,7 @@ class _Hashing:
         return f"{self._place(row)} has no field {self.of!r} to be its key: it {found}"
 
     def _place(self, row: np.int64) -> str:
-        place = self.source.locate(int(row))
+        place = self.source.plan(np.array([row], dtype=np.int64)).locate()[0]
         return f"{place.path}: record {place.row} at byte {place.offset}"
 
 

@@ -84,7 +84,10 @@ def duplicates_told(source: FileSource | TableSource, keys: Keys) -> str:
     known = keys.index.duplicates or {}
     lines = [f"{known['records']:,} records share {known['keys']:,} of the keys {keys.name} with others:"]
     for same in known["first"]:
-        places = [f"{place.path} row {place.row}" for place in source.locate(same["rows"])]
+        places = [
+            f"{place.path} row {place.row}"
+            for place in source.plan(np.array(same["rows"], dtype=np.int64)).locate()
+        ]
         rest = same["records"] - len(places)
         lines.append(f"  {same['key']!r}: {', '.join(places)}" + (f" and {rest:,} more" if rest else ""))
     if known["keys"] > len(known["first"]):

@@ -8,18 +8,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import AmbiguousKey, InvalidArgument, KeyNotFound
-from seekable.nodes.compile import Forest
-from seekable.nodes.contract import Leaf, Within
+from seekable.nodes.contract import Leaf
+from seekable.nodes.graph import known_size, must_be_steady
+from seekable.nodes.search import SearchRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.nodes.contract import Node
 
-__all__ = ["Lookup"]
+__all__ = ["Lookup", "lookup_of"]
 
 _MOST_SHOWN = 10
-_ONLY_ROOT = np.zeros(1, dtype=np.int64)
+
+
+def lookup_of(node: Node) -> Lookup:
+    """Return what finds keys in a node: it has walked through the whole graph for sources with keys.
+
+    Raises:
+        EndlessDataset: the node has no length.
+        InvalidArgument: it is not steady, or none of its sources was opened with keys.
+    """
+    must_be_steady(node, "key()")
+    return Lookup(node, known_size(node, "key()"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +42,7 @@ class _Match:
     record: Any
 
     def __str__(self) -> str:
-        place = Forest([self.leaf]).plan(_ONLY_ROOT, np.array([self.row], dtype=np.int64)).locate()[0]
+        place = self.leaf.plan(np.array([self.row], dtype=np.int64)).locate()[0]
         return f"{place.path} row {place.row}"
 
 
@@ -45,7 +56,7 @@ class Lookup:
             InvalidArgument: none of its sources was opened with keys.
         """
         self._dataset = dataset
-        self._within = Within(0, size, 0)
+        self._within = SearchRange(0, size, 0)
         self._leaves = _leaves(dataset)
         self._keyed = [(leaf, leaf.keys) for leaf in self._leaves if leaf.keys is not None]
         if not self._keyed:

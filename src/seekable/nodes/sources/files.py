@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset
 from seekable.errors import CorruptRecord
 from seekable.index.fileset import combine
 from seekable.index.location import Location
-from seekable.nodes.contract import Leaf, Plan, Reader
+from seekable.nodes.contract import Leaf
+from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.provenance import Origins
 from seekable.nodes.readahead import Streak
 from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
@@ -52,7 +52,7 @@ _DENSE = 64
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FileSource(Dataset, Leaf):
+class FileSource(Leaf):
     """Row ``r`` is record ``r`` of the files, one file after another."""
 
     files: FileSet

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.dataset.base import Dataset
-from seekable.errors import WrongType
 from seekable.index.location import Location
 from seekable.nodes.bases import Fileless
-from seekable.nodes.contract import Leaf, Plan, Reader, part_of
+from seekable.nodes.contract import Leaf
+from seekable.nodes.graph import Plan, Reader, part_of
 from seekable.nodes.provenance import Origins
 from seekable.order.blocks import default_blocks
 from seekable.state.functions import module_name
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["SequenceSource", "from_sequence"]
+__all__ = ["SequenceSource", "SupportsItems"]
 
 
 class SupportsItems(Protocol):
@@ -40,37 +39,9 @@ class SupportsItems(Protocol):
         ...
 
 
-def from_sequence(sequence: SupportsItems, *, version: str | int | None = None) -> Dataset:
-    """Return a dataset over a list, an array, another library's dataset: anything with length and items.
-
-    Where it has ``__getitems__`` (PyTorch's name for reading a list of rows at once), that is used.
-
-    Args:
-        sequence: it must not change; it is pickled with the dataset.
-        version: enters the fingerprint, beside the type's name and the length, which is all that a state can
-            check.
-
-    Raises:
-        WrongType: it has no length or no items.
-
-    Example:
-        >>> import seekable as sk
-        >>> ds = sk.from_sequence(["a", "b", "c"])
-        >>> len(ds), ds[-1], list(ds[::2])
-        (3, 'c', ['a', 'c'])
-    """
-    if not (hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")) or isinstance(sequence, dict):
-        message = f"from_sequence needs __len__ and __getitem__ by row (got {type(sequence).__name__})"
-        raise WrongType(message)
-    if version is not None and not isinstance(version, str | int):
-        message = f"version must be a string or an integer (got {version!r} of type {type(version).__name__})"
-        raise WrongType(message)
-    return SequenceSource(sequence, version)
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SequenceSource(Dataset, Leaf):
+class SequenceSource(Leaf):
     """Row ``r`` is item ``r``."""
 
     sequence: SupportsItems

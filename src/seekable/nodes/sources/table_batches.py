@@ -11,30 +11,19 @@ from seekable.errors import BadValue, InvalidArgument
 from seekable.formats.take import take_array
 from seekable.index.location import Location
 from seekable.nodes.compile import Parts
-from seekable.nodes.contract import OrderNode
 from seekable.nodes.sources.decode import numpy_values
 from seekable.nodes.sources.table_plan import TablesPlan
-from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from seekable.nodes.contract import Node, Plan
+    from seekable.nodes.contract import Node
+    from seekable.nodes.graph import Plan
     from seekable.nodes.sources.decode import DecodeTable
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["batch_of", "decoded_as", "empty_table", "numpy_batch", "table_of"]
-
-
-def decoded_as(node: Node) -> DecodeTable:
-    """Return how a batch of a dataset's records comes: as the tables below are decoded, if all are alike."""
-    if isinstance(node, TableSource):
-        return "python" if node.errors is not None else node.decode
-    if not isinstance(node, OrderNode):
-        return "python"
-    ways = {decoded_as(child) for child in node.children}
-    return ways.pop() if len(ways) == 1 else "python"
+__all__ = ["batch_of", "empty_table", "numpy_batch", "table_of"]
 
 
 def batch_of(plan: Plan, decode: DecodeTable) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.nodes.compile import Parts
-from seekable.nodes.contract import Plan, Reader
+from seekable.nodes.graph import Plan, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence

@@ -11,11 +11,10 @@ import numpy as np
 from seekable._arguments import checked_count, checked_flag
 from seekable._cached import cached
 from seekable._optional import optional
-from seekable.dataset.base import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.registry import MOST_OPEN_FILES
 from seekable.index.surveyor import is_surveyor
-from seekable.nodes.contract import Leaf, Reader
+from seekable.nodes.contract import Leaf
 from seekable.nodes.sources.decode import DECODED, DECODERS
 from seekable.nodes.sources.table_files import OpenTables, RowBlocks, RowPlaces
 from seekable.nodes.sources.table_plan import TablesReader
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
     from seekable.formats.table import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
+    from seekable.nodes.contract import BatchForm
+    from seekable.nodes.graph import Reader
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.sources.decode import DecodeTable
     from seekable.parallel.progress import ProgressHook
@@ -48,7 +49,7 @@ __all__ = ["TableSource", "table_source"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class TableSource(Dataset, Leaf):
+class TableSource(Leaf):
     """Row ``r`` is row ``r`` of the files, one file after another."""
 
     files: FileSet
@@ -117,6 +118,11 @@ class TableSource(Dataset, Leaf):
         if self.needed is None:
             return self.schema
         return pa.schema([field for field in self.schema if field.name in self.needed])
+
+    @property
+    def batch_form(self) -> BatchForm:
+        """The form that ``decode`` names; ``"python"`` where a function may replace corrupt records."""
+        return "python" if self.errors is not None else self.decode
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """The format, the decoding, the columns and every file by name, size, records and digests."""

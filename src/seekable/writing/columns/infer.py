@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.dataset.base import Dataset
+    from seekable.nodes.contract import Node
 
 __all__ = ["inferred_schema", "looked_at"]
 
@@ -42,7 +42,7 @@ def looked_at(records: int) -> NDArray[np.int64]:
     return np.concatenate([np.arange(_FIRST, dtype=np.int64), spread.astype(np.int64)])
 
 
-def inferred_schema(dataset: Dataset, rows: NDArray[np.int64]) -> pa.Schema:
+def inferred_schema(dataset: Node, rows: NDArray[np.int64]) -> pa.Schema:
     """Return the columns of some rows, in the order in which their names come first.
 
     Raises:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,23 +9,12 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
 
-__all__ = ["explained", "expression", "listed", "remark"]
+__all__ = ["explained", "listed"]
 
 _MOST_FILES = 3
 _MOST_LISTED = 4
 _MOST_CHILDREN = 10
 _MOST_CHARACTERS = 60
-
-
-def expression(node: Node) -> str:
-    """Return the expression that makes a dataset.
-
-    Example:
-        >>> import seekable as sk
-        >>> expression(sk.from_sequence("abc").shuffle(seed=7)[:2])
-        'from_sequence(<builtins.str of 3>).shuffle(seed=7)[0:2]'
-    """
-    return node.shown([expression(child) for child in node.children])
 
 
 def explained(node: Node, *, indent: str = "") -> list[str]:
@@ -36,7 +24,7 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     given = ", ".join(f"{key}={_short(value)}" for key, value in arguments.items())
     records = "endless" if node.size is None else f"{node.size:,} records"
     order = "" if node.steady else ", another order each epoch"
-    lines = [f"{indent}{node.kind}({given}): {records}{order}{remark(node)}"]
+    lines = [f"{indent}{node.kind}({given}): {records}{order}{node.remark()}"]
     below = indent + "  "
     lines += [
         f"{below}{file['name']}: {file['records']:,} records, {file['size']:,} bytes"
@@ -49,12 +37,6 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     if len(node.children) > _MOST_CHILDREN:
         lines.append(f"{below}and {len(node.children) - _MOST_CHILDREN:,} more sources")
     return lines
-
-
-@singledispatch
-def remark(_node: Node) -> str:
-    """Return what else is worth knowing of a node; each class may register its own."""
-    return ""
 
 
 def listed(items: Sequence[str]) -> str:

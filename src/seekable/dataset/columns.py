@@ -1,0 +1,386 @@
+"""Columns of records that are dicts, of any format, and records as Arrow has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from seekable._arguments import checked_count, checked_flag
+from seekable._lazy import lazy
+from seekable.dataset.face import Face
+from seekable.dataset.position import checked_places
+from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.graph import known_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from seekable.dataset import info
+    from seekable.nodes.columns import alias, cast, choose, fill, infer, origin, rename, zeros
+    from seekable.nodes.columns import missing as missing_columns
+    from seekable.nodes.columns import node as columns_node
+    from seekable.nodes.columns.choose import Missing
+    from seekable.nodes.contract import BatchForm, Node
+    from seekable.nodes.sources import table_batches as tables
+else:
+    info = lazy("seekable.dataset.info")
+    alias = lazy("seekable.nodes.columns.alias")
+    cast = lazy("seekable.nodes.columns.cast")
+    choose = lazy("seekable.nodes.columns.choose")
+    columns_node = lazy("seekable.nodes.columns.node")
+    fill = lazy("seekable.nodes.columns.fill")
+    infer = lazy("seekable.nodes.columns.infer")
+    missing_columns = lazy("seekable.nodes.columns.missing")
+    origin = lazy("seekable.nodes.columns.origin")
+    rename = lazy("seekable.nodes.columns.rename")
+    tables = lazy("seekable.nodes.sources.table_batches")
+    zeros = lazy("seekable.nodes.columns.zeros")
+
+__all__ = ["ColumnTools"]
+
+_KINDS = ("python", "numpy", "arrow")
+_AHEAD = 4096
+"""The number of positions whose order is resolved at a time."""
+
+_BYTES = 8 << 20
+"""About the number of bytes of files whose rows are put in order at a time."""
+
+
+class ColumnTools(Face):
+    """Methods for the columns of records; nothing is read, unless a method says so.
+
+    ``missing`` decides what becomes of a record that lacks a column: ``"error"`` raises, ``"none"`` puts None
+    in its place. A column that no file has raises `MissingColumn` at once where the files declare their
+    columns (Parquet, Arrow), and elsewhere when such a record is read.
+
+    Columns that no one uses are not read: a table's files are read for the columns that come out at the end.
+    """
+
+    __slots__ = ()
+
+    def select_columns(self, columns: Iterable[str], *, missing: Missing = "error") -> Self:
+        """Return the records with these columns alone, in this order.
+
+        Raises:
+            MissingColumn: the files declare their columns, and one is not among them.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence([{"id": 1, "text": "a", "lang": "de"}])
+            >>> ds.select_columns(["lang", "id"])[0]
+            {'lang': 'de', 'id': 1}
+        """
+        names = columns_node.checked_names("select_columns()", columns)
+        self._must_have("select_columns()", names, missing)
+        return self._over(choose.SelectColumns(self._node.narrowed(frozenset(names)), names, missing))
+
+    def drop_columns(self, columns: Iterable[str]) -> Self:
+        """Return the records without these columns; a record may lack them.
+
+        Raises:
+            MissingColumn: the files declare their columns, and one is not among them.
+
+        Example:
+            >>> import seekable as sk
+            >>> sk.from_sequence([{"id": 1, "text": "a"}]).drop_columns(["text"])[0]
+            {'id': 1}
+        """
+        names, node = columns_node.checked_names("drop_columns()", columns), self._node
+        self._must_have("drop_columns()", names, "error")
+        declared = node.declared()
+        if declared is not None:
+            node = node.narrowed(frozenset(declared).difference(names))
+        return self._over(choose.DropColumns(node, names))
+
+    def rename(self, names: Mapping[str, str], *, missing: Missing = "error") -> Self:
+        """Return the records with some columns under other names.
+
+        Args:
+            names: old names and new ones; two columns may exchange their names.
+            missing: ``"none"`` for None where a record lacks a column, instead of an error.
+
+        Raises:
+            MissingColumn: the files declare their columns, and one is not among them.
+
+        Example:
+            >>> import seekable as sk
+            >>> sk.from_sequence([{"content": "a", "id": 1}]).rename({"content": "text"})[0]
+            {'text': 'a', 'id': 1}
+        """
+        pairs = rename.checked_renames("rename()", names)
+        self._must_have("rename()", [old for old, _ in pairs], missing)
+        return self._over(rename.Rename(self._node, pairs, missing))
+
+    def map_columns(self, files: Mapping[str, Mapping[str, str]], *, missing: Missing = "error") -> Self:
+        """Return the records with some columns under other names, which differ from file to file.
+
+        Args:
+            files: for a pattern of files (``"old-*.jsonl"``; see ``filter``) the old names and the new ones.
+                The first pattern that matches a file counts; files that none matches stay as they are.
+            missing: ``"none"`` for None where a record lacks an old name of its file. Then all records have
+                all new names, and no None under an old name that a file replaces.
+
+        Example:
+            >>> import pathlib, tempfile, seekable as sk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     _ = pathlib.Path(folder, "new.jsonl").write_text('{"text": "b"}')
+            ...     _ = pathlib.Path(folder, "old.jsonl").write_text('{"content": "a"}')
+            ...     list(sk.open(folder).map_columns({"old*": {"content": "text"}}))
+            [{'text': 'b'}, {'text': 'a'}]
+        """
+        if not isinstance(files, Mapping) or not all(isinstance(pattern, str) for pattern in files):
+            message = f'map_columns() takes {{"pattern of files": {{"old": "new"}}}} (got {files!r})'
+            raise WrongType(message)
+        mapped = tuple(
+            (pattern, rename.checked_renames(f"map_columns() of {pattern!r}", names))
+            for pattern, names in files.items()
+        )
+        return self._over(rename.MapColumns(self._node, mapped, _checked_missing(missing)))
+
+    def cast(
+        self, types: Mapping[str, Any], *, missing: Missing = "error", version: str | int | None = None
+    ) -> Self:
+        """Return the records with the values of some columns as another type; None stays None.
+
+        Nothing is lost on the way: 3.7 is no int, and 300 no int8. A value that does not fit is an error that
+        names the column, the value, the file and the row. A float may be rounded to a shorter float.
+
+        Args:
+            types: for each column int, float, str or bool, a dtype of NumPy, a type of pyarrow, the name of
+                one of the first two (``"int"``, ``"float32"``), or a function of a value.
+            missing: ``"none"`` for None where a record lacks a column, instead of an error.
+            version: stands for the code of functions, and enters the fingerprint.
+
+        Raises:
+            WrongType: a type is none of these.
+            MissingColumn: the files declare their columns, and one is not among them.
+
+        Example:
+            >>> import seekable as sk
+            >>> sk.from_sequence([{"n": "12", "ok": "false"}]).cast({"n": int, "ok": bool})[0]
+            {'n': 12, 'ok': False}
+        """
+        targets = cast.checked_targets(types, version)
+        self._must_have("cast()", [name for name, _ in targets], missing)
+        return self._over(cast.Cast(self._node, targets, missing))
+
+    def alias(
+        self,
+        name: str,
+        source: str | Callable[..., Any],
+        *,
+        size: int | None = None,
+        missing: Missing = "error",
+        version: str | int | None = None,
+    ) -> Self:
+        """Return the records with one more column: the values of another one, or of a function.
+
+        Args:
+            name: the column's name; a column of this name is replaced.
+            source: the name of a column, which stays too; or a function of the record.
+            size: call the function with lists of up to so many records instead, for a list of values. The
+                value of a record must not depend on the others.
+            missing: ``"none"`` for None where a record lacks the column ``source``, instead of an error.
+            version: enters the fingerprint; change it when the function changes what it returns.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence([{"text": "abc"}])
+            >>> ds.alias("body", "text").alias("length", lambda record: len(record["text"]))[0]
+            {'text': 'abc', 'body': 'abc', 'length': 3}
+        """
+        name = columns_node.checked_name("alias()", name)
+        if not isinstance(source, str):
+            most = None if size is None else checked_count("size", size, least=1)
+            return self._over(alias.Computed(self._node, name, source, most, version))
+        if size is not None or version is not None:
+            message = "alias(size=, version=) are for a function (got the name of a column)"
+            raise InvalidArgument(message)
+        self._must_have("alias()", [source], missing)
+        return self._over(alias.Alias(self._node, name, source, missing))
+
+    def fill(
+        self,
+        values: Mapping[str, Any] | None = None,
+        *,
+        types: Mapping[Any, Any] | None = None,
+        auto: bool = False,
+        default: Any = None,
+        nested: bool = False,
+    ) -> Self:
+        """Return the records with values where a column is missing or None.
+
+        A column's own value comes first, then that of its type, then an automatic one, then the default. With
+        ``types``, ``auto`` or ``default`` the columns are those of ``schema``, which is read now.
+
+        Args:
+            values: by name of the column.
+            types: by type: int, float, str, bool, bytes, list or dict, or Arrow's name of one (``"int64"``).
+            auto: 0 for numbers, ``""`` for texts, False for bools.
+            default: for any other column.
+            nested: True to replace None inside of a filled column's lists and dicts too.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence([{"n": 1, "text": None}, {"n": None, "text": "b"}])
+            >>> list(ds.fill({"text": "?"}, auto=True))
+            [{'n': 1, 'text': '?'}, {'n': 0, 'text': 'b'}]
+        """
+        if not isinstance(values, Mapping | None) or not isinstance(types, Mapping | None):
+            message = f"fill() takes dicts of values by column and by type (got {values!r}, types={types!r})"
+            raise WrongType(message)
+        named = {columns_node.checked_name("fill()", name): value for name, value in (values or {}).items()}
+        if types or checked_flag("auto", auto) or default is not None:
+            named = zeros.fills(self.schema, types=types, auto=auto, default=default, columns=named)
+        return self._over(fill.Fill(self._node, tuple(named.items()), checked_flag("nested", nested)))
+
+    def source_column(
+        self, name: str = "__source_file__", *, row: str | None = None, relative: bool = False
+    ) -> Self:
+        """Return the records with the path of the file that each came from.
+
+        Args:
+            name: the column for the path; a source that is no file is named in angle brackets.
+            row: a column for the record's number in its file, from 0; none if left out.
+            relative: True for the path below the folder that was opened, which is the same on any machine.
+
+        Example:
+            >>> import seekable as sk
+            >>> sk.from_sequence([{"text": "a"}]).source_column("file", row="line")[0]
+            {'text': 'a', 'file': '<builtins.list>', 'line': 0}
+        """
+        name = columns_node.checked_name("source_column()", name)
+        if row is not None and columns_node.checked_name("source_column(row=)", row) == name:
+            message = f"source_column() needs two names for the file and the row (got {name!r} twice)"
+            raise InvalidArgument(message)
+        return self._over(origin.SourceColumn(self._node, name, row, checked_flag("relative", relative)))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the records and their types.
+
+        Files that declare them (Parquet, Arrow) are believed: their schemas in one. For other columns the
+        first 1,000 records are read, and the metadata of the schema, or of the field, says so.
+
+        Raises:
+            BadValue: the values of a column have no type in common.
+            WrongType: records are no dicts.
+            MissingDependency: pyarrow is not installed.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence([{"id": 1, "text": None}, {"id": 2, "text": "b"}])
+            >>> ds.schema.names, str(ds.schema.field("text").type), ds.schema.metadata
+            (['id', 'text'], 'string', {b'seekable.inferred_from': b'the first 2 records'})
+        """
+        return infer.schema_of(self._node)
+
+    def info(self) -> info.Info:
+        """Return rows, files and columns of the dataset; print it for a table.
+
+        The first 1,000 records are read. The rows of each file are counted without reading.
+
+        Raises:
+            EndlessDataset: the dataset has no length.
+        """
+        return info.info_of(self._node)
+
+    def to_arrow(self, rows: Any = None) -> pa.RecordBatch:
+        """Return some rows of epoch 0 as one record batch, in the order given.
+
+        Values of tables (Parquet, Arrow) never become Python objects on the way.
+
+        Args:
+            rows: a list or array of rows; all if left out.
+
+        Raises:
+            InvalidArgument: records are no dicts, or the values of a column have no common type.
+            OutOfRange: a row that the dataset does not have.
+            MissingDependency: pyarrow is not installed.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence([{"id": 0, "text": "a"}, {"id": 1, "text": "b"}])
+            >>> ds.to_arrow([1, 0]).to_pydict()
+            {'id': [1, 0], 'text': ['b', 'a']}
+        """
+        node = self._node
+        if rows is None:
+            rows = np.arange(known_size(node, "to_arrow() without rows"), dtype=np.int64)
+        positions = checked_places(rows, node.size)
+        return tables.table_of(node.plan(positions)) if positions.size else tables.empty_table(node)
+
+    def batches(self, kind: BatchForm, *, size: int) -> Iterator[Any]:
+        """Yield the records of epoch 0 in batches: the last may be short.
+
+        Args:
+            kind: ``"python"`` for lists of records, ``"arrow"`` for record batches, ``"numpy"`` for dicts of
+                arrays: numbers, bools and times without nulls have the dtype of their column
+                (``datetime64`` for times), all else is ``object``, with None for null.
+            size: the number of records in a batch.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule, or records are no dicts.
+            MissingDependency: pyarrow is not installed, and the kind is not ``"python"``.
+
+        Example:
+            >>> import seekable as sk
+            >>> ds = sk.from_sequence([{"id": number} for number in range(3)])
+            >>> [batch.to_pydict() for batch in ds.batches("arrow", size=2)]
+            [{'id': [0, 1]}, {'id': [2]}]
+        """
+        if kind not in _KINDS:
+            message = f"kind must be one of {', '.join(map(repr, _KINDS))} (got {kind!r})"
+            raise InvalidArgument(message)
+        return _batches(self._node, kind, checked_count("size", size, least=1))
+
+    def batch_at(self, positions: NDArray[np.int64]) -> Any:
+        """Return the records at ``positions`` as a list, or of tables in the form of their ``decode``.
+
+        Args:
+            positions: a 1-D int64 array, values at least 0 and of any epochs; they are not checked.
+        """
+        form = self._node.batch_form
+        if form == "python":
+            return self._node.fetch(positions)
+        if positions.size:
+            return tables.batch_of(self._node.plan(positions), form)
+        empty = tables.empty_table(self._node)
+        return empty if form == "arrow" else tables.numpy_batch(empty)
+
+    def _must_have(self, method: str, columns: Iterable[str], missing: Missing) -> None:
+        """Refuse columns that no file has, unless records may lack them."""
+        if _checked_missing(missing) == "error":
+            missing_columns.must_have(self._node, method, columns)
+
+
+def _batches(node: Node, kind: BatchForm, size: int) -> Iterator[Any]:
+    ahead, start = max(1, _AHEAD // size) * size, 0
+    while node.size is None or start < node.size:
+        stop = start + ahead if node.size is None else min(start + ahead, node.size)
+        plan = node.plan(np.arange(start, stop, dtype=np.int64))
+        # Several batches are put in order at a time, as far as they are small.
+        each = max(1, plan.bytes // max(1, len(plan)))
+        step = size if kind == "python" else max(1, _BYTES // each // size) * size
+        for first in range(0, stop - start, step):
+            part = plan.slice(first, min(first + step, stop - start))
+            if kind == "python":
+                yield part.read()
+                continue
+            table = tables.table_of(part)
+            for at in range(0, len(part), size):
+                batch = table.slice(at, size)
+                yield batch if kind == "arrow" else tables.numpy_batch(batch, part, at)
+        start = stop
+
+
+def _checked_missing(missing: Missing) -> Missing:
+    if missing not in ("error", "none"):
+        message = f"missing must be 'error' or 'none' (got {missing!r})"
+        raise InvalidArgument(message)
+    return missing

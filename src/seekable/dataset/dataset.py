@@ -1,0 +1,405 @@
+"""The dataset: reading by position, and what it is made into besides other datasets."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from seekable._arguments import POSITIONS, checked_count, checked_epoch, checked_flag
+from seekable._lazy import lazy
+from seekable.dataset.columns import ColumnTools
+from seekable.dataset.ordering import Ordering
+from seekable.dataset.position import checked_place, checked_places
+from seekable.errors import InvalidArgument
+from seekable.nodes.graph import known_size
+from seekable.nodes.readahead import Ahead
+from seekable.nodes.search import SearchRange
+from seekable.nodes.show import explained
+from seekable.nodes.slice import cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Executor
+
+    from numpy.typing import NDArray
+
+    from seekable.nodes.graph import Plan
+    from seekable.nodes.keys import key as keys
+    from seekable.nodes.keys import lookup
+    from seekable.parallel.progress import ProgressHook
+    from seekable.stream import source as stream_source
+    from seekable.stream import stream as stream_face
+    from seekable.stream.stream import Stream
+    from seekable.writing import jsonl, parquet, write
+    from seekable.writing.result import Written
+else:
+    keys = lazy("seekable.nodes.keys.key")
+    lookup = lazy("seekable.nodes.keys.lookup")
+    stream_source = lazy("seekable.stream.source")
+    stream_face = lazy("seekable.stream.stream")
+    jsonl = lazy("seekable.writing.jsonl")
+    parquet = lazy("seekable.writing.parquet")
+    write = lazy("seekable.writing.write")
+
+__all__ = ["Dataset"]
+
+_AHEAD = 4096
+"""The number of positions whose order is resolved at a time."""
+
+_AT_ONCE = 64
+"""The number of records that plain iteration reads at a time."""
+
+_ROWS_PER_FILE = 100_000
+_ROW_GROUP_ROWS = 8_192
+"""As many as a block of a windowed shuffle has at most."""
+
+
+@final
+class Dataset(Ordering, ColumnTools):
+    """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
+
+    Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,
+    forked, pickled and iterated over several times at once. They come from ``seekable.open`` and
+    ``seekable.from_sequence``.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence(["a", "b", "c", "d"]).shuffle(seed=1)
+        >>> len(ds), sorted(ds), ds[[0, 1]] == [ds[0], ds[1]]
+        (4, ['a', 'b', 'c', 'd'], True)
+    """
+
+    __slots__ = ()
+
+    @property
+    def size(self) -> int | None:
+        """The number of records of an epoch; None if the dataset is endless."""
+        return self._node.size
+
+    @property
+    def steady(self) -> bool:
+        """True if each row is the same record in every epoch."""
+        return self._node.steady
+
+    @property
+    def lanes(self) -> int:
+        """The number of lanes that the order is made for; row ``r`` belongs to lane ``r % lanes``."""
+        return self._node.lanes
+
+    @property
+    def fingerprint(self) -> str:
+        """The digest of everything that decides the records and their order."""
+        return self._node.fingerprint
+
+    def __len__(self) -> int:
+        """Return the number of records of an epoch.
+
+        Raises:
+            EndlessDataset: the dataset has no end (a TypeError, as of other things without a length).
+        """
+        return known_size(self._node, "len()")
+
+    def __bool__(self) -> bool:
+        """Return True if there is any record."""
+        return self._node.size != 0
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the records of epoch 0 once."""
+        start, size = 0, self._node.size
+        while size is None or start < size:
+            stop = start + _AHEAD if size is None else min(start + _AHEAD, size)
+            plan = self._node.plan(np.arange(start, stop, dtype=np.int64))
+            ahead = Ahead(plan)
+            for first in range(0, stop - start, _AT_ONCE):
+                last = min(first + _AT_ONCE, stop - start)
+                ahead.read_to(last)
+                yield from plan.slice(first, last).read()
+            start = stop
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Return a record, a list of records in the order given, or the Dataset of a slice.
+
+        Of tables that are decoded as ``"numpy"`` or ``"arrow"`` a list of rows gives a dict of arrays, or a
+        record batch.
+
+        Args:
+            rows: a row of epoch 0, ``-n <= row < n``; a list, tuple or array of those; or a slice. A
+                ``Position``, or a list or tuple of those, means records of any epoch.
+
+        Raises:
+            OutOfRange: a row that the dataset does not have (an IndexError).
+            WrongType: ``rows`` is none of these.
+            CorruptRecord: a record that cannot be decoded.
+            IndexStale: the file changed since it was indexed.
+        """
+        # Plain integers first: single records are read one by one.
+        node = self._node
+        if type(rows) is int and (size := node.size) is not None and 0 <= rows < size:
+            return node.record(rows)
+        if isinstance(rows, slice):
+            return self._over(cut(node, rows))
+        if isinstance(rows, list | tuple | np.ndarray):
+            return self.batch_at(checked_places(rows, node.size))
+        return node.record(checked_place(rows, node.size))
+
+    def __getitems__(self, rows: Sequence[int]) -> list[Any]:
+        """Return the records of some rows of epoch 0, or positions: the name that PyTorch's loaders call."""
+        records: list[Any] = self.batch_at(checked_places(rows, self._node.size))
+        return records
+
+    _getitems = __getitems__
+
+    def fetch(self, positions: NDArray[np.int64]) -> list[Any]:
+        """Return the records at ``positions``, in the same order.
+
+        Args:
+            positions: a 1-D int64 array, values at least 0 and of any epochs; they are not checked.
+
+        Raises:
+            CorruptRecord: a record that cannot be decoded.
+            IndexStale: the file changed since it was indexed.
+        """
+        return self._node.fetch(positions)
+
+    def plan(self, positions: NDArray[np.int64]) -> Plan:
+        """Return what to read for ``positions``; nothing is read yet.
+
+        Args:
+            positions: a 1-D int64 array, values at least 0 and of any epochs; they are not checked.
+        """
+        return self._node.plan(positions)
+
+    def locate(self, rows: Any) -> Any:
+        """Return where a row of epoch 0 lies, or a list of rows.
+
+        Returns:
+            A ``Location`` (absolute path, row in the file, byte offset, length without the line end); of a
+            batch a list of them, of a zip a tuple.
+
+        Raises:
+            OutOfRange: a row that the dataset does not have.
+        """
+        if isinstance(rows, list | tuple | np.ndarray):
+            return self._node.plan(checked_places(rows, self._node.size)).locate()
+        return self._node.plan(np.array([checked_place(rows, self._node.size)], dtype=np.int64)).locate()[0]
+
+    def find(self, path: str | os.PathLike[str], row: int, *, epoch: int = 0) -> list[int]:
+        """Return the sorted positions at which a row of a file comes in an epoch.
+
+        The order is inverted, not searched: the cost does not grow with the number of records.
+
+        Args:
+            path: the file.
+            row: the record's number in the file, from 0.
+            epoch: the epoch of this dataset; of an endless one, the epoch of the source.
+
+        Returns:
+            The absolute positions; those of epoch ``e`` lie from ``e * n`` on.
+        """
+        size = self._node.size
+        row = checked_count("row", row, least=0)
+        epoch = checked_epoch(epoch, size)
+        within = (
+            SearchRange(0, None, epoch)
+            if size is None
+            else SearchRange(epoch * size, (epoch + 1) * size, epoch)
+        )
+        place = os.fspath(path)
+        place = place if place.startswith(("<", "hf://")) else os.path.abspath(place)
+        found = self._node.find_within(lambda leaf: leaf.rows_of(place, row), within)
+        return [int(position) for position in found]
+
+    def key(self, key: Any) -> Any:
+        """Return the record that has a key, or a list of records for a list of keys, in their order.
+
+        ``sk.open(..., key=)`` decides what the keys of a source are, and every node above it must have the
+        same rows in every epoch: map, concat, zip, filter, split, select and the like. Where the record comes
+        several times (``select`` may repeat rows), it is the first of them.
+
+        Args:
+            key: a str or an int, which are different keys, or a list of those.
+
+        Raises:
+            KeyNotFound: no record of the dataset has the key (a KeyError).
+            AmbiguousKey: several records have it (a KeyError).
+            InvalidArgument: no source was opened with keys, or rows differ from epoch to epoch.
+
+        Example:
+            >>> import pathlib, tempfile, seekable as sk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     lines = '{"id": "x", "n": 1}', '{"id": "y", "n": 2}'
+            ...     _ = pathlib.Path(folder, "a.jsonl").write_text(chr(10).join(lines))
+            ...     ds = sk.open(folder, key="id").map(lambda record: record["n"])
+            ...     ds.key("y"), ds.key(["y", "x"])
+            (2, [2, 1])
+        """
+        if self._lookup is None:
+            self._lookup = lookup.lookup_of(self._node)
+        if isinstance(key, list | tuple | np.ndarray):
+            positions = [self._lookup.position(keys.asked_key(each)) for each in key]
+            return self.fetch(np.array(positions, dtype=np.int64))
+        return self._lookup.record(keys.asked_key(key))
+
+    def explain(self) -> str:
+        """Return the pipeline as a tree: each node with its arguments, records and files."""
+        return "\n".join(explained(self._node))
+
+    def stream(self, *, lanes: int | None = None, epochs: int | None = None, start: int = 0) -> Stream:
+        """Return the records as a stream, which can filter, flatten, pack and bucket as it goes.
+
+        Lane ``l`` has the rows ``r % lanes == l`` of each epoch, in their order; slot ``s`` of the stream is
+        the next item of lane ``s % lanes``. Ranks and workers divide the lanes among themselves, so at most
+        ``lanes`` ranks can share the stream, and its order does not depend on how many do.
+
+        Args:
+            lanes: the number of lanes; by default that of the dataset's order, mostly 1.
+            epochs: the number of epochs after which it ends; never if left out.
+            start: the position of the dataset with which it begins.
+
+        Raises:
+            InvalidArgument: an argument breaks a rule, or positions would not fit 64 bits.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(range(5)).stream(lanes=2, epochs=1).map(lambda n: n * n))
+            [0, 1, 4, 9, 16]
+        """
+        start = checked_count("start", start, least=0)
+        epochs = None if epochs is None else checked_count("epochs", epochs, least=0)
+        last = start + (epochs or 0) * (self._node.size or 0)
+        if last >= POSITIONS:
+            message = f"a stream must end before position 2**63 (got start={start}, epochs={epochs})"
+            raise InvalidArgument(message)
+        lanes = self._node.lanes if lanes is None else checked_count("lanes", lanes, least=1)
+        return stream_face.Stream(stream_source.FromDataset(self._node, lanes, epochs, start))
+
+    def write_parquet(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rows_per_file: int = _ROWS_PER_FILE,
+        row_group_rows: int = _ROW_GROUP_ROWS,
+        compression: str | None = "zstd",
+        schema: Any = None,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write the records of epoch 0, which are dicts, as Parquet files of a folder.
+
+        ``sk.open`` of the folder gives the same records in the same order. Holes are left out, and counted.
+        Each file appears whole or not at all. After a kill, the same call goes on: files of the same pipeline
+        and arguments are kept, others are refused. Of several processes that call it at once one writes and
+        the others wait.
+
+        Without a schema, up to 1,024 records from the first to the last decide what each column holds; a
+        record that does not fit later is an error. A column that a record lacks becomes None.
+
+        Args:
+            folder: is made if it is not there, and must hold no other data.
+            rows_per_file: the records of each file, ``part-00000-of-00012.parquet`` and so on.
+            row_group_rows: the most rows of a row group, which also ends at 64 MiB.
+            compression: ``"zstd"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4"`` or None.
+            schema: a ``pyarrow.Schema``: the columns and their types.
+            resume: False to write files anew that the same call has written before.
+            overwrite: True to remove files that another call has written there; other files never are.
+            check_code: False to go on though a function without ``version=`` has other code than before.
+            jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
+            executor: any ``concurrent.futures.Executor`` that can write the folder, to do it instead.
+            progress: called as it goes on; by default a bar on a terminal.
+
+        Raises:
+            EndlessDataset: the dataset has no length.
+            InvalidArgument: an argument breaks a rule, the folder holds other data, or a value is of a type
+                that Parquet lacks.
+            WrongType: a record is no dict, or does not fit into the columns.
+            StateMismatch: the files in the folder are of another pipeline, or of other arguments.
+            MissingDependency: pyarrow is not installed.
+            AccessDenied: the folder cannot be written.
+            OSError: the disk is full; finished files are kept.
+
+        Example:
+            >>> import os, tempfile, seekable as sk
+            >>> squares = sk.from_sequence(range(250)).map(lambda n: {"n": n, "square": n * n})
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     written = squares.shuffle(seed=1).write_parquet(folder, rows_per_file=100, jobs=1)
+            ...     written.rows, [os.path.basename(path) for path in written.paths][:1]
+            (250, ['part-00000-of-00003.parquet'])
+        """
+        rows = checked_count("row_group_rows", row_group_rows, least=1)
+        return write.write(
+            self._node,
+            folder,
+            parquet.parquet(schema, compression=compression, row_group_rows=rows),
+            rows_per_file=checked_count("rows_per_file", rows_per_file, least=1),
+            going=_going(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+    def write_jsonl(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rows_per_file: int = _ROWS_PER_FILE,
+        compression: str | None = None,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write the records of epoch 0 as files of JSON lines; all else is as in ``write_parquet``.
+
+        Tuples become lists, numbers and arrays of numpy those of Python. A value that JSON lacks is refused:
+        bytes, dates, NaN, names that are no strings.
+
+        Args:
+            folder: as in ``write_parquet``.
+            rows_per_file: the records of each file, ``part-00000-of-00012.jsonl`` and so on.
+            compression: ``"gz"`` or ``"zst"``, which both can be read from any place; None for none.
+            resume: as in ``write_parquet``.
+            overwrite: as in ``write_parquet``.
+            check_code: as in ``write_parquet``.
+            jobs: as in ``write_parquet``.
+            executor: as in ``write_parquet``.
+            progress: as in ``write_parquet``.
+
+        Raises:
+            WrongType: a record holds a value that JSON lacks.
+            MissingDependency: zstandard is not installed.
+            InvalidArgument: as in ``write_parquet``, and ``EndlessDataset``, ``StateMismatch``,
+                ``AccessDenied`` and ``OSError`` too.
+
+        Example:
+            >>> import tempfile, seekable as sk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     written = sk.from_sequence([{"n": 1}, {"n": 2}]).write_jsonl(folder)
+            ...     list(sk.open(folder))
+            [{'n': 1}, {'n': 2}]
+        """
+        return write.write(
+            self._node,
+            folder,
+            jsonl.json_lines(compression),
+            rows_per_file=checked_count("rows_per_file", rows_per_file, least=1),
+            going=_going(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+
+def _going(*, resume: object, overwrite: object, check_code: object) -> write.Going:
+    return write.Going(
+        checked_flag("resume", resume),
+        checked_flag("overwrite", overwrite),
+        checked_flag("check_code", check_code),
+    )

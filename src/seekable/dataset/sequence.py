@@ -1,0 +1,42 @@
+"""Datasets over anything with a length and items."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seekable.dataset.dataset import Dataset
+from seekable.errors import WrongType
+from seekable.nodes.sources.sequence import SequenceSource
+
+if TYPE_CHECKING:
+    from seekable.nodes.sources.sequence import SupportsItems
+
+__all__ = ["from_sequence"]
+
+
+def from_sequence(sequence: SupportsItems, *, version: str | int | None = None) -> Dataset:
+    """Return a dataset over a list, an array, another library's dataset: anything with length and items.
+
+    If it has ``__getitems__`` (PyTorch's name for reading a list of rows together), that is called.
+
+    Args:
+        sequence: must not change; it is pickled with the dataset.
+        version: enters the fingerprint, beside the type's name and the length, which is all that a state can
+            check.
+
+    Raises:
+        WrongType: it has no length or no items.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.from_sequence(["a", "b", "c"])
+        >>> len(ds), ds[-1], list(ds[::2])
+        (3, 'c', ['a', 'c'])
+    """
+    if not (hasattr(sequence, "__len__") and hasattr(sequence, "__getitem__")) or isinstance(sequence, dict):
+        message = f"from_sequence needs __len__ and __getitem__ by row (got {type(sequence).__name__})"
+        raise WrongType(message)
+    if version is not None and not isinstance(version, str | int):
+        message = f"version must be a string or an integer (got {version!r} of type {type(version).__name__})"
+        raise WrongType(message)
+    return Dataset(SequenceSource(sequence, version))
