@@ -18,7 +18,7 @@ from benchmarks.data import large
 from benchmarks.measure import Row, missing, race, relative
 
 import seekable as sk
-from seekable.storage.temperature import disk_reads
+from seekable.storage.memory import disk_reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -392,7 +392,7 @@ BAD: list[tuple[str, Rule, str, str]] = [
         "fluent, but another package",
         complain_of_hidden_imports,
         "dataset.fluent",
-        "class Fluent:\n    def map(self):\n        from seekable.storage import atomic",
+        "class Fluent:\n    def map(self):\n        from seekable.storage import files as atomic",
     ),
     ("pickle", complain_of_unsafe, "state.save", "import pickle"),
     ("pickle by name", complain_of_unsafe, "index.table", "from pickle import loads"),
@@ -421,7 +421,7 @@ LAZY = "from seekable._lazy import lazy\nif TYPE_CHECKING:\n    {0}\nelse:\n    
 
 GOOD: list[tuple[str, str, str]] = [
     ("back along the flow", "loader.loader", "from seekable.dataset import Dataset\nimport seekable.order"),
-    ("its own room", "storage.mapped", "from seekable.storage.atomic import write\nfrom . import atomic"),
+    ("its own room", "storage.mapped", "from seekable.storage.files import write\nfrom . import atomic"),
     ("formats read kaldi", "formats.kaldi", "from seekable.kaldi import specifiers"),
     ("cli sees all", "cli.view", "def view():\n    from seekable.view import serve\n    print(serve)"),
     (

@@ -16,7 +16,7 @@ from tests.test_closed_world import BUILDERS, endless
 
 import seekable as sk
 from seekable.formats.registry import FORMATS
-from seekable.index.surveyor import is_surveyor
+from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.files import FileSource
 from seekable.nodes.sources.sequence import SequenceSource
 from seekable.nodes.sources.tables import TableSource
@@ -70,7 +70,7 @@ def test_every_kind_of_node_is_rebuilt_or_is_listed_with_a_reason() -> None:
 
 def test_every_format_has_blocks_that_a_description_tells_or_is_refused() -> None:
     # Blocks decide the order of windowed shuffles: a format with others must not be taken for one of these.
-    assert {name for name, form in FORMATS.items() if not is_surveyor(form.scanner)} == FORMATS_WITH_RUNS
+    assert {name for name, form in FORMATS.items() if not is_table_indexer(form.scanner)} == FORMATS_WITH_RUNS
 
 
 @pytest.mark.parametrize(

@@ -317,14 +317,14 @@ def test_python_values_are_those_of_pyarrow(array: pa.Array) -> None:
 
 
 def test_the_cache_keeps_what_is_asked_for_again() -> None:
-    cache: Cache[np.ndarray[Any, Any]] = Cache(most_bytes=80)
+    cache: Cache[np.ndarray[Any, Any]] = Cache(lambda array: array.nbytes, most_bytes=80)
     for key in range(20):
         cache.put(key, np.zeros(4))
     assert [key for key in range(20) if cache.get(key) is not None] == [18, 19]
-    assert [cache.worth_keeping("a", 40) for _ in range(3)] == [False, False, True]
+    assert [cache.should_keep("a", 40) for _ in range(3)] == [False, False, True]
     # Others come between, more than there is room for: it would not have been kept till now.
-    assert [cache.worth_keeping(key, 40) for key in ("b", "c", "d", "b", "c", "d", "b")] == [False] * 7
-    assert not cache.worth_keeping("large", 81)
+    assert [cache.should_keep(key, 40) for key in ("b", "c", "d", "b", "c", "d", "b")] == [False] * 7
+    assert not cache.should_keep("large", 81)
 
 
 def test_windows_that_do_not_fit_decoded_are_warned_of(

@@ -31,7 +31,7 @@ def parquet(_: Path, rng: random.Random) -> None:
     if kept.pages is not None and rng.random() < 0.5:
         kept.pages = mutated(rng, kept.pages)
     try:
-        survey = ParquetFormat().survey(Bytes(data))
+        survey = ParquetFormat().read_layout(Bytes(data))
     except sk.UnsupportedFormat:
         return
     table = ParquetFormat().open(Bytes(data), kept)

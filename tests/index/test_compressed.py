@@ -23,12 +23,12 @@ from tests.storage.compressing import bgzf, compressed, zst_frame
 import seekable as sk
 from seekable.dataset.verify import verify
 from seekable.formats.registry import FORMATS
-from seekable.index.building import content, entering
-from seekable.index.building.scan import ScanJob, scan_part
+from seekable.index.build import decompressing
+from seekable.index.build.scan import ScanJob, scan_part
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
-    from seekable.index.building.scan import PartScan
+    from seekable.index.build.scan import PartScan
     from seekable.parallel.progress import Progress
     from seekable.storage.compression import Compression
 
@@ -212,7 +212,7 @@ def test_other_content_of_the_same_size_and_time_is_found_by_a_deep_look(tmp_pat
 
 
 def test_one_large_frame_is_refused_with_the_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(content, "MOST_BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr(decompressing, "MOST_BLOCK_BYTES", 1 << 20)
     path = tmp_path / "a b.jsonl.zst"
     write(path, zst_frame(b"".join(ROWS)))
     with pytest.raises(
@@ -224,7 +224,7 @@ def test_one_large_frame_is_refused_with_the_way_out(tmp_path: Path, monkeypatch
 def test_little_that_holds_a_lot_is_entered_in_its_middle_too(tmp_path: Path) -> None:
     line = b'{"text": "' + b"x" * 1000 + b'"}\n'
     data = gzip.compress(line * 40_000, mtime=0)
-    assert not entering.needs_points(len(data), data)
+    assert not decompressing.needs_points(len(data), data)
     write(tmp_path / "a.jsonl.gz", data)
     ds = sk.open(tmp_path)
     assert (len(ds), ds[39_999], ds.locate(20_000).offset) == (40_000, json.loads(line), 20_000 * len(line))
@@ -277,7 +277,7 @@ def test_a_killed_build_leaves_no_index_that_lacks_points(tmp_path: Path) -> Non
     write(tmp_path / "a.jsonl.gz", FILES["one-member.jsonl.gz"])
     code = (
         "import os, sys\n"
-        "from seekable.index.building import commit\n"
+        "from seekable.index.build import commit\n"
         "commit._publish = lambda *_, **__: os.kill(os.getpid(), 9)\n"
         "import seekable as sk\n"
         "sk.open(sys.argv[1])\n"

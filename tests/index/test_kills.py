@@ -14,8 +14,8 @@ from tests.index.corpus import check, fill, open_data, read, write
 from tests.killing import KILLED, Killer, one_of_each_kind
 
 from seekable.index import digest
-from seekable.index.building import build as building
-from seekable.index.building import ledger, merge, spool
+from seekable.index.build import build as building
+from seekable.index.build import build_progress, commit, file_scan
 from seekable.index.catalog import read_table
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ HERE = Path(__file__).parents[2]
 BUILD_FOR_EVER = """
 import itertools, sys
 from pathlib import Path
-from seekable.index.building import ledger
+from seekable.index.build import build_progress
 from tests.index.corpus import open_data
 from tests.index.test_kills import change
-ledger._COMMIT_SECONDS = -1.0  # Commit after each file.
+build_progress._COMMIT_SECONDS = -1.0  # Commit after each file.
 folder = Path(sys.argv[1])
 for generation in itertools.count(int(sys.argv[2])):
     change(folder, generation=generation)
@@ -42,20 +42,20 @@ for generation in itertools.count(int(sys.argv[2])):
 BUILD = """
 import sys
 from pathlib import Path
-from seekable.index.building import ledger
+from seekable.index.build import build_progress
 from tests.index.corpus import open_data, read
-ledger._COMMIT_SECONDS = -1.0  # Commit after each file.
+build_progress._COMMIT_SECONDS = -1.0  # Commit after each file.
 print(len(read(open_data(Path(sys.argv[1])))))
 """
 
 
 def build(folder: Path, how: str) -> None:
     """Build an index that commits after each file; with parts, in parts of 30 bytes."""
-    ledger._COMMIT_SECONDS = -1.0
+    build_progress._COMMIT_SECONDS = -1.0
     if how == "parts":
         building._PART_BYTES = digest.PIECE_BYTES = 30
-        spool._SPILL_BYTES = 64
-        merge._MOST_SEGMENTS = 3
+        file_scan._SPILL_BYTES = 64
+        commit._MOST_SEGMENTS = 3
     open_data(folder)
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.index.corpus import check, fill, index_files, open_data, read, write
 from tests.index.test_fileset import expire
 
-from seekable.index.building import merge
+from seekable.index.build import commit as merge
 from seekable.index.catalog import read_table
 from seekable.storage.mapped import most_maps
 
@@ -66,7 +66,7 @@ for number in numbers:
     assert bytes(files.mapped(number).view[files.range(number, 1)[0]:]) == b"%d\\n" % -number
 with open("/proc/self/maps") as maps:
     mapped = sum(str(folder) in line for line in maps)
-print(mapped, len(os.listdir("/proc/self/fd")), len(files._spots))
+print(mapped, len(os.listdir("/proc/self/fd")), len(files._open_files))
 """
 
 

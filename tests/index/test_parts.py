@@ -25,11 +25,11 @@ from tests.parallel.executors import Backwards, Cancelling, Inline, Interfering
 from seekable.errors import IndexStale, UnsupportedFormat, WorkerDied
 from seekable.formats.jsonl import JsonlScanner
 from seekable.index import digest
-from seekable.index.building import build, ledger, plan, spool
-from seekable.index.building.scan import PartScan
+from seekable.index.build import build, build_progress, file_scan, plan
+from seekable.index.build.scan import PartScan
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
-from seekable.storage.atomic import write_atomically
+from seekable.storage.files import write_atomically
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def tiny_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are cut every hundred bytes, each part is a request, and eight offsets are many."""
     cut(monkeypatch, 100)
     monkeypatch.setattr(plan, "_BATCH_BYTES", 100)
-    monkeypatch.setattr(spool, "_SPILL_BYTES", 64)
+    monkeypatch.setattr(file_scan, "_SPILL_BYTES", 64)
 
 
 def cut(patch: pytest.MonkeyPatch, part_bytes: int) -> None:
@@ -89,7 +89,7 @@ def test_files_in_parts_are_indexed_as_whole_files(
         patch.setattr(build, "_PART_BYTES", 1 << 20)
         whole = open_data(folder, form=form, index_dir=folder / "whole")
         cut(patch, part_bytes)
-        patch.setattr(spool, "_SPILL_BYTES", spill_bytes)
+        patch.setattr(file_scan, "_SPILL_BYTES", spill_bytes)
         parts = open_data(folder, form=form, index_dir=folder / "parts")
         assert indexed(parts) == indexed(whole)
         check(parts, form=form)
@@ -126,7 +126,7 @@ def test_any_executor_builds_the_same_index(tmp_path: Path, name: str) -> None:
 def test_one_file_is_shared_out_to_our_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "a.jsonl", ROWS)
     monkeypatch.setattr(build, "_PARALLEL_BYTES", 0)
-    monkeypatch.setattr(ledger, "_PROGRESS_SECONDS", -1.0)
+    monkeypatch.setattr(build_progress, "_PROGRESS_SECONDS", -1.0)
     told: list[Progress] = []
     check(open_data(tmp_path, jobs=3, progress=told.append))
     steps = [step.bytes_done for step in told]
@@ -202,8 +202,8 @@ def test_a_commit_that_fails_half_way_may_be_repeated(
             raise failure
         write_atomically(path, data)
 
-    monkeypatch.setattr("seekable.index.building.commit.write_atomically", write_or_fail)
-    monkeypatch.setattr(ledger, "_COMMIT_SECONDS", -1.0)
+    monkeypatch.setattr("seekable.index.build.commit.write_atomically", write_or_fail)
+    monkeypatch.setattr(build_progress, "_COMMIT_SECONDS", -1.0)
     with pytest.raises(OSError, match="No space left"):
         open_data(tmp_path)
     told: list[Progress] = []
@@ -268,9 +268,9 @@ MEMORY = """
 import resource, sys
 from pathlib import Path
 from seekable.index import digest
-from seekable.index.building import build, spool
+from seekable.index.build import build, file_scan
 from tests.index.corpus import open_data
-build._PART_BYTES = digest.PIECE_BYTES = spool._SPILL_BYTES = 1 << 20
+build._PART_BYTES = digest.PIECE_BYTES = file_scan._SPILL_BYTES = 1 << 20
 open_data(Path(sys.argv[1]), form="text")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 files = open_data(Path(sys.argv[2]), form="text")

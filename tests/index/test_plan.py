@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.index.building.plan import RACY_NS, parts_of, plan_batches, survey
+from seekable.index.build.plan import parts_of, plan_batches
 from seekable.index.entry import Entry, Segment
+from seekable.index.status import RACY_NS, file_status
 from seekable.index.table import Table, encode_table, in_order
 
 NOW = 10**18
@@ -22,7 +23,7 @@ def surveyed(
     entries: list[Entry], wanted: dict[str, tuple[int, int]], *, doubt: bool = True
 ) -> tuple[list[bool], list[bool]]:
     table = Table(encode_table(in_order(entries)))
-    found = survey(
+    found = file_status(
         table,
         list(wanted),
         format_name="text",
@@ -57,7 +58,7 @@ def test_files_indexed_right_after_a_change_are_doubted() -> None:
 
 def test_without_a_table_everything_is_to_scan() -> None:
     nothing = np.zeros(2, np.int64)
-    found = survey(
+    found = file_status(
         None, ["a", "b"], format_name="text", sizes=nothing, mtimes_ns=nothing, whole=None, doubt=True
     )
     assert found.to_scan.all()

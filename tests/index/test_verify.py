@@ -20,17 +20,16 @@ from seekable.errors import DataNotFound
 from seekable.formats.registry import FORMATS, SUFFIXES
 from seekable.index.digest import END_BYTES
 from seekable.index.entry import Segment
-from seekable.index.verifying.compare import PartJob, compare_part
-from seekable.index.verifying.integrity import check_offsets
-from seekable.index.verifying.problem import Indexed
-from seekable.index.verifying.verify import verify_files
+from seekable.index.verify.deep import PartJob, compare_part
+from seekable.index.verify.integrity import Indexed, check_offsets
+from seekable.index.verify.verify import verify_files
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.index.verifying.problem import Problem
-    from seekable.index.verifying.verify import Verification
+    from seekable.index.verify.integrity import Problem
+    from seekable.index.verify.verify import Verification
     from seekable.parallel.progress import Progress
 
 
@@ -302,7 +301,7 @@ def write_large(path: Path, *, size: int, ends: list[int]) -> None:
 def test_a_large_file_is_read_in_parts_and_in_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("seekable.index.verifying.deep._PARALLEL_BYTES", 0)
+    monkeypatch.setattr("seekable.index.verify.deep._PARALLEL_BYTES", 0)
     size, ends = 600 << 20, [10, 100 << 20, (256 << 20) - 1, 256 << 20, 400 << 20, (512 << 20) + 5]
     path = tmp_path / "a.txt"
     write_large(path, size=size, ends=ends)

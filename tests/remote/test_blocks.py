@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.remote.block_cache import BlockStore, store_bytes
+from seekable.remote.block_cache import BlockCache, block_cache_bytes
 from seekable.remote.placeholder import (
-    RemoteFile,
+    HubFile,
+    display_path,
     is_placeholder,
-    path_in,
+    path_of_display,
     read_placeholder,
-    told_path,
     write_placeholders,
 )
 from seekable.remote.plan import (
@@ -29,7 +29,7 @@ from seekable.remote.plan import (
     block_span,
     blocks_ahead,
     blocks_within,
-    runs,
+    consecutive,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def test_the_end_of_a_file_is_a_block_by_itself(size: int) -> None:
 
 @given(st.sets(st.integers(0, 100)))
 def test_runs_are_all_numbers_in_order_and_none_is_long(numbers: set[int]) -> None:
-    found = list(runs(sorted(numbers)))
+    found = list(consecutive(sorted(numbers)))
     assert [number for run in found for number in run] == sorted(numbers)
     assert all(1 <= len(run) <= 16 for run in found)
 
@@ -72,7 +72,7 @@ def test_nothing_is_fetched_ahead_of_reads_at_random() -> None:
 
 
 def test_a_damaged_or_misplaced_block_is_not_there(tmp_path: Path) -> None:
-    store = BlockStore(str(tmp_path), most_bytes=1 << 20)
+    store = BlockCache(str(tmp_path), most_bytes=1 << 20)
     store.save("ab", 0, b"good day")
     store.save("ab", 1, b"good bye")
     first, second = tmp_path / "ab" / "ab" / "0", tmp_path / "ab" / "ab" / "1"
@@ -85,7 +85,7 @@ def test_a_damaged_or_misplaced_block_is_not_there(tmp_path: Path) -> None:
 
 
 def test_the_oldest_blocks_go_when_there_are_too_many_bytes(tmp_path: Path) -> None:
-    store = BlockStore(str(tmp_path), most_bytes=100_000)
+    store = BlockCache(str(tmp_path), most_bytes=100_000)
     for number in range(50):
         store.save("cd", number, bytes(1000))
         os.utime(tmp_path / "cd" / "cd" / str(number), ns=(number, number))
@@ -102,7 +102,7 @@ def test_the_oldest_blocks_go_when_there_are_too_many_bytes(tmp_path: Path) -> N
 
 
 def test_a_store_is_bounded_without_being_told(tmp_path: Path) -> None:
-    store = BlockStore(str(tmp_path), most_bytes=64_000)
+    store = BlockCache(str(tmp_path), most_bytes=64_000)
     for number in range(500):
         store.save("ef", number, bytes(1000))
     size = sum(path.stat().st_size for path in (tmp_path / "ef").rglob("*") if path.is_file())
@@ -110,7 +110,7 @@ def test_a_store_is_bounded_without_being_told(tmp_path: Path) -> None:
 
 
 def test_what_dead_writers_left_is_removed_and_what_live_ones_write_is_not(tmp_path: Path) -> None:
-    store = BlockStore(str(tmp_path), most_bytes=1 << 20)
+    store = BlockCache(str(tmp_path), most_bytes=1 << 20)
     store.save("ab", 0, b"good day")
     old, new = tmp_path / "ab" / "ab" / "1.x.tmp", tmp_path / "ab" / "ab" / "2.x.tmp"
     old.write_bytes(b"half")
@@ -123,15 +123,15 @@ def test_what_dead_writers_left_is_removed_and_what_live_ones_write_is_not(tmp_p
 
 def test_a_store_that_cannot_be_written_keeps_nothing_and_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    store = BlockStore(str(tmp_path / "file" / "below"), most_bytes=1000)
+    store = BlockCache(str(tmp_path / "file" / "below"), most_bytes=1000)
     store.save("ab", 0, b"good day")
     assert store.load("ab", 0) is None
 
 
 WRITER = """
 import sys
-from seekable.remote.block_cache import BlockStore
-store = BlockStore(sys.argv[1], most_bytes=200_000)
+from seekable.remote.block_cache import BlockCache
+store = BlockCache(sys.argv[1], most_bytes=200_000)
 for round in range(3):
     for number in range(100):
         store.save("ab", number, bytes([number]) * 4000)
@@ -146,16 +146,16 @@ def test_processes_share_a_store(tmp_path: Path) -> None:
 
 
 def test_the_bound_is_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert store_bytes() == 16 << 30
+    assert block_cache_bytes() == 16 << 30
     monkeypatch.setenv("SEEKABLE_HUB_BYTES", "1000")
-    assert store_bytes() == 1000
+    assert block_cache_bytes() == 1000
     monkeypatch.setenv("SEEKABLE_HUB_BYTES", "1 GB")
     with pytest.raises(sk.InvalidArgument, match="SEEKABLE_HUB_BYTES must be a number of bytes"):
-        store_bytes()
+        block_cache_bytes()
 
 
-def remote(folder: Path, path: str = "data/a.parquet", repo: str = "me/web") -> RemoteFile:
-    return RemoteFile(str(folder / "hub"), repo, COMMIT, path, size=1234, etag="abc")
+def remote(folder: Path, path: str = "data/a.parquet", repo: str = "me/web") -> HubFile:
+    return HubFile(str(folder / "hub"), repo, COMMIT, path, size=1234, etag="abc")
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_a_placeholder_stands_for_a_file(tmp_path: Path, path: str, repo: str) -
         text = written.read()
     assert is_placeholder(text, len(text))
     assert read_placeholder(file.placeholder, text) == file
-    assert told_path(file.placeholder) == file.told
+    assert display_path(file.placeholder) == file.uri
     root = file.placeholder.removesuffix(path).rstrip("/")
-    assert path_in(["/elsewhere", root], file.told) == file.placeholder
+    assert path_of_display(["/elsewhere", root], file.uri) == file.placeholder
 
 
 def test_placeholders_that_are_there_stay_and_a_torn_one_is_replaced(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_placeholders_that_are_there_stay_and_a_torn_one_is_replaced(tmp_path: P
 
 def test_the_same_content_at_another_commit_has_the_same_placeholder(tmp_path: Path) -> None:
     one = remote(tmp_path)
-    other = RemoteFile(one.hub, one.repo, COMMIT[::-1], one.path, size=one.size, etag=one.etag)
+    other = HubFile(one.hub, one.repo, COMMIT[::-1], one.path, size=one.size, etag=one.etag)
     write_placeholders([one])
     write_placeholders([other])
     with open(one.placeholder, "rb") as first, open(other.placeholder, "rb") as second:

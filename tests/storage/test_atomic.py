@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seekable.storage.atomic import write_atomically
+from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.storage.test_deflate import texts
+from tests.storage.test_seek_points import texts
 
 import seekable as sk
 from seekable.errors import InvalidArgument, UnsupportedFormat

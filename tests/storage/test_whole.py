@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seekable.storage.whole import whole_file
+from seekable.storage.files import read_or_map
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,24 +17,24 @@ def test_all_bytes_are_there_and_large_files_are_mapped(tmp_path: Path, size: in
     path = tmp_path / "file"
     data = os.urandom(size)
     path.write_bytes(data)
-    found = whole_file(str(path), size=size)
+    found = read_or_map(str(path), size=size)
     assert found[:] == data
     assert isinstance(found, mmap.mmap) == (size > 64 << 10)
-    assert whole_file(str(path))[:] == data
+    assert read_or_map(str(path))[:] == data
 
 
 def test_a_file_that_is_not_as_it_should_be_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"123")
     with pytest.raises(FileNotFoundError, match="has 3 bytes and not 4"):
-        whole_file(str(path), size=4)
+        read_or_map(str(path), size=4)
     with pytest.raises(FileNotFoundError):
-        whole_file(str(path) + "x")
+        read_or_map(str(path) + "x")
 
 
 def test_a_map_outlives_the_name_of_its_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"x" * (1 << 20))
-    found = whole_file(str(path))
+    found = read_or_map(str(path))
     path.unlink()
     assert found[-3:] == b"xxx"

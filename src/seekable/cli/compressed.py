@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.cli.output import in_words
 from seekable.storage.compression import compression_of
 from seekable.storage.memory import bytes_in_words
-from seekable.storage.points import open_points, points_name
+from seekable.storage.seek_points import open_points, points_name
 
 if TYPE_CHECKING:
     from seekable.index.fileset import FileSet

@@ -10,7 +10,7 @@ from seekable.cli.findings import Finding, graded
 from seekable.cli.machine import can_be_written
 from seekable.formats.registry import find_data
 from seekable.index.catalog import CATALOG, read_table
-from seekable.index.place import Place, find_place
+from seekable.index.index_location import Place, find_index
 from seekable.storage.listing import Found
 from seekable.storage.memory import bytes_in_words
 
@@ -29,7 +29,7 @@ def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
         DataNotFound: there is no such data.
     """
     for found in find_data(path):
-        place = find_place(found.root, index_dir=index_dir)
+        place = find_index(found.root, index_dir=index_dir)
         yield _files(found)
         yield _index(place)
         yield _room(place)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from seekable.cli.findings import Finding, graded
 from seekable.errors import InvalidArgument
-from seekable.index.place import INDEX_DIR_VARIABLE, cache_folder
+from seekable.index.index_location import INDEX_DIR_VARIABLE, cache_folder
 from seekable.parallel.processes import usable_cpus
 from seekable.storage.mapped import most_maps
 from seekable.storage.memory import bytes_in_words, cache_bytes, memory_bytes

@@ -43,8 +43,8 @@ def recompress(
 
     from seekable.cli.output import json_safe, write_document, write_line
     from seekable.cli.progress import StatusLine
-    from seekable.index.building.scan import stat_file
     from seekable.storage.compression import uncompressed_name
+    from seekable.storage.files import stat_file
     from seekable.storage.memory import bytes_in_words
     from seekable.storage.recompress import recompress as write_frames
 
@@ -105,7 +105,7 @@ def _check(path: str, targets: list[str]) -> None:
     import os
 
     from seekable.errors import InvalidArgument
-    from seekable.index.building.scan import stat_file
+    from seekable.storage.files import stat_file
 
     stat_file(path)
     target = targets[-1]

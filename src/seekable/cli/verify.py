@@ -19,8 +19,8 @@ from seekable.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from seekable.index.verifying.problem import Problem
-    from seekable.index.verifying.verify import Verification
+    from seekable.index.verify.integrity import Problem
+    from seekable.index.verify.verify import Verification
 
 EPILOG = examples(
     "verify corpus/                     size, time and both ends of each file",

@@ -1,4 +1,4 @@
-"""From a spec of the Hub to files that can be indexed: shards, or placeholders of shards."""
+"""The files of a spec of the Hub, ready to be indexed: files of a local folder, or placeholders."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from seekable.errors import UnsupportedFormat
 from seekable.formats.registry import format_named
 from seekable.index.catalog import read_table
-from seekable.index.place import find_place, hub_folder
-from seekable.index.surveyor import is_surveyor
+from seekable.index.index_location import find_index, hub_folder
+from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.progress import Progress
+from seekable.remote.hub import hub_ranges
 from seekable.remote.hub_listing import list_folder, list_hub
-from seekable.remote.placeholder import RemoteFile, write_placeholders
-from seekable.remote.ranges import AT_ONCE, remote_ranges
+from seekable.remote.placeholder import HubFile, write_placeholders
+from seekable.remote.ranges import AT_ONCE
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
@@ -34,16 +35,16 @@ def hub_files(
 ) -> tuple[Found, ...]:
     """Return the files of a split.
 
-    Those on the Hub are stood for by placeholders, and the footers of those that are not indexed yet are
-    fetched, many at a time.
+    Files on the Hub have placeholders. The footers of files that are not indexed yet are fetched, many at a
+    time.
 
     Args:
-        spec: which.
-        index_dir: the folder that the user wants indexes in, if any; placeholders and blocks lie there too.
-        progress: is told how many footers are fetched.
+        spec: the split.
+        index_dir: the user's folder for indexes, if any; placeholders and blocks lie there too.
+        progress: is called with the number of footers that were fetched.
 
     Raises:
-        AccessDenied, DataNotFound, Unreachable: the Hub does not give it, or cannot be reached.
+        AccessDenied, DataNotFound, Unreachable: the Hub refuses, lacks the split, or cannot be reached.
         InvalidArgument: several datasets of the repository have the split.
         MissingDependency: ``huggingface_hub`` is not installed.
     """
@@ -58,9 +59,9 @@ def hub_files(
 
 
 def _not_indexed(
-    files: Sequence[RemoteFile], root: str, *, index_dir: str | os.PathLike[str] | None
-) -> list[RemoteFile]:
-    table = read_table(find_place(root, index_dir=index_dir).folder)
+    files: Sequence[HubFile], root: str, *, index_dir: str | os.PathLike[str] | None
+) -> list[HubFile]:
+    table = read_table(find_index(root, index_dir=index_dir).folder)
     if table is None:
         return list(files)
     name = format_named(_FORMAT).scanner.name
@@ -68,16 +69,16 @@ def _not_indexed(
     return [file for file, row in zip(files, rows, strict=True) if row < 0]
 
 
-def _fetch_footers(files: Sequence[RemoteFile], progress: ProgressHook | None) -> None:
-    """Fetch what indexing will read, so that it has not to wait for one file after the other."""
+def _fetch_footers(files: Sequence[HubFile], progress: ProgressHook | None) -> None:
+    """Fetch the bytes that indexing will read, so that it need not wait for one file after the other."""
     if not files:
         return
     form = format_named(_FORMAT).scanner
-    assert is_surveyor(form)
+    assert is_table_indexer(form)
 
-    def look(file: RemoteFile) -> None:
-        with suppress(UnsupportedFormat):  # Indexing tells of it.
-            form.survey(remote_ranges(file))
+    def look(file: HubFile) -> None:
+        with suppress(UnsupportedFormat):  # Indexing raises it again.
+            form.read_layout(hub_ranges(file))
 
     with ThreadPoolExecutor(min(len(files), AT_ONCE)) as threads:
         asked = [threads.submit(look, file) for file in files]

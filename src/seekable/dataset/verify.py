@@ -13,9 +13,9 @@ import numpy as np
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import find_data, format_named, format_of_all
-from seekable.index.surveyor import is_surveyor
-from seekable.index.verifying.problem import Problem
-from seekable.index.verifying.verify import verify_files
+from seekable.index.table_indexer import is_table_indexer
+from seekable.index.verify.integrity import Problem
+from seekable.index.verify.verify import verify_files
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.files import FileSource
 from seekable.nodes.sources.tables import TableSource
@@ -25,7 +25,7 @@ from seekable.parallel.progress import Progress
 if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
-    from seekable.index.verifying.verify import Verification
+    from seekable.index.verify.verify import Verification
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 
@@ -89,7 +89,7 @@ def verify(
 
 
 def _records(files: FileSet, kind: Format) -> FileSource | TableSource:
-    if is_surveyor(kind.scanner):
+    if is_table_indexer(kind.scanner):
         return TableSource(files, kind.scanner, "python", asked="")
     return FileSource(files, decoder_named(kind.decode, kind.name), format=kind.name, asked="", version=None)
 

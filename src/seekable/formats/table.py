@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from seekable.index.surveyor import Surveyor, TableSurvey
-from seekable.storage.source import RangeSource
+from seekable.index.table_indexer import TableIndexer, TableLayout
+from seekable.storage.ranges import RangeSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Bounds", "PageStore", "RangeSource", "TableFile", "TableFormat", "TableSurvey"]
+__all__ = ["Bounds", "PageStore", "RangeSource", "TableFile", "TableFormat", "TableLayout"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class TableFile(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Its columns, as `TableSurvey` has them."""
+        """Its columns, as `TableLayout` has them."""
 
     @abstractmethod
     def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
@@ -123,13 +123,13 @@ class TableFile(ABC):
         """Return where in the file the group's bytes begin, and how many there are."""
 
 
-class TableFormat(Surveyor, Protocol):
+class TableFormat(TableIndexer, Protocol):
     """A format of tables; a small value without handles, picklable, used from several threads at once."""
 
     def open(self, source: RangeSource, pages: PageStore | None) -> TableFile:
         """Open a file that was surveyed.
 
         Raises:
-            UnsupportedFormat: as ``survey``.
+            UnsupportedFormat: as ``read_layout``.
             MissingDependency: a package is needed.
         """

@@ -20,7 +20,7 @@ import numpy as np
 
 from seekable.index.digest import digest_text
 from seekable.index.table import Table, table_name
-from seekable.storage.whole import whole_file
+from seekable.storage.files import read_or_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -63,7 +63,7 @@ def open_table(folder: str, file_name: str) -> Table | None:
     if (table := _tables.get(path)) and os.path.exists(path):
         return table
     try:
-        data = whole_file(path)
+        data = read_or_map(path)
         # Before it is looked into: of a damaged one nothing can be relied on, not even that it ends.
         table = Table(data) if table_name(data) == file_name else None
     except (FileNotFoundError, PermissionError, ValueError):

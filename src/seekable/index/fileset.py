@@ -1,4 +1,4 @@
-"""The files of a dataset, and where each of their records lies."""
+"""The files of a dataset, and the bytes of each of their records."""
 
 from __future__ import annotations
 
@@ -11,29 +11,36 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from seekable.index.compressed import open_compressed
+from seekable._lazy import lazy
+from seekable.index.companions import PageTableFile
 from seekable.index.digest import digest_text
-from seekable.index.offsets import join_small
-from seekable.index.pages import KeptPages
-from seekable.index.part import OpenPart, Part, lasting, open_part, row_numbers
-from seekable.index.surveyor import read_schema
+from seekable.index.file_columns import gather, joined_columns, open_columns
+from seekable.index.indexed_files import refreshed, row_numbers
 from seekable.storage.compression import compression_of
 from seekable.storage.mapped import MappedFile, most_maps, open_mapped
+from seekable.storage.ranges import MappedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from seekable.index.offsets import Offsets
+    from seekable.index import companions
+    from seekable.index.file_columns import FileColumns
+    from seekable.index.indexed_files import IndexedFiles
+    from seekable.remote import hub, placeholder
+    from seekable.storage.ranges import RangeSource
+else:
+    companions = lazy("seekable.index.companions")
+    hub = lazy("seekable.remote.hub")
+    placeholder = lazy("seekable.remote.placeholder")
 
-_ROWS_PER_ARRAY_TAKE = 16
-"""From this many rows a segment on, an array take is faster than Python's own indexing (measured)."""
+__all__ = ["FileEntry", "FileSet", "combine"]
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """What identifies an indexed file, and nothing that depends on where it lies."""
+    """The identity of an indexed file, without anything that depends on where it lies."""
 
     name: str
     """Its path relative to the root."""
@@ -42,10 +49,10 @@ class FileEntry:
     """The name of the format that it was scanned as."""
 
     size: int
-    """How many bytes it has."""
+    """Its number of bytes."""
 
     records: int
-    """How many records it has."""
+    """Its number of records."""
 
     head_tail_digest: str
     """The digest of its first and last 64 KiB and its size."""
@@ -57,42 +64,26 @@ class FileEntry:
     """The digest of its record offsets."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Columns:
-    """The opened parts, put one behind the other."""
-
-    parts: tuple[OpenPart, ...]
-    part: NDArray[np.int64]
-    row: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    mtimes_ns: NDArray[np.int64]
-    records: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    offsets: tuple[Offsets, ...]
-    segment: NDArray[np.int64]
-    first: NDArray[np.int64]
-
-
-_Spot = tuple[weakref.ref[MappedFile], memoryview, int]
-"""A file's map, the offsets of its segment, and where its own begin."""
+_OpenFile = tuple[weakref.ref[MappedFile], memoryview, int]
+"""The map of a file, the offsets of its segment, and the index of its own first offset in them."""
 
 
 class FileSet:
     """Indexed files in the order of their records; never changed, safe from threads and after fork.
 
-    Files are known by their numbers, 0 to ``len(files) - 1``, and records by the file's number and
-    the row in that file. A record's range of bytes ends where the next one starts, so it holds the end
-    of its line too. Rows and files are taken as they are: whoever asks has checked them.
+    A file is given by its number, 0 to ``len(files) - 1``, and a record by the number of its file and its
+    row in that file. The range of bytes of a record ends where the next one starts, so it includes the end
+    of its line. Numbers and rows are not checked: the caller has done so.
 
-    Pickled, it is little more than the name of its table: no handles, no offsets. It is opened again
-    at first use, in the later table of the index if its own was replaced.
+    A pickle holds little more than the name of the table: no handles, no offsets. It is opened again
+    at first use, in a later table of the index if its own was replaced.
     """
 
-    def __init__(self, parts: tuple[Part, ...]) -> None:
-        """Make it of parts; `open_files` and `combine` are what callers want."""
+    def __init__(self, parts: tuple[IndexedFiles, ...]) -> None:
+        """Make a set of parts of indexes; callers use `open_files` and `combine`."""
         self._parts = parts
-        self._opened: _Columns | None = None
-        self._spots: dict[int, _Spot] = {}
+        self._opened: FileColumns | None = None
+        self._open_files: dict[int, _OpenFile] = {}
 
     def __len__(self) -> int:
         return sum(len(part.rows) for part in self._parts)
@@ -103,7 +94,7 @@ class FileSet:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._opened is None:
             return FileSet, (self._parts,)
-        return FileSet, (tuple(lasting(part) for part in self._opened.parts),)
+        return FileSet, (tuple(refreshed(part) for part in self._opened.parts),)
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -112,34 +103,41 @@ class FileSet:
 
     @property
     def runs(self) -> tuple[tuple[str, str, int], ...]:
-        """Consecutive files of one root and index: the root, the index folder, and how many files."""
+        """The root, the index folder and the number of files, of consecutive files of one root."""
         return tuple((part.root, part.folder, len(part.rows)) for part in self._parts)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many bytes each file has."""
+        """The number of bytes of each file; of a placeholder, its own."""
         return self._columns().sizes
 
     @property
+    def remote(self) -> NDArray[np.bool_]:
+        """True for each file in a folder of placeholders, which stand for files that lie elsewhere."""
+        columns = self._columns()
+        folders = [placeholder.is_placeholder_folder(part.part.root) for part in columns.parts]
+        return np.array(folders, np.bool_)[columns.part]
+
+    @property
     def mtimes_ns(self) -> NDArray[np.int64]:
-        """When each file was modified."""
+        """The modification time of each file, in nanoseconds."""
         return self._columns().mtimes_ns
 
     @property
     def records(self) -> NDArray[np.int64]:
-        """How many records each file has."""
+        """The number of records of each file."""
         return self._columns().records
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """How many records there are before each file, and in all of them."""
+        """The number of records before each file; a last element is the number of all records."""
         return self._columns().starts
 
     @property
     def contents(self) -> NDArray[np.uint64]:
-        """The digest of all of each file."""
+        """The content digest of each file."""
         parts = self._columns().parts
-        digests = _joined([part.table.column("content", row_numbers(part.part)) for part in parts])
+        digests = joined_columns([part.table.column("content", row_numbers(part.part)) for part in parts])
         return digests.view(np.uint64)
 
     def name(self, file: int) -> str:
@@ -153,7 +151,7 @@ class FileSet:
         return os.path.join(columns.parts[int(columns.part[file])].part.root, self.name(file))
 
     def entry(self, file: int) -> FileEntry:
-        """Return what identifies a file."""
+        """Return the identity of a file."""
         columns = self._columns()
         table, row = columns.parts[int(columns.part[file])].table, int(columns.row[file])
         return FileEntry(
@@ -167,7 +165,7 @@ class FileSet:
         )
 
     def names(self) -> list[str]:
-        """Return the paths of all files relative to their roots: many times as fast as one by one."""
+        """Return the paths of all files relative to their roots, many times faster than one by one."""
         found: list[str] = []
         for part in self._columns().parts:
             names = part.table.names()
@@ -175,14 +173,14 @@ class FileSet:
         return found
 
     def digests(self, kind: Literal["head_tail", "content", "offsets"]) -> list[str]:
-        """Return one of the digests of all files, as `entry` has it: many times as fast as one by one."""
+        """Return one of the digests of all files, many times faster than `entry` of each."""
         found: list[str] = []
         for part in self._columns().parts:
             found.extend(map(digest_text, part.table.digests(kind, row_numbers(part.part)).tolist()))
         return found
 
     def described(self) -> list[dict[str, Any]]:
-        """Return, JSON-safe, what of each file enters fingerprints: nothing that depends on where it lies."""
+        """Return the description of each file that enters fingerprints, JSON-safe, without where it lies."""
         columns = (
             self.names(),
             self.sizes.tolist(),
@@ -196,11 +194,11 @@ class FileSet:
         ]
 
     def rows_of(self, path: str, row: int) -> list[int]:
-        """Return which rows of all files the row of a file is; its file may be there more than once."""
+        """Return the rows, over all files, of a row of one file; several if the file is listed repeatedly."""
         return [int(self.starts[i]) + row for i in self.numbers(path) if row < self.records[i]]
 
     def numbers(self, path: str) -> list[int]:
-        """Return the numbers that the file of an absolute path has; it may be there more than once."""
+        """Return the numbers of the file of an absolute path; several if the file is listed repeatedly."""
         found: list[int] = []
         before = 0
         for part in self._columns().parts:
@@ -214,37 +212,52 @@ class FileSet:
         return found
 
     def mapped(self, file: int) -> MappedFile:
-        """Return the map of a file.
+        """Return the memory map of a file.
 
         Raises:
-            IndexStale: it is not the file that was indexed.
+            IndexStale: the file is not the one that was indexed.
         """
-        spot = self._spots.get(file)
-        mapped = spot[0]() if spot else None
+        known = self._open_files.get(file)
+        mapped = known[0]() if known else None
         if mapped is None:
             return self._map(file)[0]
         mapped.used = True
         return mapped
 
-    def bytes_of(self, file: int, row: int) -> memoryview:
-        """Return the bytes of a record and what follows up to the next one, after a look at its file.
+    def source(self, file: int) -> RangeSource:
+        """Return the bytes of a file after a check; of a placeholder, those of the file that it stands for.
 
         Raises:
-            IndexStale: it is not the file that was indexed.
+            IndexStale: the file is not the one that was indexed.
+            UnsupportedFormat: the placeholder is damaged.
         """
-        spot = self._spots.get(file)
-        mapped = spot[0]() if spot else None
-        if spot is None or mapped is None:
+        mapped = self.mapped(file)
+        mapped.check()
+        if self.remote[file]:
+            text = bytes(mapped.view[: mapped.size])
+            if placeholder.is_placeholder(text, mapped.size):
+                return hub.hub_ranges(placeholder.read_placeholder(mapped.path, text))
+        return MappedRanges(mapped)
+
+    def bytes_of(self, file: int, row: int) -> memoryview:
+        """Return the bytes from a record to the next one, after a check of the file.
+
+        Raises:
+            IndexStale: the file is not the one that was indexed.
+        """
+        known = self._open_files.get(file)
+        mapped = known[0]() if known else None
+        if known is None or mapped is None:
             mapped, offsets, at = self._map(file)
         else:
-            _, offsets, at = spot
+            _, offsets, at = known
             mapped.used = True
         mapped.check()
         at += row
         return mapped.view[offsets[at] : offsets[at + 1]]
 
     def range(self, file: int, row: int) -> tuple[int, int]:
-        """Return where in its file a record starts, and where the next one does."""
+        """Return the first byte of a record in its file, and the first byte of the next one."""
         columns = self._columns()
         offsets, at = columns.offsets[int(columns.segment[file])].view, int(columns.first[file]) + row
         return offsets[at], offsets[at + 1]
@@ -252,33 +265,35 @@ class FileSet:
     def ranges(
         self, files: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return where in their files records start, and where the next ones do.
+        """Return the first bytes of records in their files, and the first bytes of the records behind them.
 
         Args:
-            files: the number of each record's file.
-            rows: its row in that file.
+            files: the number of each record's file, int64.
+            rows: its row in that file, int64.
         """
         columns = self._columns()
         at = columns.first[files] + rows
         if len(columns.offsets) == 1:
             array = columns.offsets[0].array
             return array[at], array[at + 1]
-        return _gather(columns.offsets, columns.segment[files], at)
+        return gather(columns.offsets, columns.segment[files], at)
 
     def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return how many groups each table has, and the first row of each group within its file."""
+        """Return the number of groups of each table, and the first row of each group within its file."""
         columns = self._columns()
-        counts = _joined([part.table.column("groups", row_numbers(part.part)) for part in columns.parts])
+        counts = joined_columns(
+            [part.table.column("groups", row_numbers(part.part)) for part in columns.parts]
+        )
         ends = np.cumsum(counts)
         at = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(columns.first - (ends - counts), counts)
-        starts, _ = _gather(columns.offsets, np.repeat(columns.segment, counts), at)
+        starts, _ = gather(columns.offsets, np.repeat(columns.segment, counts), at)
         return counts, starts.view(np.int64)
 
     def schemas(self) -> tuple[list[bytes], NDArray[np.int64]]:
-        """Return the distinct schemas of tables, in the order of the files, and which one each file has.
+        """Return the distinct schemas of tables, in the order of the files, and the number of each file's.
 
         Raises:
-            IndexStale: one of them is gone from the index.
+            IndexStale: the index has lost a schema.
         """
         found: dict[int, bytes] = {}
         digests = []
@@ -287,22 +302,22 @@ class FileSet:
             digests.append(of_part.view(np.int64))
             for digest in dict.fromkeys(of_part.tolist()):
                 if digest not in found:
-                    found[digest] = read_schema(part.part.folder, digest)
+                    found[digest] = companions.read_schema(part.part.folder, digest)
         order = {digest: number for number, digest in enumerate(found)}
-        numbers = [order[digest] for digest in _joined(digests).view(np.uint64).tolist()]
+        numbers = [order[digest] for digest in joined_columns(digests).view(np.uint64).tolist()]
         return list(found.values()), np.array(numbers, np.int64)
 
-    def pages(self, file: int) -> KeptPages:
-        """Return where the page tables of a table are kept."""
+    def pages(self, file: int) -> PageTableFile:
+        """Return the file for the page tables of a table."""
         columns = self._columns()
         part = columns.parts[int(columns.part[file])]
-        return KeptPages(part.part.folder, part.table.digest("content", int(columns.row[file])))
+        return PageTableFile(part.part.folder, part.table.digest("content", int(columns.row[file])))
 
     def load(self) -> None:
-        """Open it now and not at first use.
+        """Open the index now and not at first use.
 
         Raises:
-            IndexStale: its index is gone, or does not know the files any more as they were.
+            IndexStale: the index is gone, or no longer has the files as they were.
         """
         self._columns()
 
@@ -313,81 +328,26 @@ class FileSet:
         make = None
         if compression_of(path):
             content = part.table.digest("content", row)
-            make = partial(open_compressed, part.part.folder, content, path, size=size, mtime_ns=mtime_ns)
+            make = partial(
+                companions.open_compressed, part.part.folder, content, path, size=size, mtime_ns=mtime_ns
+            )
         mapped = open_mapped(path, size, mtime_ns, make)
         offsets, first = columns.offsets[int(columns.segment[file])].view, int(columns.first[file])
-        if len(self._spots) >= 2 * most_maps():
-            for number, spot in list(self._spots.items()):
-                if spot[0]() is None:
-                    self._spots.pop(number, None)
-        # Weakly, so that the cache of maps can still drop it.
-        self._spots[file] = weakref.ref(mapped), offsets, first
+        if len(self._open_files) >= 2 * most_maps():
+            for number, known in list(self._open_files.items()):
+                if known[0]() is None:
+                    self._open_files.pop(number, None)
+        # Weakly referenced, so that the cache of maps can still drop it.
+        self._open_files[file] = weakref.ref(mapped), offsets, first
         return mapped, offsets, first
 
-    def _columns(self) -> _Columns:
+    def _columns(self) -> FileColumns:
         # No functools.cached_property: before Python 3.12 it takes a lock, which a fork can leave locked.
         if self._opened is None:
-            self._opened = _open(self._parts)
+            self._opened = open_columns(self._parts)
         return self._opened
 
 
 def combine(filesets: Iterable[FileSet]) -> FileSet:
     """Return the files of several sets as one, those of the first set first."""
     return FileSet(tuple(itertools.chain.from_iterable(files._parts for files in filesets)))  # noqa: SLF001 - its own class
-
-
-def _open(parts: tuple[Part, ...]) -> _Columns:
-    opened = tuple(open_part(part) for part in parts)
-    rows = [row_numbers(part.part) for part in opened]
-    offsets: dict[Offsets, int] = {}
-    segments = []
-    for part, part_rows in zip(opened, rows, strict=True):
-        numbers = np.zeros(len(part.table.segments), np.int64)
-        for number, some in part.offsets.items():
-            numbers[number] = offsets.setdefault(some, len(offsets))
-        segments.append(numbers[part.table.column("segment", part_rows)])
-
-    def column(name: str) -> NDArray[np.int64]:
-        return _joined([part.table.column(name, some) for part, some in zip(opened, rows, strict=True)])
-
-    records, segment = column("records"), _joined(segments)
-    # Sources that were opened one by one have a small segment each: as one array they are read at once.
-    together, held_by, before = join_small(tuple(offsets))
-    return _Columns(
-        parts=opened,
-        part=np.repeat(np.arange(len(rows)), np.array([len(some) for some in rows], np.int64)),
-        row=_joined(rows),
-        sizes=column("size"),
-        mtimes_ns=column("mtime_ns"),
-        records=records,
-        starts=_joined([np.zeros(1, np.int64), np.cumsum(records)]),
-        offsets=together,
-        segment=held_by[segment],
-        first=column("start") + before[segment],
-    )
-
-
-def _joined(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    joined = np.concatenate([np.zeros(0, np.int64), *arrays])
-    joined.flags.writeable = False
-    return joined
-
-
-def _gather(
-    offsets: tuple[Offsets, ...], segments: NDArray[np.int64], at: NDArray[np.int64]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return the numbers at some places of many segments, and the numbers behind them."""
-    present = np.unique(segments).tolist()
-    starts, ends = np.empty((2, len(at)), np.uint64)
-    if len(at) < _ROWS_PER_ARRAY_TAKE * len(present):
-        views = [some.view for some in offsets]
-        places = list(zip(segments.tolist(), at.tolist(), strict=True))
-        starts[:] = [views[segment][place] for segment, place in places]
-        ends[:] = [views[segment][place + 1] for segment, place in places]
-        return starts, ends
-    for segment in present:
-        mine = np.flatnonzero(segments == segment)
-        array = offsets[segment].array
-        starts[mine] = array[at[mine]]
-        ends[mine] = array[at[mine] + 1]
-    return starts, ends

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.storage.whole import whole_file
+from seekable.storage.files import read_or_map
 
 if TYPE_CHECKING:
     import mmap
@@ -70,4 +70,4 @@ def open_offsets(folder: str, segment: Segment) -> Offsets:
     path = os.path.join(folder, segment.file_name)
     if offsets := _open.get(path):
         return offsets
-    return _open.setdefault(path, Offsets(whole_file(path, size=segment.bytes)))
+    return _open.setdefault(path, Offsets(read_or_map(path, size=segment.bytes)))

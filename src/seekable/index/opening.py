@@ -1,4 +1,4 @@
-"""From files and a scanner to a set of indexed files: the way into the index."""
+"""Opening files: their index is read, and built where it is missing or out of date."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import IndexStale, InvalidArgument
-from seekable.index.building.build import Task, build
-from seekable.index.building.plan import Survey, survey
-from seekable.index.building.scan import content_digest, stat_file
 from seekable.index.catalog import read_table, whole_segments
-from seekable.index.compressed import has_points
+from seekable.index.companions import has_points, schema_name
 from seekable.index.fileset import FileSet
-from seekable.index.part import part_of
-from seekable.index.place import find_place
-from seekable.index.surveyor import schema_name
+from seekable.index.index_location import find_index
+from seekable.index.indexed_files import indexed_files
+from seekable.index.status import FileStatus, file_status
 from seekable.storage.compression import compression_of
+from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,19 +26,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.part import Part
+    from seekable.index.build import build, scan
+    from seekable.index.indexed_files import IndexedFiles
     from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Surveyor
     from seekable.index.table import Table
+    from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
+else:
+    build = lazy("seekable.index.build.build")
+    scan = lazy("seekable.index.build.scan")
+
+__all__ = ["open_files"]
 
 _MOST_BUILDS = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Files:
-    """The files wanted of one root, each once, as they are on disk."""
+    """The files to open of one root, each once, as they are on disk."""
 
     root: str
     numbers: dict[str, int]
@@ -49,48 +54,48 @@ class _Files:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Index:
-    """What one index folder has of the files of a root."""
+    """The index of one root, compared with the files to open."""
 
     files: _Files
     folder: str
     notice: str
     table: Table | None
-    survey: Survey
+    status: FileStatus
 
 
 def open_files(
     found: Sequence[Found],
-    scanner: Scanner | Surveyor,
+    scanner: Scanner | TableIndexer,
     *,
     index_dir: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     executor: Executor | None = None,
     progress: ProgressHook | None = None,
 ) -> FileSet:
-    """Return files as an indexed set, after indexing those that are new or changed.
+    """Return an indexed set of files, after indexing those that are new or changed.
 
-    Costs one stat a file where all is indexed: nothing is locked or written then.
+    Where all files are indexed, this takes one stat a file: nothing is locked or written.
 
     Args:
-        found: the files, in the order in which their records shall come.
-        scanner: what finds the records in them.
-        index_dir: a folder for the indexes of all roots; see `seekable.index.place` for the default.
-        jobs: how many processes may scan; None for one to a processor.
+        found: the files, in the order of their records.
+        scanner: finds the records in them.
+        index_dir: a folder for the indexes of all roots; see `seekable.index.index_location` for the default.
+        jobs: the most processes that scan; None for one to a processor.
         executor: runs the scans instead of our own processes; it stays open.
-        progress: is told how far the build is, in this thread; not called if there is none.
+        progress: is called in this thread with the progress of the build; not called without a build.
 
     Raises:
-        DataNotFound: one of the files is not there.
-        AccessDenied: this user may not read one of them, or not write the index.
-        UnsupportedFormat: one of them is certainly not of the scanner's format.
-        IndexStale: one of them is written to all the time.
+        DataNotFound: a file does not exist.
+        AccessDenied: this user may not read a file, or not write the index.
+        UnsupportedFormat: a file is certainly not of the scanner's format.
+        IndexStale: a file changed during each of its scans.
         WorkerDied: a worker process ended too early.
     """
     if jobs is not None and jobs < 1:
         raise InvalidArgument(f"jobs must be at least 1, or None for one to a processor; got {jobs}")
     wanted = [_stat(root, names) for root, names in _by_root(found).items()]
     for builds in itertools.count():
-        # What was indexed a moment ago is as fresh as it gets: no need to doubt it again.
+        # After a build no file is doubted: each was read a moment ago.
         indexes = [_look_up(files, scanner, index_dir=index_dir, doubt=builds == 0) for files in wanted]
         tasks = [task for index in indexes for task in _tasks(index)]
         if not tasks:
@@ -100,14 +105,14 @@ def open_files(
                 f"{tasks[0].path!r} and perhaps others were changed each time they had been indexed, "
                 f"{builds} times in a row; open them when nothing writes to them"
             )
-        notices = [index.notice for index in indexes if index.notice and index.survey.to_scan.any()]
-        build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
+        notices = [index.notice for index in indexes if index.notice and index.status.to_scan.any()]
+        build.build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
         wanted = [_stat_again(index) for index in indexes]
     return _file_set(found, indexes)
 
 
 def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
-    """Return the names wanted of each root, numbered, each once."""
+    """Return the names to open of each root, numbered, each once."""
     roots: dict[str, dict[str, int]] = {}
     for run in found:
         numbers = roots.setdefault(run.root, {})
@@ -126,7 +131,7 @@ def _stat(root: str, numbers: dict[str, int]) -> _Files:
 
 def _stat_again(index: _Index) -> _Files:
     """Return the files with the present status of those that were scanned."""
-    scanned, paths = np.flatnonzero(index.survey.to_scan).tolist(), _paths(index)
+    scanned, paths = np.flatnonzero(index.status.to_scan).tolist(), _paths(index)
     sizes, mtimes_ns = index.files.sizes.copy(), index.files.mtimes_ns.copy()
     for file in scanned:
         status = stat_file(paths[file])
@@ -135,20 +140,20 @@ def _stat_again(index: _Index) -> _Files:
 
 
 def _look_up(
-    files: _Files, scanner: Scanner | Surveyor, *, index_dir: str | os.PathLike[str] | None, doubt: bool
+    files: _Files, scanner: Scanner | TableIndexer, *, index_dir: str | os.PathLike[str] | None, doubt: bool
 ) -> _Index:
-    place = find_place(files.root, index_dir=index_dir)
-    if place.shared:
-        # Always doubted: nothing that is done here can refresh it.
-        shared = _sure(_survey(files, scanner.name, place.shared, notice="", doubt=True), scanner)
+    location = find_index(files.root, index_dir=index_dir)
+    if location.shared:
+        # Always doubted: this process cannot write it.
+        shared = _sure(_compared(files, scanner.name, location.shared, notice="", doubt=True), scanner)
         if shared is not None:
             return shared
-    return _survey(files, scanner.name, place.folder, notice=place.notice, doubt=doubt)
+    return _compared(files, scanner.name, location.folder, notice=location.notice, doubt=doubt)
 
 
-def _survey(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
+def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:
     table = read_table(folder)
-    found = survey(
+    found = file_status(
         table,
         list(files.numbers),
         format_name=format_name,
@@ -160,8 +165,8 @@ def _survey(files: _Files, format_name: str, folder: str, *, notice: str, doubt:
     return _Index(files, folder, notice, table, _enterable(files, folder, table, found))
 
 
-def _enterable(files: _Files, folder: str, table: Table | None, found: Survey) -> Survey:
-    """Leave out the compressed files whose points are gone, and the tables whose schemas are."""
+def _enterable(files: _Files, folder: str, table: Table | None, found: FileStatus) -> FileStatus:
+    """Leave out the compressed files whose seek points are gone, and the tables whose schemas are."""
     lost = _without_schema(folder, table, found) if table is not None else []
     lost += [
         number
@@ -178,7 +183,7 @@ def _enterable(files: _Files, folder: str, table: Table | None, found: Survey) -
     return replace(found, rows=rows)
 
 
-def _without_schema(folder: str, table: Table, found: Survey) -> list[int]:
+def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
     known = np.flatnonzero(found.rows >= 0)
     schemas = table.column("schema", found.rows[known]).view(np.uint64)
     gone = [
@@ -190,22 +195,24 @@ def _without_schema(folder: str, table: Table, found: Survey) -> list[int]:
     return lost
 
 
-def _sure(index: _Index, scanner: Scanner | Surveyor) -> _Index | None:
-    """Return an index that is complete and, where in doubt, was compared with the files; else None."""
-    if index.table is None or (index.survey.rows < 0).any():
+def _sure(index: _Index, scanner: Scanner | TableIndexer) -> _Index | None:
+    """Return an index if it is complete and, where in doubt, equal to the files; else None."""
+    if index.table is None or (index.status.rows < 0).any():
         return None
     paths = _paths(index)
-    for file in np.flatnonzero(index.survey.racy).tolist():
-        if content_digest(paths[file], scanner) != index.table.digest("content", index.survey.rows[file]):
+    for file in np.flatnonzero(index.status.racy).tolist():
+        if scan.content_digest(paths[file], scanner) != index.table.digest(
+            "content", index.status.rows[file]
+        ):
             return None
-    return replace(index, survey=replace(index.survey, racy=np.zeros_like(index.survey.racy)))
+    return replace(index, status=replace(index.status, racy=np.zeros_like(index.status.racy)))
 
 
-def _tasks(index: _Index) -> Iterator[Task]:
+def _tasks(index: _Index) -> Iterator[build.FileToIndex]:
     names, paths = list(index.files.numbers), _paths(index)
-    for file in np.flatnonzero(index.survey.to_scan).tolist():
+    for file in np.flatnonzero(index.status.to_scan).tolist():
         size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
-        yield Task(index.folder, index.files.root, names[file], paths[file], size, mtime_ns)
+        yield build.FileToIndex(index.folder, index.files.root, names[file], paths[file], size, mtime_ns)
 
 
 def _paths(index: _Index) -> list[str]:
@@ -220,7 +227,7 @@ def _file_set(found: Sequence[Found], indexes: Sequence[_Index]) -> FileSet:
     return files
 
 
-def _part(run: Found, index: _Index) -> Part:
+def _part(run: Found, index: _Index) -> IndexedFiles:
     assert index.table is not None  # Only an index without a table lacks files, and none does.
     numbers = np.array([index.files.numbers[name] for name in run.names], np.int64)
-    return part_of(run.root, index.folder, index.table, index.survey.rows[numbers])
+    return indexed_files(run.root, index.folder, index.table, index.status.rows[numbers])

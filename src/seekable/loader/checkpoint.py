@@ -18,7 +18,7 @@ from seekable.state.description_text import Description
 from seekable.state.document import RunState
 from seekable.state.generations import is_of_rank, state_name
 from seekable.state.stream import parse_state
-from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
+from seekable.storage.files import TEMPORARY_SUFFIX, write_atomically
 
 if TYPE_CHECKING:
     from seekable.loader.arguments import Resume

@@ -1,12 +1,13 @@
-"""Blocks of files that lie elsewhere, kept on disk up to a number of bytes; shared by all processes.
+"""Blocks of remote files, kept on disk up to a number of bytes, and shared by all processes.
 
 A block is a file of its own, ``FOLDER/KEY[:2]/KEY/NUMBER``: a digest, and the bytes. It gets its name when it
-is whole. It is not synced to the disk: what a crash tore is told by its digest, and fetched again.
+is complete. It is not synced to disk: a block that a crash has torn has another digest, and is fetched again.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import secrets
 import threading
@@ -16,29 +17,29 @@ import xxhash
 from filelock import FileLock, Timeout
 
 from seekable.errors import InvalidArgument
-from seekable.storage.atomic import TEMPORARY_SUFFIX, create_new
+from seekable.storage.files import TEMPORARY_SUFFIX, create_new
 
-__all__ = ["BYTES_VARIABLE", "BlockStore", "store_bytes"]
+__all__ = ["BYTES_VARIABLE", "BlockCache", "block_cache", "block_cache_bytes"]
 
 BYTES_VARIABLE = "SEEKABLE_HUB_BYTES"
 
 _MOST_BYTES = 16 << 30
 _DIGEST = 16
 _SWEEPS = 16
-"""A process looks at how much there is whenever it has added one part in so many of what may be there."""
+"""A process adds up the blocks on disk whenever it has added a sixteenth of the most bytes."""
 
 _LEFT = 0.9
-"""How much of what may be there is left when blocks were removed, so that it is not done again at once."""
+"""The share of the most bytes that stays when blocks are removed, so that it is not done again at once."""
 
 _TORN_SECONDS = 3600.0
-"""How old an unfinished file is when its writer is taken to be dead."""
+"""The age of an unfinished file from which on its writer is assumed to be dead."""
 
 
-def store_bytes() -> int:
-    """Return how many bytes of blocks are kept on disk: ``SEEKABLE_HUB_BYTES``, or 16 GiB.
+def block_cache_bytes() -> int:
+    """Return the most bytes of blocks on disk: ``SEEKABLE_HUB_BYTES``, or 16 GiB.
 
     Raises:
-        InvalidArgument: the variable holds no number of bytes.
+        InvalidArgument: the variable is not a number of bytes.
     """
     chosen = os.environ.get(BYTES_VARIABLE, "")
     if not chosen:
@@ -49,24 +50,30 @@ def store_bytes() -> int:
     return int(chosen)
 
 
-class BlockStore:
+@functools.cache
+def block_cache(folder: str, most_bytes: int) -> BlockCache:
+    """Return the blocks of a folder: one object in each process, which counts the bytes that it adds."""
+    return BlockCache(folder, most_bytes=most_bytes)
+
+
+class BlockCache:
     """The blocks in one folder. Safe from threads and from other processes.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     store = BlockStore(folder, most_bytes=1000)
-        ...     store.save("ab12", 0, b"good day")
-        ...     store.load("ab12", 0), store.load("ab12", 1)
+        ...     blocks = BlockCache(folder, most_bytes=1000)
+        ...     blocks.save("ab12", 0, b"good day")
+        ...     blocks.load("ab12", 0), blocks.load("ab12", 1)
         (b'good day', None)
     """
 
     def __init__(self, folder: str, *, most_bytes: int) -> None:
-        """Look at nothing yet.
+        """Access no file yet.
 
         Args:
-            folder: it is made when it is needed.
-            most_bytes: how much is kept; each process may have added a sixteenth more before it looks.
+            folder: the folder of the blocks; it is made when it is needed.
+            most_bytes: the most bytes that are kept; each process may exceed them by a sixteenth for a while.
         """
         self._folder = folder
         self._most_bytes = most_bytes
@@ -74,11 +81,11 @@ class BlockStore:
         self._added: int | None = None
 
     def load(self, key: str, number: int) -> bytes | None:
-        """Return a block, None if it is not there or damaged.
+        """Return a block, None if it is not on disk or damaged.
 
         Args:
-            key: what it is part of: hexadecimal digits that stand for a content.
-            number: which block of that.
+            key: hexadecimal digits that stand for the content of a file.
+            number: the number of the block in the file.
         """
         try:
             with open(self._path(key, number), "rb") as file:
@@ -89,7 +96,7 @@ class BlockStore:
         return data if text[:_DIGEST] == _digest(key, number, data) else None
 
     def save(self, key: str, number: int, data: bytes | memoryview) -> None:
-        """Keep a block, if that can be done: a disk that is full, or cannot be written, is no error."""
+        """Write a block to disk; a disk that is full, or cannot be written, is no error."""
         if len(data) > self._most_bytes:
             return
         path = self._path(key, number)
@@ -109,9 +116,9 @@ class BlockStore:
                 self.sweep()
 
     def sweep(self) -> None:
-        """Remove the oldest blocks if there are too many bytes, and what dead writers left behind.
+        """Remove the oldest blocks if there are too many bytes, and the unfinished files of dead writers.
 
-        Where another process is at it, nothing is done.
+        Nothing is done while another process does this.
 
         Raises:
             OSError: the folder cannot be written.
@@ -137,7 +144,7 @@ class BlockStore:
     def _is_due(self, size: int) -> bool:
         with self._lock:
             added = self._added
-            # The first time nothing is known of what is there.
+            # The first time the number of bytes on disk is unknown.
             due = added is None or added + size > self._most_bytes // _SWEEPS
             self._added = 0 if added is None or due else added + size
         return due
@@ -149,7 +156,7 @@ class BlockStore:
                 path = os.path.join(folder, name)
                 with contextlib.suppress(FileNotFoundError):
                     status = os.stat(path)
-                    if folder != self._folder:  # The lock is no block.
+                    if folder != self._folder:  # Only the lock lies there.
                         found.append((status.st_mtime_ns, status.st_size, path))
         return found
 
@@ -161,3 +168,7 @@ def _digest(key: str, number: int, data: bytes | memoryview) -> bytes:
     hasher = xxhash.xxh3_128(f"{key} {number} ".encode())
     hasher.update(data)
     return hasher.digest()
+
+
+# In a child process the locks may be held, by threads that the child does not have.
+os.register_at_fork(after_in_child=block_cache.cache_clear)

@@ -1,4 +1,4 @@
-"""The files of a split: listed on the Hub and kept on disk, or listed in a folder that holds a repository."""
+"""The files of a split, listed on the Hub, with the list kept on disk, or in a folder of a repository."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import msgspec
 import xxhash
 
 from seekable.errors import DataNotFound, InvalidArgument, SeekableError, Unreachable
-from seekable.remote.hub import hub, refused
-from seekable.remote.placeholder import RemoteFile, repo_folder
+from seekable.remote.hub import hub, hub_error
+from seekable.remote.placeholder import HubFile, repo_folder
 from seekable.remote.splits import shards_of
-from seekable.storage.atomic import write_atomically
+from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,56 +61,56 @@ class _Shard(msgspec.Struct, frozen=True):
 
 
 class _Listing(msgspec.Struct, frozen=True):
-    """The shards of a split at a commit, as they are kept on disk."""
+    """The shards of a split at a commit, as the JSON file on disk has them."""
 
     schema: int
     repo: str
     asked: str
-    """The revision that was asked for, or the commit."""
+    """The revision of the request, or the commit."""
     split: str
     revision: str
     """The commit."""
     shards: list[_Shard]
 
 
-def list_hub(spec: HubSplit, folder: str) -> list[RemoteFile]:
+def list_hub(spec: HubSplit, folder: str) -> list[HubFile]:
     """Return the files of a split, in natural order.
 
-    The commit of a branch or a tag is asked for each time; what was listed at a commit is kept. Where the Hub
-    cannot be reached, that which was listed last counts.
+    The commit of a branch or a tag is requested each time; the list of a commit is kept on disk. If the Hub
+    cannot be reached, the last list is used, and a warning is logged.
 
     Args:
-        spec: which.
-        folder: where listings are kept, below the folder of the repository.
+        spec: the split.
+        folder: the folder on this machine for placeholders, lists and blocks.
 
     Raises:
-        AccessDenied, DataNotFound: the Hub does not give it, or there is no such repository or split.
+        AccessDenied: the repository is private or gated, and the token does not open it.
+        DataNotFound: the repository or the split does not exist.
         InvalidArgument: several datasets of the repository have the split.
-        Unreachable: the Hub cannot be reached, and nothing was listed before.
+        Unreachable: the Hub cannot be reached, and there is no list on disk.
         MissingDependency: ``huggingface_hub`` is not installed.
     """
     asked = spec.revision or _MAIN
-    kept = _load(_place(spec, folder, asked))
+    kept = _load(_path(spec, folder, asked))
     if kept is None or not _COMMIT.fullmatch(asked):
         try:
-            kept = _asked(spec, folder, asked)
+            kept = _requested(spec, folder, asked)
         except Unreachable as error:
             if kept is None:
                 raise
             _log.warning("%s is as it was listed last, at commit %s: %s", spec.text, kept.revision, error)
     return [
-        RemoteFile(folder, kept.repo, kept.revision, shard.path, shard.size, shard.etag)
-        for shard in kept.shards
+        HubFile(folder, kept.repo, kept.revision, shard.path, shard.size, shard.etag) for shard in kept.shards
     ]
 
 
 def list_folder(spec: HubSplit) -> list[str]:
-    """Return the files of a split in a folder that holds a repository's files, relative to it.
+    """Return the paths of a split's files, relative to the folder that holds the files of the repository.
 
     Raises:
-        DataNotFound: there is no such split, or not as Parquet.
+        DataNotFound: the split does not exist, or has no Parquet files.
         InvalidArgument: several datasets of the repository have the split.
-        MissingDependency: ``huggingface_hub`` is not installed, and the README has to be read.
+        MissingDependency: ``huggingface_hub`` is not installed, and the README must be parsed.
     """
     names = [
         os.path.relpath(os.path.join(folder, name), spec.repo)
@@ -126,16 +126,16 @@ def list_folder(spec: HubSplit) -> list[str]:
     return shards
 
 
-def _asked(spec: HubSplit, folder: str, asked: str) -> _Listing:
-    """Ask the Hub."""
-    info = _told(spec, lambda api: api.dataset_info(spec.repo, revision=asked, timeout=_timeout()))
-    at_commit = _place(spec, folder, info.sha)
+def _requested(spec: HubSplit, folder: str, asked: str) -> _Listing:
+    """Request the list from the Hub, and write it to disk."""
+    info = _call(spec, lambda api: api.dataset_info(spec.repo, revision=asked, timeout=_timeout()))
+    at_commit = _path(spec, folder, info.sha)
     listing = _load(at_commit) or _listed(spec, info)
-    for place, revision in {at_commit: info.sha, _place(spec, folder, asked): asked}.items():
+    for path, revision in {at_commit: info.sha, _path(spec, folder, asked): asked}.items():
         wanted = msgspec.structs.replace(listing, asked=revision)
-        if _load(place) != wanted:
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            write_atomically(place, msgspec.json.format(msgspec.json.encode(wanted)) + b"\n")
+        if _load(path) != wanted:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            write_atomically(path, msgspec.json.format(msgspec.json.encode(wanted)) + b"\n")
     return listing
 
 
@@ -157,9 +157,9 @@ def _listed(spec: HubSplit, info: Any) -> _Listing:
 
 
 def _converted(spec: HubSplit, where: str) -> tuple[str, dict[str, tuple[int, str]], list[str]]:
-    """Return the commit, all files and the shards of the branch that the Hub itself fills with Parquet."""
+    """Return the commit, the files and the shards of the branch that the Hub fills with Parquet itself."""
     try:
-        info = _told(spec, lambda api: api.dataset_info(spec.repo, revision=_CONVERTED, timeout=_timeout()))
+        info = _call(spec, lambda api: api.dataset_info(spec.repo, revision=_CONVERTED, timeout=_timeout()))
     except DataNotFound as error:
         message = (
             f"{spec.text!r}: {where} has no Parquet files, and no branch {_CONVERTED!r} made of them: "
@@ -183,7 +183,7 @@ def _tree(spec: HubSplit, revision: str) -> dict[str, tuple[int, str]]:
         files = [file for file in tree if hasattr(file, "blob_id")]
         return {file.path: (file.size, file.lfs.sha256 if file.lfs else file.blob_id) for file in files}
 
-    files: dict[str, tuple[int, str]] = _told(spec, ask)
+    files: dict[str, tuple[int, str]] = _call(spec, ask)
     for name in files:
         if any(part in ("", ".", "..", ".seekable") for part in name.split("/")) or "\0" in name:
             message = f"{spec.text!r}: the Hub lists a file called {name!r}, which is not read"
@@ -191,15 +191,15 @@ def _tree(spec: HubSplit, revision: str) -> dict[str, tuple[int, str]]:
     return files
 
 
-def _told(spec: HubSplit, ask: Callable[[Any], Any]) -> Any:
-    """Ask the Hub something; its errors become ours."""
+def _call(spec: HubSplit, ask: Callable[[Any], Any]) -> Any:
+    """Call a function of the API of the Hub; its errors become those of this library."""
     package = hub()
     try:
         return ask(package.HfApi(library_name="seekable"))
     except SeekableError:
         raise
-    except Exception as error:  # of other classes in each version of the package
-        raise refused(error, f"{spec.text!r}") from error
+    except Exception as error:  # of several packages for HTTP, by the version of huggingface_hub
+        raise hub_error(error, f"{spec.text!r}") from error
 
 
 def _timeout() -> float:
@@ -208,7 +208,7 @@ def _timeout() -> float:
 
 
 def _configs_in(folder: str) -> object:
-    """Return what the README of a folder says of its datasets."""
+    """Return the ``configs`` of the metadata in the README of a folder, None if it has none."""
     path = os.path.join(folder, _README)
     try:
         with open(path, encoding="utf-8-sig") as file:
@@ -225,8 +225,8 @@ def _configs_in(folder: str) -> object:
     return card.get("configs")
 
 
-def _place(spec: HubSplit, folder: str, asked: str) -> str:
-    """Return where the listing of a split is kept."""
+def _path(spec: HubSplit, folder: str, asked: str) -> str:
+    """Return the path of the list of a split."""
     digest = xxhash.xxh3_64_hexdigest(f"{_split_text(spec)}@{asked}".encode())
     return os.path.join(repo_folder(folder, spec.repo), "listings", f"{digest}.json")
 
@@ -235,9 +235,9 @@ def _split_text(spec: HubSplit) -> str:
     return f"{spec.config}/{spec.split}" if spec.config else spec.split
 
 
-def _load(place: str) -> _Listing | None:
+def _load(path: str) -> _Listing | None:
     try:
-        with open(place, "rb") as file:
+        with open(path, "rb") as file:
             return msgspec.json.decode(file.read(), type=_Listing)
     except (OSError, msgspec.DecodeError):
         return None

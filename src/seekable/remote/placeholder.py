@@ -1,9 +1,9 @@
-"""Placeholders: small files that stand for files of the Hub, so that an index can be kept of those.
+"""Placeholders: small local files that stand for files of the Hub, so that an index can hold these.
 
-A placeholder lies at ``HUB/datasets--NAMESPACE--NAME/COMMIT/PATH``, where the file lies in the repository. It
-says which content the file has, and never at which commit: content that stays the same from one commit to the
-next is the same data. All placeholders have one modification time, so that one that was lost is replaced by
-one that is no different.
+A placeholder lies at ``HUB/datasets--NAMESPACE--NAME/COMMIT/PATH``, with the path that the file has in the
+repository. It holds the path, the size and the etag of the file, and never the commit: content that stays the
+same from one commit to the next is the same data. All placeholders have the same modification time, so that a
+placeholder that was lost and written again is the same file for the index.
 """
 
 from __future__ import annotations
@@ -16,72 +16,72 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, UnsupportedFormat
-from seekable.storage.atomic import TEMPORARY_SUFFIX, create_new, sync_folder
-from seekable.storage.lock import locked
+from seekable.storage.files import TEMPORARY_SUFFIX, create_new, locked, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = [
     "LARGEST_PLACEHOLDER",
-    "RemoteFile",
+    "HubFile",
+    "display_path",
     "is_placeholder",
-    "path_in",
+    "is_placeholder_folder",
+    "path_of_display",
     "read_placeholder",
     "repo_folder",
-    "told_path",
     "write_placeholders",
 ]
 
 LARGEST_PLACEHOLDER = 8 << 10
-"""How many bytes a placeholder has at most: a path in git is shorter."""
+"""The most bytes of a placeholder: paths in git are shorter."""
 
 _AT_ONCE = 16
-"""How many files are synced at once: a disk syncs them together in about the time of one."""
+"""The files that are synced at once: a disk syncs them together in about the time of one."""
 
 _MAGIC = b'{"seekable_hub":1,'
 _MODIFIED_NS = 946_684_800 * 10**9
 _FOLDER = re.compile(
     r"(?P<hub>.*/hub)/datasets--(?P<repo>[^/]+)/(?P<revision>[0-9a-f]{40})(?P<path>/.*)?", re.DOTALL
 )
-_TOLD = "hf://datasets/"
+_SCHEME = "hf://datasets/"
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteFile:
+class HubFile:
     """One file of a repository on the Hub, at one commit.
 
     Example:
-        >>> RemoteFile("/cache/hub", "me/web", "0" * 40, "data/a.parquet", size=9, etag="e").told
+        >>> HubFile("/cache/hub", "me/web", "0" * 40, "data/a.parquet", size=9, etag="e").uri
         'hf://datasets/me/web@0000000000000000000000000000000000000000/data/a.parquet'
     """
 
     hub: str
-    """The folder on this machine in which placeholders and blocks lie."""
+    """The folder on this machine for placeholders, lists and blocks."""
 
     repo: str
     """``NAMESPACE/NAME``, or a name alone."""
 
     revision: str
-    """The commit."""
+    """The commit, 40 hexadecimal digits."""
 
     path: str
-    """Where it lies in the repository."""
+    """The path of the file in the repository."""
 
     size: int
-    """How many bytes it has."""
+    """The number of bytes of the file."""
 
     etag: str
-    """What the Hub knows its content by: a digest."""
+    """The digest of its content, as the Hub lists it."""
 
     @property
-    def told(self) -> str:
-        """What it is called where people read it; ``huggingface_hub`` opens it by that name too."""
-        return f"{_TOLD}{self.repo}@{self.revision}/{self.path}"
+    def uri(self) -> str:
+        """The address of the file, which ``huggingface_hub`` opens too; its name in messages."""
+        return f"{_SCHEME}{self.repo}@{self.revision}/{self.path}"
 
     @property
     def placeholder(self) -> str:
-        """Where its placeholder lies."""
+        """The path of the placeholder."""
         return os.path.join(repo_folder(self.hub, self.repo), self.revision, self.path)
 
 
@@ -95,80 +95,92 @@ def repo_folder(hub: str, repo: str) -> str:
     return os.path.join(hub, f"datasets--{repo.replace('/', '--')}")
 
 
-def told_path(path: str) -> str:
-    """Return what a file is called where people read it: of a placeholder, its file on the Hub.
+def display_path(path: str) -> str:
+    """Return the name of a file in messages: its path, and for a placeholder the address on the Hub.
 
     Example:
-        >>> told_path(f"/cache/hub/datasets--me--web/{'0' * 40}/data/a.parquet")[:23]
+        >>> display_path(f"/cache/hub/datasets--me--web/{'0' * 40}/data/a.parquet")[:23]
         'hf://datasets/me/web@00'
-        >>> told_path("/data/a.parquet")
+        >>> display_path("/data/a.parquet")
         '/data/a.parquet'
     """
-    place = _FOLDER.fullmatch(path)
-    if place is None:
+    found = _FOLDER.fullmatch(path)
+    if found is None:
         return path
-    return f"{_TOLD}{_repo(place['repo'])}@{place['revision']}{place['path'] or ''}"
+    return f"{_SCHEME}{_repo(found['repo'])}@{found['revision']}{found['path'] or ''}"
 
 
-def path_in(roots: Iterable[str], told: str) -> str:
-    """Return the path of a file that is called so, if it is below one of some roots; else the name itself.
+def path_of_display(roots: Iterable[str], name: str) -> str:
+    """Return the local path of a file with a name of `display_path`, if it is below one of some roots.
+
+    Any other name is returned as it is.
 
     Example:
         >>> root = f"/cache/hub/datasets--me--web/{'0' * 40}"
-        >>> path_in([root], f"hf://datasets/me/web@{'0' * 40}/a.parquet") == f"{root}/a.parquet"
+        >>> path_of_display([root], f"hf://datasets/me/web@{'0' * 40}/a.parquet") == f"{root}/a.parquet"
         True
     """
-    if told.startswith(_TOLD):
+    if name.startswith(_SCHEME):
         for root in roots:
-            start = f"{told_path(root)}/"
-            if told.startswith(start):
-                return os.path.join(root, told[len(start) :])
-    return told
+            start = f"{display_path(root)}/"
+            if name.startswith(start):
+                return os.path.join(root, name[len(start) :])
+    return name
+
+
+def is_placeholder_folder(folder: str) -> bool:
+    """Return True if a folder is one in which placeholders are written.
+
+    Example:
+        >>> is_placeholder_folder(f"/cache/hub/datasets--me--web/{'0' * 40}"), is_placeholder_folder("/data")
+        (True, False)
+    """
+    return _FOLDER.fullmatch(folder) is not None
 
 
 def is_placeholder(head: bytes | memoryview, size: int) -> bool:
-    """Tell whether a file is one.
+    """Return True if a file is a placeholder.
 
     Args:
-        head: its first bytes, at least 32 if it has so many.
-        size: how many it has.
+        head: its first 32 bytes, or all of a smaller file.
+        size: its number of bytes.
     """
     return size <= LARGEST_PLACEHOLDER and bytes(head[: len(_MAGIC)]) == _MAGIC
 
 
-def read_placeholder(path: str, text: bytes) -> RemoteFile:
-    """Return the file that a placeholder stands for.
+def read_placeholder(path: str, text: bytes) -> HubFile:
+    """Return the file on the Hub that a placeholder stands for.
 
     Args:
-        path: where it lies.
-        text: all of it.
+        path: the path of the placeholder.
+        text: its content.
 
     Raises:
-        UnsupportedFormat: it is damaged, or does not lie where it was written.
+        UnsupportedFormat: the placeholder was moved or damaged.
     """
-    place = _FOLDER.fullmatch(path)
+    found = _FOLDER.fullmatch(path)
     try:
         said = json.loads(text)
         size, etag, name = said["size"], said["etag"], said["path"]
     except (ValueError, KeyError, TypeError):
         size = etag = name = None
     if (
-        place is None
+        found is None
         or not isinstance(size, int)
         or not isinstance(etag, str)
         or not isinstance(name, str)
-        or place["path"] != f"/{name}"
+        or found["path"] != f"/{name}"
     ):
         message = (
-            f"{path!r} stands for a file of the Hub, and was moved or damaged: remove it, and open the data "
-            f"by its name, sk.open('hf:REPO:SPLIT:COLUMN')"
+            f"{path!r} is a placeholder for a file of the Hub, and was moved or damaged: remove it, and open "
+            f"the data by its name, sk.open('hf:REPO:SPLIT:COLUMN')"
         )
         raise UnsupportedFormat(message)
-    return RemoteFile(place["hub"], _repo(place["repo"]), place["revision"], name, size, etag)
+    return HubFile(found["hub"], _repo(found["repo"]), found["revision"], name, size, etag)
 
 
-def write_placeholders(files: Sequence[RemoteFile]) -> None:
-    """Write the placeholders of some files of one repository that are not there yet.
+def write_placeholders(files: Sequence[HubFile]) -> None:
+    """Write the placeholders of files of one repository, as far as they do not exist.
 
     Raises:
         AccessDenied: the folder cannot be written.
@@ -179,12 +191,12 @@ def write_placeholders(files: Sequence[RemoteFile]) -> None:
     folder = repo_folder(missing[0].hub, missing[0].repo)
     try:
         os.makedirs(folder, exist_ok=True)
-        # One at a time: a placeholder that somebody has open already must not be replaced by its like.
+        # One process at a time: a placeholder that another process has open must not be replaced.
         with locked(os.path.join(folder, "lock"), waiting=lambda: None):
             _write([file for file in missing if not _is_there(file)])
     except PermissionError as error:
         message = (
-            f"{folder!r} cannot be written, where notes on the files of {missing[0].repo!r} are kept "
+            f"{folder!r} cannot be written, which is to hold the placeholders of {missing[0].repo!r} "
             f"({error}): name another folder with index_dir= or SEEKABLE_INDEX_DIR"
         )
         raise AccessDenied(message) from error
@@ -194,12 +206,12 @@ def _repo(folder: str) -> str:
     return folder.replace("--", "/")
 
 
-def _text(file: RemoteFile) -> bytes:
+def _text(file: HubFile) -> bytes:
     said = {"path": file.path, "size": file.size, "etag": file.etag}
     return _MAGIC + json.dumps(said, separators=(",", ":")).encode()[1:] + b"\n"
 
 
-def _is_there(file: RemoteFile) -> bool:
+def _is_there(file: HubFile) -> bool:
     try:
         status = os.stat(file.placeholder)
     except OSError:
@@ -207,7 +219,7 @@ def _is_there(file: RemoteFile) -> bool:
     return status.st_mtime_ns == _MODIFIED_NS and status.st_size == len(_text(file))
 
 
-def _write(files: Sequence[RemoteFile]) -> None:
+def _write(files: Sequence[HubFile]) -> None:
     folders = {os.path.dirname(file.placeholder) for file in files}
     for folder in folders:
         os.makedirs(folder, exist_ok=True)
@@ -218,8 +230,8 @@ def _write(files: Sequence[RemoteFile]) -> None:
         sync_folder(folder)
 
 
-def _write_aside(file: RemoteFile) -> str:
-    """Write a placeholder under another name, and return that; whoever is here has the lock."""
+def _write_aside(file: HubFile) -> str:
+    """Write a placeholder under a temporary name, and return the name; the caller holds the lock."""
     temporary = f"{file.placeholder}{TEMPORARY_SUFFIX}"
     if os.path.lexists(temporary):
         os.unlink(temporary)  # Left behind by a process that was killed.

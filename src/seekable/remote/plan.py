@@ -1,4 +1,4 @@
-"""How a file is cut into blocks, and which of them are fetched together. Pure."""
+"""The blocks that a remote file is cut into, and the blocks that are fetched together. Pure."""
 
 from __future__ import annotations
 
@@ -8,34 +8,42 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["BLOCK_BYTES", "STRIDES", "TAIL_BYTES", "block_span", "blocks_ahead", "blocks_within", "runs"]
+__all__ = [
+    "BLOCK_BYTES",
+    "STRIDES",
+    "TAIL_BYTES",
+    "block_span",
+    "blocks_ahead",
+    "blocks_within",
+    "consecutive",
+]
 
 BLOCK_BYTES = 256 << 10
-"""How large a block is: what is transferred in about the time that a request takes anyway."""
+"""The size of a block: the bytes that are transferred in about the time that any request takes."""
 
 TAIL_BYTES = 64 << 10
-"""The end of a file is a block by itself, as it is read of every file, for its footer."""
+"""The size of the last block: readers of tables read the end of every file, for its footer."""
 
 STRIDES = 4
-"""So many reads in about equal strides are no chance."""
+"""The number of reads that show a stride: this many in about equal strides are no chance."""
 
 _AHEAD = 12
-"""How many blocks are then fetched ahead, at the same time as the one that is wanted."""
+"""The blocks that are then fetched ahead, at the same time as the one that is needed."""
 
 _MOST_UNEQUAL = 2
 _FAR = 4 << 20
 
 _MOST_AT_ONCE = 16
-"""How many blocks one request asks for at most: several requests at a time are faster than one."""
+"""The most blocks of one request: several requests at a time are faster than one."""
 
 
 def blocks_within(start: int, stop: int, size: int) -> range:
-    """Return the numbers of the blocks that some bytes lie in.
+    """Return the numbers of the blocks that hold some bytes.
 
     Args:
         start: the first byte.
-        stop: the one behind the last.
-        size: how many bytes the file has.
+        stop: the byte behind the last.
+        size: the number of bytes of the file.
 
     Example:
         >>> blocks_within(0, 10, size=1 << 20), blocks_within((1 << 20) - 8, 1 << 20, size=1 << 20)
@@ -45,7 +53,7 @@ def blocks_within(start: int, stop: int, size: int) -> range:
 
 
 def block_span(number: int, size: int) -> tuple[int, int]:
-    """Return where a block begins and ends.
+    """Return the first byte of a block, and the byte behind its last.
 
     Example:
         >>> block_span(3, size=1 << 20), block_span(4, size=1 << 20)
@@ -56,11 +64,11 @@ def block_span(number: int, size: int) -> tuple[int, int]:
     return (start, min(start + BLOCK_BYTES, tail)) if start < tail else (tail, size)
 
 
-def runs(numbers: Sequence[int]) -> Iterator[range]:
-    """Yield runs of consecutive blocks, none too long for one request.
+def consecutive(numbers: Sequence[int]) -> Iterator[range]:
+    """Yield the ranges of consecutive numbers, none of more than 16 blocks.
 
     Example:
-        >>> list(runs([0, 1, 2, 7]))
+        >>> list(consecutive([0, 1, 2, 7]))
         [range(0, 3), range(7, 8)]
     """
     begin = 0
@@ -71,13 +79,13 @@ def runs(numbers: Sequence[int]) -> Iterator[range]:
 
 
 def blocks_ahead(starts: Sequence[int], size: int) -> list[int]:
-    """Return which blocks will be wanted next, if reads go through a file in about equal strides.
+    """Return the blocks of the next reads, if the last reads went through a file in about equal strides.
 
-    So goes whoever looks for the pages of a column, from the head of one to that of the next.
+    A reader that looks for the pages of a column reads so: it goes from the header of one to the next.
 
     Args:
-        starts: where the last reads began, in their order.
-        size: how many bytes the file has.
+        starts: the first bytes of the last reads, in their order.
+        size: the number of bytes of the file.
 
     Example:
         >>> blocks_ahead([0, 1_000_000, 2_000_000, 3_000_000], size=6_000_000)

@@ -1,9 +1,9 @@
-"""Which files of a repository make a split: by what its README says, else by their names. Pure.
+"""The files of a split of a repository: by the metadata of its README, else by the names of its files. Pure.
 
-The README's ``configs`` name datasets, their splits and patterns of files. Without them, files belong to a
-split whose name theirs begins with (``data/train-00000-of-00002.parquet``) or that a folder above them has
-(``train/0000.parquet``), and what lies in different folders otherwise are different datasets. Where no file
-tells of any split, all are ``train``.
+The ``configs`` of the README name datasets, their splits and patterns of files. Without them a file belongs
+to the split that its name begins with (``data/train-00000-of-00002.parquet``) or that is the name of a folder
+above it (``train/0000.parquet``); files whose folders differ otherwise belong to different datasets. Where no
+name contains a split, all files belong to ``train``.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _MOST_SHOWN = 20
 def shards_of(
     names: Iterable[str], configs: object, *, split: str, config: str | None, where: str
 ) -> list[str]:
-    """Return the Parquet files of a split, in natural order; none if the repository has it in another format.
+    """Return the Parquet files of a split, in natural order; none if the split has another format.
 
     Args:
         names: the paths of all files of the repository.
-        configs: what the README says under ``configs``, if anything.
+        configs: the ``configs`` of the metadata of the README, if any.
         split: the name of the split.
-        config: which dataset, if there are several.
-        where: what the repository is called in errors.
+        config: the dataset, where the repository has several.
+        where: the name of the repository in error messages.
 
     Raises:
-        DataNotFound: there is no such split.
-        InvalidArgument: several datasets have it, and none was named.
+        DataNotFound: the split does not exist.
+        InvalidArgument: several datasets have the split, and ``config`` is None.
 
     Example:
         >>> names = ["data/train-1.parquet", "data/train-0.parquet", "data/test-0.parquet", "README.md"]
@@ -80,9 +80,9 @@ def _by_names(names: Sequence[str], *, split: str, config: str | None, where: st
         return []
     found: dict[tuple[str, str], list[str]] = {}
     for name in shards:
-        found.setdefault(_place(name, split), []).append(name)
+        found.setdefault(_dataset_and_split(name, split), []).append(name)
     if not any(of for _, of in found) and split == _TRAIN:
-        # Nothing tells of splits: all is for training, as `datasets` takes it too.
+        # No name contains a split: all files are for training, as in the package `datasets`.
         found = {("", split): shards}
     splits: dict[str, dict[str, list[str]]] = {}
     for (folder, of), some in found.items():
@@ -92,8 +92,8 @@ def _by_names(names: Sequence[str], *, split: str, config: str | None, where: st
     return natural_sorted(splits[chosen][split])
 
 
-def _place(name: str, split: str) -> tuple[str, str]:
-    """Return the folder of a file's dataset, and its split: nothing where its name tells of none."""
+def _dataset_and_split(name: str, split: str) -> tuple[str, str]:
+    """Return the dataset and the split of a file; "" for the split if its name contains none."""
     *folders, last = name.split("/")
     stem = last.rsplit(".", 1)[0]
     for of in (split, *_KNOWN):
@@ -105,12 +105,12 @@ def _place(name: str, split: str) -> tuple[str, str]:
 
 
 def _dataset(folders: list[str]) -> str:
-    """Return the name of a dataset by its folder; ``data`` is where those are that have no name."""
+    """Return the name of a dataset by its folders; the first folder does not count if it is ``data``."""
     return "/".join(folders[1:] if folders[:1] == ["data"] else folders)
 
 
 def _chosen(having: list[str], *, split: str, config: str | None, where: str, there: str) -> str:
-    """Return which dataset is meant, of those that have the split."""
+    """Return the name of the dataset to read, of those that have the split."""
     if config is not None:
         if config in having:
             return config
@@ -135,7 +135,7 @@ def _listed(said: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def _said(configs: object) -> dict[str, dict[str, list[str]]]:
-    """Return the patterns of each split of each dataset; nothing of what cannot be understood."""
+    """Return the patterns of each split of each dataset; entries of unknown form are left out."""
     said: dict[str, dict[str, list[str]]] = {}
     default = None
     for config in configs if isinstance(configs, list) else []:
@@ -153,7 +153,7 @@ def _said(configs: object) -> dict[str, dict[str, list[str]]]:
 
 
 def _patterns(files: Any, folder: str) -> dict[str, list[str]]:
-    """Return the patterns of each split, as ``data_files`` has them in one of its several forms."""
+    """Return the patterns of each split of ``data_files``, which has several forms."""
     if isinstance(files, Mapping):
         pairs = list(files.items())
     elif isinstance(files, list) and files and all(isinstance(some, Mapping) for some in files):
@@ -169,7 +169,7 @@ def _patterns(files: Any, folder: str) -> dict[str, list[str]]:
 
 
 def _expression(pattern: str) -> str:
-    """Return a regular expression for a pattern: ``*`` within a name, ``**`` over folders too."""
+    """Return a regular expression for a pattern: ``*`` matches within a name, ``**`` over folders too."""
     parts = re.split(r"(\*\*/|\*\*|\*|\?|\[[^]]*\])", pattern)
     return "".join(_MEANINGS.get(part) or (part if part[:1] == "[" else re.escape(part)) for part in parts)
 

@@ -11,22 +11,22 @@ import numpy as np
 from seekable.errors import DataNotFound
 from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import format_named
-from seekable.index.building.scan import stat_file
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import digest_text
 from seekable.index.fileset import FileSet
-from seekable.index.part import part_of
-from seekable.index.place import find_place
-from seekable.index.surveyor import is_surveyor
+from seekable.index.index_location import find_index
+from seekable.index.indexed_files import indexed_files
+from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.files import FileSource
 from seekable.nodes.sources.tables import TableSource
+from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from seekable.index.part import Part
+    from seekable.index.indexed_files import IndexedFiles
     from seekable.index.table import Table
 
 __all__ = ["FileSpan", "find_again"]
@@ -60,7 +60,7 @@ def find_again(
     files = description["files"]
     if sum(span.num_files for span in spans) != len(files):
         return f"the description has {len(files)} files, and what was noted of their folders is of others"
-    parts: list[Part] = []
+    parts: list[IndexedFiles] = []
     first = 0
     for span in spans:
         own = files[first : first + span.num_files]
@@ -71,7 +71,7 @@ def find_again(
         first += span.num_files
     roots = ", ".join(dict.fromkeys(part.root for part in parts))
     scanner = format_named(description["format"]).scanner
-    if is_surveyor(scanner):
+    if is_table_indexer(scanner):
         return TableSource(FileSet(tuple(parts)), scanner, "python", asked=repr(roots))
     return FileSource(
         FileSet(tuple(parts)),
@@ -84,13 +84,13 @@ def find_again(
 
 def _find_span(
     span: FileSpan, files: Sequence[Mapping[str, Any]], format_name: str, *, index_dir: str | None
-) -> Part | str:
+) -> IndexedFiles | str:
     """Return the index entries of some files in the first folder that has them, or why none has."""
     why = "it is not noted in which folder the files are"
     for root in span.roots:
-        place = find_place(root, index_dir=index_dir)
+        location = find_index(root, index_dir=index_dir)
         folders = dict.fromkeys(
-            folder for folder in (place.folder, place.shared, span.index_folder) if folder
+            folder for folder in (location.folder, location.shared, span.index_folder) if folder
         )
         for folder in folders:
             found = _find_in(root, folder, files, format_name)
@@ -100,14 +100,16 @@ def _find_span(
     return why
 
 
-def _find_in(root: str, folder: str, files: Sequence[Mapping[str, Any]], format_name: str) -> Part | str:
+def _find_in(
+    root: str, folder: str, files: Sequence[Mapping[str, Any]], format_name: str
+) -> IndexedFiles | str:
     """Return the entries of files below ``root`` in the index in ``folder``, or why they are not there."""
     table = read_table(folder)
     if table is None:
         return f"there is no index in {folder!r}"
     rows = table.rows([file["name"] for file in files], format_name=format_named(format_name).scanner.name)
     why = _index_differs(table, rows, files, folder) or _files_differ(table, rows, files, root)
-    return why or part_of(root, folder, table, rows)
+    return why or indexed_files(root, folder, table, rows)
 
 
 def _index_differs(

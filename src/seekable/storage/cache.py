@@ -1,8 +1,8 @@
-"""What is kept in memory because it will be asked for again, bounded in bytes.
+"""A cache in memory that is bounded in bytes: it drops what was used least recently.
 
-What is worth keeping is told from what is asked: something that is asked for again, while it would still be
-here had it been kept the first time, is. Rows that are spread over far more blocks than fit are then read one
-by one, of as few bytes as that takes, and rows that come from few blocks at a time are decoded once.
+`Cache.should_keep` decides what is worth keeping, by how often it was wanted. A block that is wanted again
+while it would still be here, had it been kept the first time, is worth it. So rows that are spread over far
+more blocks than fit are read one by one, and rows that come from few blocks at a time are decoded once.
 """
 
 from __future__ import annotations
@@ -10,61 +10,57 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from seekable.storage.memory import CACHE_VARIABLE, cache_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Callable, Hashable
 
-__all__ = ["Cache", "Sized"]
+__all__ = ["Cache"]
 
 _SHARE = 8
 _MOST_BYTES = 512 << 20
-_ASKED_AGAIN = 3
-"""The how manyth request makes a block worth keeping: the second may be chance."""
+_WANTED_TIMES = 3
+"""The request that makes a block worth keeping: the second may be chance."""
 
-
-class Sized(Protocol):
-    """Something that takes memory."""
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes, about."""
-
-
-T = TypeVar("T", bound=Sized)
+T = TypeVar("T")
 
 
 class Cache(Generic[T]):
-    """Keeps what was used last, up to a number of bytes. Safe from threads.
+    """The values that were used last, up to a number of bytes. Safe from threads.
+
+    A forked child must call `forget`, because another thread of the parent may have held the lock.
 
     Example:
-        >>> import numpy as np
-        >>> cache = Cache(most_bytes=20)
-        >>> cache.put("a", np.zeros(2)), cache.put("b", np.zeros(1)), cache.get("a") is None
+        >>> cache = Cache[bytes](len, most_bytes=20)
+        >>> cache.put("a", bytes(16)), cache.put("b", bytes(8)), cache.get("a") is None
         (None, None, True)
     """
 
-    def __init__(self, most_bytes: int | None = None) -> None:
-        """Keep nothing yet; without a number of bytes, an eighth of what is to stay in memory.
+    def __init__(self, size_of: Callable[[T], int], *, most_bytes: int | None = None) -> None:
+        """Begin with an empty cache.
 
-        That is 512 MiB at most, unless ``SEEKABLE_CACHE_BYTES`` says how much is to stay.
+        Args:
+            size_of: returns the number of bytes of a value.
+            most_bytes: the most bytes that are kept; None for an eighth of `cache_bytes`, which is 512 MiB
+                at most unless ``SEEKABLE_CACHE_BYTES`` is set.
         """
+        self._size_of = size_of
         self._most_bytes = most_bytes
         self.forget()
 
     def forget(self) -> None:
-        """Drop everything."""
+        """Drop everything, and take a new lock."""
         self._lock = threading.Lock()
-        self._held: OrderedDict[Hashable, T] = OrderedDict()
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
         self._bytes = 0
-        self._asked: OrderedDict[Hashable, tuple[int, int]] = OrderedDict()
-        self._asked_bytes = 0
+        self._wanted: OrderedDict[Hashable, tuple[int, int]] = OrderedDict()
+        self._wanted_bytes = 0
 
     @property
     def most_bytes(self) -> int:
-        """How many bytes are kept at most."""
+        """The most bytes that are kept."""
         if self._most_bytes is None:
             chosen = os.environ.get(CACHE_VARIABLE)
             self._most_bytes = (
@@ -73,38 +69,38 @@ class Cache(Generic[T]):
         return self._most_bytes
 
     def get(self, key: Hashable) -> T | None:
-        """Return what is kept under a key."""
+        """Return the value of a key, None if it is not here."""
         with self._lock:
-            held = self._held.get(key)
-            if held is not None:
-                self._held.move_to_end(key)
-            return held
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
 
     def put(self, key: Hashable, value: T) -> None:
-        """Keep something, and drop what was not used for longest; what is too large by itself is not kept."""
-        size = value.nbytes
+        """Keep a value, and drop the values used least recently; one that is too large alone is not kept."""
+        size = self._size_of(value)
         if size > self.most_bytes:
             return
         with self._lock:
-            old = self._held.pop(key, None)
-            self._bytes += size - (0 if old is None else old.nbytes)
-            self._held[key] = value
+            old = self._values.pop(key, None)
+            self._bytes += size - (0 if old is None else self._size_of(old))
+            self._values[key] = value
             while self._bytes > self.most_bytes:
-                self._bytes -= self._held.popitem(last=False)[1].nbytes
+                self._bytes -= self._size_of(self._values.popitem(last=False)[1])
 
-    def worth_keeping(self, key: Hashable, size: int) -> bool:
-        """Note that something was asked for, and tell whether it has been often enough, of late.
+    def should_keep(self, key: Hashable, size: int) -> bool:
+        """Count a request for a value, and return True if it was wanted often enough of late to be kept.
 
         Args:
-            key: what.
-            size: how many bytes it takes, about.
+            key: the key of the value.
+            size: the number of bytes that the value takes, about.
         """
         if size > self.most_bytes:
             return False
         with self._lock:
-            times, before = self._asked.pop(key, (0, 0))
-            self._asked_bytes += size - before
-            self._asked[key] = times + 1, size
-            while self._asked_bytes > self.most_bytes:
-                self._asked_bytes -= self._asked.popitem(last=False)[1][1]
-        return times + 1 >= _ASKED_AGAIN
+            times, before = self._wanted.pop(key, (0, 0))
+            self._wanted_bytes += size - before
+            self._wanted[key] = times + 1, size
+            while self._wanted_bytes > self.most_bytes:
+                self._wanted_bytes -= self._wanted.popitem(last=False)[1][1]
+        return times + 1 >= _WANTED_TIMES

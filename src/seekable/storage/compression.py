@@ -21,22 +21,22 @@ __all__ = ["COMPRESSED", "Compression", "broken", "compression_of", "inflated", 
 Compression = Literal["gz", "zst"]
 
 COMPRESSED: Final[tuple[Compression, ...]] = ("gz", "zst")
-"""What the names of compressed files end with, after a dot."""
+"""The endings of the names of compressed files, after a dot."""
 
 WITH_HEADER = 31
-"""What zlib calls a gzip member, with a window of any size."""
+"""The ``wbits`` argument of zlib for a gzip member, with a window of any size."""
 
 _AT_ONCE = 1 << 20
-"""Bytes of content made at a time, where the library can be told."""
+"""The most bytes of content made at a time, where the library has a limit."""
 
 _LARGEST_WINDOW = 1 << 31
-"""As of ``zstd --long=31``."""
+"""The window of ``zstd --long=31``, in bytes."""
 
 _PROGRAMS = {"gz": "gzip", "zst": "zstd"}
 
 
 def compression_of(name: str) -> Compression | None:
-    """Return how a file is compressed, by its name; None if it is not.
+    """Return the compression of a file by its name, None for a file that is not compressed.
 
     Example:
         >>> compression_of("web/part-1.jsonl.GZ"), compression_of("gz")
@@ -47,7 +47,7 @@ def compression_of(name: str) -> Compression | None:
 
 
 def uncompressed_name(name: str) -> str:
-    """Return the name that a file would have if it were not compressed.
+    """Return the name of a file without the ending of its compression.
 
     Example:
         >>> uncompressed_name("part-1.jsonl.gz"), uncompressed_name("part-1.jsonl")
@@ -67,14 +67,14 @@ def inflated(
 
     Args:
         chunks: the bytes of the file, in their order.
-        kind: how it is compressed.
-        path: what the file is called in errors.
-        on_part: is told where each member or frame begins: its byte in the file, and in the content.
+        kind: the compression.
+        path: the name of the file in error messages.
+        on_part: is called with the first byte of each member or frame, in the file and in the content.
 
     Raises:
-        UnsupportedFormat: the bytes are not of this kind, are damaged, or end too early; the message says
-            where.
-        MissingDependency: zstandard is needed.
+        UnsupportedFormat: the bytes are of another compression, damaged, or end too early; the message says
+            at which byte.
+        MissingDependency: zstandard is not installed.
 
     Example:
         >>> import gzip
@@ -91,7 +91,7 @@ def inflated(
 
 
 def _gunzipped(chunks: Iterable[bytes], path: str) -> Iterator[tuple[bytes, int | None]]:
-    """Yield pieces of content; those that begin a member with the byte where it begins."""
+    """Yield pieces of content, each with the first byte of the member that begins with it, or None."""
     member, read, made, begun = None, 0, 0, None
     for chunk in chunks:
         read, data = read + len(chunk), chunk
@@ -116,7 +116,7 @@ def _gunzipped(chunks: Iterable[bytes], path: str) -> Iterator[tuple[bytes, int 
 
 
 def _unzstd(chunks: Iterable[bytes], path: str) -> Iterator[tuple[bytes, int | None]]:
-    """Yield pieces of content; those that begin a frame with the byte where it begins."""
+    """Yield pieces of content, each with the first byte of the frame that begins with it, or None."""
     library = zstd()
     frame, read, made, fresh = None, 0, 0, None
     for chunk in chunks:
@@ -139,7 +139,7 @@ def _unzstd(chunks: Iterable[bytes], path: str) -> Iterator[tuple[bytes, int | N
 
 
 def zstd() -> Any:
-    """Return the library for zstd.
+    """Return the module ``zstandard``.
 
     Raises:
         MissingDependency: it is not installed.
@@ -157,10 +157,10 @@ def broken(path: str, kind: Compression, at: int, made: int, why: object) -> Uns
 
     Args:
         path: the file.
-        kind: how it should be compressed.
-        at: up to which of its bytes it was read.
-        made: how many bytes of content came out before.
-        why: what the library says.
+        kind: the compression that its name stands for.
+        at: the number of its bytes that were read.
+        made: the number of bytes of content before the damage.
+        why: the message of the library.
     """
     program = _PROGRAMS[kind]
     return UnsupportedFormat(

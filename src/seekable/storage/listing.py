@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from seekable.errors import DataNotFound, WrongType
-from seekable.storage.denied import unreadable
+from seekable.storage.files import unreadable_error
 
 Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """What a user may ask for: a path, a folder, a glob, or a list of those."""
@@ -144,7 +144,7 @@ def _find(path: str, suffixes: tuple[str, ...], arrange: Arrange | None) -> Foun
     try:
         mode = os.stat(path).st_mode
     except PermissionError:
-        raise unreadable(path) from None
+        raise unreadable_error(path) from None
     except OSError as error:
         if os.path.islink(path):
             how = "leads back to itself" if error.errno == errno.ELOOP else "is not there"
@@ -237,7 +237,7 @@ def _scan(folder: str, hidden: str | tuple[str, ...]) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             return [entry for entry in entries if not (hidden and entry.name.startswith(hidden))]
     except PermissionError:
-        raise unreadable(folder) from None
+        raise unreadable_error(folder) from None
 
 
 def _is_file_or_broken(entry: os.DirEntry[str]) -> bool:

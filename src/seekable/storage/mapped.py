@@ -15,7 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Protocol
 
 from seekable.errors import IndexStale
-from seekable.storage.denied import unreadable
+from seekable.storage.files import unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ class MappedFile:
         except FileNotFoundError:
             raise _stale(self, None) from None
         except PermissionError:
-            raise unreadable(path) from None
+            raise unreadable_error(path) from None
         status = os.fstat(self._descriptor)
         if status.st_size != size or status.st_mtime_ns != mtime_ns:
             raise _stale(self, status)

@@ -1,28 +1,32 @@
-"""How much data can be kept in memory."""
+"""Memory and disks: how many bytes stay in memory, and whether reads wait for a disk."""
 
 from __future__ import annotations
 
 import os
+import resource
 
 from seekable.errors import InvalidArgument
 
-__all__ = ["CACHE_VARIABLE", "bytes_in_words", "cache_bytes"]
+__all__ = ["CACHE_VARIABLE", "DiskActivity", "bytes_in_words", "cache_bytes", "disk_reads"]
+
 
 CACHE_VARIABLE = "SEEKABLE_CACHE_BYTES"
 
 _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
 _STEP = 1000
+
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
 
 
 def cache_bytes() -> int:
-    """Return how many bytes of data are taken to stay in memory once they were read.
+    """Return the number of bytes of data that are assumed to stay in memory once they were read.
 
-    ``SEEKABLE_CACHE_BYTES``, or else half of the memory that this process may use: local files are kept by
-    the operating system, which needs room for everybody.
+    That is ``SEEKABLE_CACHE_BYTES``, or else half of the memory that this process may use. The operating
+    system keeps local files in memory, and other processes need memory too.
 
     Raises:
-        InvalidArgument: the variable holds no number of bytes.
+        InvalidArgument: the variable is not a number of bytes.
     """
     chosen = os.environ.get(CACHE_VARIABLE, "")
     if not chosen:
@@ -34,7 +38,7 @@ def cache_bytes() -> int:
 
 
 def memory_bytes() -> int:
-    """Return how much memory this process may use: the machine's, or its control group's if that is less."""
+    """Return the bytes of memory that this process may use: the machine's, or its control group's if less."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([machine, *(limit for path in _GROUP_LIMITS if (limit := _limit(path)) is not None)])
 
@@ -49,7 +53,7 @@ def _limit(path: str) -> int | None:
 
 
 def bytes_in_words(count: int) -> str:
-    """Return a number of bytes as a person reads it.
+    """Return a number of bytes in words, with one decimal.
 
     Example:
         >>> bytes_in_words(1), bytes_in_words(999), bytes_in_words(1_234_567)
@@ -59,3 +63,50 @@ def bytes_in_words(count: int) -> str:
     while size >= _STEP and unit + 1 < len(_UNITS):
         size, unit = size / _STEP, unit + 1
     return f"{size:.1f} {_UNITS[unit]}" if unit else f"{count} byte{'s' * (count != 1)}"
+
+
+_IDLE_READS = 4
+"""After this many reads in a row without a disk, all data is assumed to be in memory."""
+
+_CAN_TELL = hasattr(resource, "RUSAGE_THREAD") and hasattr(os, "posix_fadvise")
+
+
+def disk_reads() -> int:
+    """Return a count of this thread that grows with each read from a disk: page faults, and blocks read.
+
+    Network file systems may count page faults alone.
+    """
+    if not _CAN_TELL:
+        return 0
+    usage = resource.getrusage(resource.RUSAGE_THREAD)
+    return usage.ru_majflt + usage.ru_inblock
+
+
+class DiskActivity:
+    """The recent reads of some files, as far as they met a disk. Safe from threads; each notes its own reads.
+
+    Example:
+        >>> activity = DiskActivity()
+        >>> for _ in range(4):
+        ...     activity.note(0)
+        >>> activity.may_wait
+        False
+    """
+
+    __slots__ = ("_idle_reads",)
+
+    def __init__(self) -> None:
+        self._idle_reads = 0 if _CAN_TELL else _IDLE_READS
+
+    @property
+    def may_wait(self) -> bool:
+        """True if the next read may have to wait for a disk: at first, and after a read that did."""
+        return self._idle_reads < _IDLE_READS
+
+    def note(self, reads: int) -> None:
+        """Note a read.
+
+        Args:
+            reads: the difference of `disk_reads` between its end and its start.
+        """
+        self._idle_reads = 0 if reads else min(self._idle_reads + 1, _IDLE_READS)

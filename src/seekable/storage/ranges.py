@@ -1,27 +1,119 @@
-"""Ranges of bytes, planned before they are read. Pure."""
+"""Ranges of bytes: sources that any range can be read from, and the planning of ranges to read."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
+import xxhash
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["merge_near"]
+    from seekable.storage.mapped import MappedFile
+
+__all__ = ["DescriptorRanges", "HashedRanges", "MappedRanges", "RangeSource", "merge_near"]
+
+
+class RangeSource(Protocol):
+    """The bytes of one file; safe from threads."""
+
+    @property
+    def path(self) -> str:
+        """The name of the file in error messages."""
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the file."""
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return some bytes, ``0 <= start <= stop <= size``; without a copy where the file is mapped.
+
+        Raises:
+            IndexStale: the file is not the one that was indexed.
+        """
+
+
+@final
+class MappedRanges:
+    """Byte ranges of a memory-mapped file. The caller must have called ``mapped.check()``."""
+
+    __slots__ = ("_view", "path", "size")
+
+    def __init__(self, mapped: MappedFile, *, path: str | None = None) -> None:
+        """Read from a memory-mapped file.
+
+        Args:
+            mapped: the file.
+            path: its name in error messages, if not its own path.
+        """
+        self.path = mapped.path if path is None else path
+        self.size = mapped.size
+        self._view = mapped.view
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return a slice of the memory map."""
+        return self._view[start:stop]
+
+
+@final
+class DescriptorRanges:
+    """Byte ranges of an open file, read by ``pread`` each time."""
+
+    __slots__ = ("_descriptor", "path", "size")
+
+    def __init__(self, descriptor: int, *, path: str, size: int) -> None:
+        """Read from an open file; closing it stays the caller's task."""
+        self.path = path
+        self.size = size
+        self._descriptor = descriptor
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Read some bytes; fewer if the file was truncated since it was opened."""
+        parts, at = [], start
+        while at < stop and (part := os.pread(self._descriptor, stop - at, at)):
+            parts.append(part)
+            at += len(part)
+        return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+
+
+@final
+class HashedRanges:
+    """Byte ranges that are hashed as they are read: readers with equal digests were given equal bytes."""
+
+    __slots__ = ("_hasher", "_source", "path", "size")
+
+    def __init__(self, source: RangeSource) -> None:
+        """Hash the size of a source, and the ranges that are read of it."""
+        self.path = source.path
+        self.size = source.size
+        self._source = source
+        self._hasher = xxhash.xxh3_64(source.size.to_bytes(8, "little"))
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Read some bytes; fewer if the file was truncated since it was opened."""
+        data = self._source.range(start, stop)
+        for number in (start, stop):
+            self._hasher.update(number.to_bytes(8, "little"))
+        self._hasher.update(data)
+        return data
+
+    def digest(self) -> bytes:
+        """Return the digest of all ranges that were read and their limits, as a little-endian uint64."""
+        return self._hasher.intdigest().to_bytes(8, "little")
 
 
 def merge_near(
     files: NDArray[np.int64], starts: NDArray[np.uint64], ends: NDArray[np.uint64], *, gap: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return fewer ranges that hold all of the given ones.
+    """Return fewer ranges, which together hold all of the given ones. Pure.
 
     Args:
         files: the number of each range's file, ascending.
-        starts: where each begins, ascending within a file.
-        ends: where each ends.
-        gap: ranges of a file that are at most so many bytes apart become one.
+        starts: the first byte of each range, ascending within a file.
+        ends: the byte behind the last of each range.
+        gap: ranges of a file become one if at most this many bytes lie between them.
 
     Returns:
         Files, starts and ends of the merged ranges.

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import xxhash
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.storage.atomic import TEMPORARY_SUFFIX, create_new, put_in_place
 from seekable.storage.compression import compression_of, inflated, zstd
+from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

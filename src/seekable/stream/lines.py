@@ -18,7 +18,7 @@ from seekable.formats.lines import BYTE_ORDER_MARK
 from seekable.formats.registry import SUFFIXES, format_named, format_of
 from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
-from seekable.index.surveyor import is_surveyor
+from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.show import listed
 from seekable.state.functions import describe_function
 from seekable.stream.sequential_file import content_from, sequential_files
@@ -239,7 +239,7 @@ class FromLines(ForwardOnly):
     def _headed(self, file: SequentialFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Pass content on, after a look at its head: at what is there, since more may take its time."""
         head = next(pieces, b"")
-        assert not is_surveyor(self.format.scanner)
+        assert not is_table_indexer(self.format.scanner)
         self.format.scanner.check_head(head[:END_BYTES], file.path)
         yield head
         yield from pieces

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, NotResumable, StateMismatch, WorkerDied
-from seekable.index.building.scan import stat_file
 from seekable.index.digest import END_BYTES, digest_text, head_tail_digest
 from seekable.storage.compression import compression_of, inflated
-from seekable.storage.denied import unreadable
+from seekable.storage.files import stat_file, unreadable_error
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def _opened(source: SequentialFile) -> Iterator[int]:
         message = f"{source.path!r} is not there any more"
         raise DataNotFound(message) from None
     except PermissionError:
-        raise unreadable(source.path) from None
+        raise unreadable_error(source.path) from None
     try:
         status = os.fstat(descriptor)
         if (status.st_size, status.st_mtime_ns) != (source.size, source.mtime_ns):

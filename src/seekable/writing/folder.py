@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument
 from seekable.formats.registry import SUFFIXES
-from seekable.storage.atomic import TEMPORARY_SUFFIX
+from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.listing import find_files
 from seekable.writing.manifest import MANIFEST
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from seekable.errors import CorruptState
-from seekable.storage.atomic import write_atomically
+from seekable.storage.files import write_atomically
 from seekable.writing.shards import Shards
 
 __all__ = ["MANIFEST", "Identity", "Manifest", "differences", "read_manifest", "write_manifest"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.errors import WrongType
-from seekable.storage.atomic import create_new, put_in_place
+from seekable.storage.files import create_new, put_in_place
 from seekable.writing.chunks import Chunks
 from seekable.writing.folder import unfinished_name
 from seekable.writing.misfit import Misfit

@@ -15,7 +15,7 @@ from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
 from seekable.parallel.progress import watched
 from seekable.state.functions import code_digests, python_version
-from seekable.storage.lock import locked
+from seekable.storage.files import locked
 from seekable.writing import folder as files
 from seekable.writing.manifest import (
     Identity,

@@ -24,7 +24,7 @@ KINDS: list[Kind] = ["file", "stream"]
 def read_all(data: bytes) -> list[dict[str, Any]] | None:
     """Return all rows, made Python values; None if there was an error."""
     try:
-        survey = ArrowFormat().survey(Held(data))
+        survey = ArrowFormat().read_layout(Held(data))
         table = opened(data)
     except UnsupportedFormat as error:
         return None if "'/data/a.arrow'" in str(error) else []
@@ -119,7 +119,7 @@ def test_a_file_that_was_cut_off_is_never_taken_for_more(kind: Kind) -> None:
 )
 def test_other_files_are_refused_with_what_they_are(data: bytes, message: str) -> None:
     with pytest.raises(UnsupportedFormat, match=message):
-        ArrowFormat().survey(Held(data))
+        ArrowFormat().read_layout(Held(data))
 
 
 def lying_offsets(kind: pa.DataType, child: pa.Array[Any] | None) -> bytes:

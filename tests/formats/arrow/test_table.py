@@ -42,7 +42,7 @@ def read(data: bytes) -> list[pa.RecordBatch]:
 def test_every_type_comes_as_pyarrow_reads_it(kind: Kind, codec: Codec) -> None:
     data = written([batch(rows, 0) for rows in SIZES], kind, codec)
     table, truth = opened(data), read(data)
-    survey = ArrowFormat().survey(Held(data))
+    survey = ArrowFormat().read_layout(Held(data))
     assert survey.group_rows == tuple(SIZES)
     assert ipc.read_schema(pa.py_buffer(survey.schema)).equals(truth[0].schema, check_metadata=True)
     names = table.schema.names
@@ -121,7 +121,7 @@ WRITERS: dict[str, Callable[[], bytes]] = {
 def test_what_others_write(writer: str) -> None:
     data = WRITERS[writer]()
     table, truth = opened(data), read(data)
-    assert ArrowFormat().survey(Held(data)).group_rows == tuple(each.num_rows for each in truth)
+    assert ArrowFormat().read_layout(Held(data)).group_rows == tuple(each.num_rows for each in truth)
     for group, wanted in enumerate(truth):
         found = table.run(group, 0, wanted.num_rows, table.schema.names)
         assert found.schema.equals(wanted.schema)
@@ -132,7 +132,7 @@ def test_what_others_write(writer: str) -> None:
 def test_a_survey_looks_at_no_body(kind: Kind) -> None:
     body = pa.record_batch({"a": np.zeros(100_000)})
     source = Held(written([body] * 5, kind))
-    assert ArrowFormat().survey(source).group_rows == (100_000,) * 5
+    assert ArrowFormat().read_layout(source).group_rows == (100_000,) * 5
     assert source.asked < 0.01 * source.size
 
 
@@ -230,11 +230,11 @@ def test_columns_of_one_name_are_refused() -> None:
 def test_no_record_batches_and_no_columns() -> None:
     for kind in KINDS:
         empty = written([pa.record_batch({"a": pa.array([], pa.int8())})], kind)
-        assert ArrowFormat().survey(Held(empty)).group_rows == (0,)
+        assert ArrowFormat().read_layout(Held(empty)).group_rows == (0,)
         sink = pa.BufferOutputStream()
         with (ipc.new_file if kind == "file" else ipc.new_stream)(sink, pa.schema({})):
             pass
-        assert ArrowFormat().survey(Held(sink.getvalue().to_pybytes())).group_rows == ()
+        assert ArrowFormat().read_layout(Held(sink.getvalue().to_pybytes())).group_rows == ()
 
 
 def test_scattered_rows_of_what_is_compressed_are_decompressed_once() -> None:

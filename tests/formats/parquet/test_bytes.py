@@ -120,7 +120,7 @@ def test_an_index_is_read_in_place_of_headers() -> None:
 def test_a_survey_reads_the_end_of_the_file_alone() -> None:
     data = _file()
     source = Bytes(data)
-    ParquetFormat().survey(source)
+    ParquetFormat().read_layout(source)
     assert source.read == [(max(0, len(data) - (64 << 10)), len(data))]
 
 

@@ -37,7 +37,7 @@ def small(**options: Any) -> bytes:
 
 def everything(data: bytes, columns: list[str] | None = None) -> None:
     """Read all rows, one column at a time, and compare them where pyarrow reads them too."""
-    survey = ParquetFormat().survey(Bytes(data))
+    survey = ParquetFormat().read_layout(Bytes(data))
     table = opened(data)
     for group, rows in enumerate(survey.group_rows):
         try:  # by groups, because what a damaged group lacks pyarrow takes from the next one
@@ -60,12 +60,12 @@ def test_a_file_that_is_cut_off_anywhere_is_refused() -> None:
     data = small()
     for size in [*range(14), *range(14, len(data), 37), len(data) - 1]:
         with pytest.raises(UnsupportedFormat, match=r"some\.parquet"):
-            ParquetFormat().survey(Bytes(data[:size]))
+            ParquetFormat().read_layout(Bytes(data[:size]))
 
 
 def test_more_behind_the_end_is_refused() -> None:
     with pytest.raises(UnsupportedFormat, match="more behind it"):
-        ParquetFormat().survey(Bytes(small() + b"\n"))
+        ParquetFormat().read_layout(Bytes(small() + b"\n"))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_more_behind_the_end_is_refused() -> None:
 )
 def test_what_is_no_parquet_is_refused(data: bytes, says: str) -> None:
     with pytest.raises(UnsupportedFormat, match=says):
-        ParquetFormat().survey(Bytes(data))
+        ParquetFormat().read_layout(Bytes(data))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_rows_that_take_more_memory_than_there_is_are_refused() -> None:
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = data[start:-8].replace(b"\x16\x02", b"\x16" + unsigned(2 << 40))
     lying = data[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
-    assert max(ParquetFormat().survey(Bytes(lying)).group_rows) == 2**40
+    assert max(ParquetFormat().read_layout(Bytes(lying)).group_rows) == 2**40
     table = opened(lying)
     with pytest.raises(CorruptRecord):
         table.rows(0, np.array([2**39]), ["a"])
@@ -219,13 +219,13 @@ def test_encrypted_files_are_refused(tmp_path: Path, *, plain: bool) -> None:
     with open(path, "rb") as file:
         data = file.read()
     with pytest.raises(UnsupportedFormat, match="encrypted"):
-        ParquetFormat().survey(Bytes(data))
+        ParquetFormat().read_layout(Bytes(data))
 
 
 def test_two_columns_of_one_name_are_refused() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(UnsupportedFormat, match="'a'"):
-        ParquetFormat().survey(Bytes(written(table)))
+        ParquetFormat().read_layout(Bytes(written(table)))
 
 
 @pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])

@@ -20,7 +20,7 @@ class Source:
     path, size = "x.parquet", 100
     def range(self, start, stop):
         return memoryview(bytes(stop - start))
-for look in (lambda: ParquetFormat().survey(Source()), lambda: ParquetFormat().open(Source(), None)):
+for look in (lambda: ParquetFormat().read_layout(Source()), lambda: ParquetFormat().open(Source(), None)):
     try:
         look()
     except seekable.MissingDependency as error:

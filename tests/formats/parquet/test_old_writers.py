@@ -116,7 +116,7 @@ def test_a_row_count_of_0_while_groups_have_rows(*, index: bool) -> None:
 def test_another_row_count_than_that_of_the_groups_is_refused(count: int) -> None:
     data = footers.patched(words(), lambda footer: footer.update({3: (footers.I64, count)}))
     with pytest.raises(UnsupportedFormat, match=f"says {count} rows, and its groups have 3000"):
-        ParquetFormat().survey(Bytes(data))
+        ParquetFormat().read_layout(Bytes(data))
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def check(data: bytes) -> None:
     """Compare all that a table of this file can give with pyarrow's whole one."""
     want = truth(data)
     rng = np.random.default_rng(7)
-    survey = ParquetFormat().survey(Bytes(data))
+    survey = ParquetFormat().read_layout(Bytes(data))
     schema = pa.ipc.read_schema(pa.py_buffer(survey.schema))
     assert schema.equals(want.schema)
     assert sum(survey.group_rows) == want.num_rows

@@ -10,7 +10,7 @@ from seekable.errors import SeekableError, UnsupportedFormat
 from seekable.formats.arrow.flatbuffer import Torn
 from seekable.formats.arrow.layout import find_layout, kept_layout, layout_to_keep
 from seekable.formats.arrow.table import ArrowTable
-from seekable.formats.table import TableSurvey
+from seekable.formats.table import TableLayout
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,7 @@ class ArrowFormat:
         >>> import pyarrow as pa
         >>> from tempfile import NamedTemporaryFile
         >>> from seekable.storage.mapped import MappedFile
-        >>> from seekable.storage.source import MappedRanges
+        >>> from seekable.storage.ranges import MappedRanges
         >>> with NamedTemporaryFile() as file:
         ...     with pa.ipc.new_stream(file, pa.schema({"id": pa.int64()})) as stream:
         ...         stream.write_batch(pa.record_batch({"id": [7, 8]}))
@@ -52,17 +52,17 @@ class ArrowFormat:
         ...     file.flush()
         ...     status = os.stat(file.name)
         ...     mapped = MappedFile(file.name, size=status.st_size, mtime_ns=status.st_mtime_ns)
-        ...     ArrowFormat().survey(MappedRanges(mapped)).group_rows
+        ...     ArrowFormat().read_layout(MappedRanges(mapped)).group_rows
         (2, 1)
     """
 
     name: str = "arrow"
 
-    def survey(self, source: RangeSource) -> TableSurvey:
+    def read_layout(self, source: RangeSource) -> TableLayout:
         """Read the footer and the heads of record batches; of a stream, walk from head to head."""
         layout = _layout(source, None)
         schema = _opened(source, layout).schema
-        return TableSurvey(tuple(group.rows for group in layout.groups), schema.serialize().to_pybytes())
+        return TableLayout(tuple(group.rows for group in layout.groups), schema.serialize().to_pybytes())
 
     def open(self, source: RangeSource, pages: PageStore | None) -> ArrowTable:
         """Open a file; where the record batches of a stream lie is kept."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from seekable.formats.parquet.codecs import unpacked
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Dictionary"]
 
-_KEPT: Cache[memoryview] = Cache(64 << 20)
+_KEPT: Cache[memoryview] = Cache(attrgetter("nbytes"), most_bytes=64 << 20)
 os.register_at_fork(after_in_child=_KEPT.forget)
 
 
@@ -58,7 +59,7 @@ class Dictionary:
         if (kept := _KEPT.get(self.key)) is not None:
             return kept
         body = self.page[header.length :]
-        if not _KEPT.worth_keeping(self.key, header.unpacked):
+        if not _KEPT.should_keep(self.key, header.unpacked):
             return until(last, header.values, body, header.unpacked)
         whole = memoryview(unpacked(self.codec, body, header.unpacked)).cast("B")
         _KEPT.put(self.key, whole)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from seekable.errors import UnsupportedFormat
 from seekable.formats.parquet.footer import read_footer
 from seekable.formats.parquet.table import ParquetTable
-from seekable.formats.table import TableSurvey
+from seekable.formats.table import TableLayout
 
 if TYPE_CHECKING:
     from seekable.formats.table import PageStore, RangeSource
@@ -45,7 +45,7 @@ class ParquetFormat:
     name: str = "parquet"
     """What the index calls it."""
 
-    def survey(self, source: RangeSource) -> TableSurvey:
+    def read_layout(self, source: RangeSource) -> TableLayout:
         """Return a file's groups and columns, from its footer.
 
         Raises:
@@ -61,13 +61,13 @@ class ParquetFormat:
                 f"{source.path}: the footer at byte {footer.start} says {metadata.num_rows} rows, "
                 f"and its groups have {sum(rows)}: the file is damaged, write it again"
             )
-        return TableSurvey(rows, footer.schema.serialize().to_pybytes())
+        return TableLayout(rows, footer.schema.serialize().to_pybytes())
 
     def open(self, source: RangeSource, pages: PageStore | None) -> ParquetTable:
         """Return a file, open.
 
         Raises:
-            UnsupportedFormat: as ``survey``.
+            UnsupportedFormat: as ``read_layout``.
             MissingDependency: pyarrow is not installed.
         """
         return ParquetTable(source, read_footer(source), pages)

@@ -24,7 +24,7 @@ from seekable.formats.parquet.tables import PageTables
 from seekable.formats.parquet.thrift import BadThrift
 from seekable.formats.table import TableFile
 from seekable.formats.take import one_array, take_array
-from seekable.storage.source import MappedRanges
+from seekable.storage.ranges import MappedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,8 +16,7 @@ import msgspec
 
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 from seekable.nodes.filter.kept import Digested, KeptRows
-from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
-from seekable.storage.lock import locked
+from seekable.storage.files import TEMPORARY_SUFFIX, locked, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,10 +13,9 @@ import numpy as np
 
 from seekable.errors import BadKey, WrongType
 from seekable.formats.decoding import Decoder
-from seekable.index.building.commit import make_folder
-from seekable.index.keys.hashes import lock_of, places, read_keys, write_keys
+from seekable.index.build.commit import make_folder
+from seekable.index.keys.hashes import known_hashes, lock_of, places, read_keys, write_keys
 from seekable.index.keys.keyed import Keyed
-from seekable.index.keys.old import known_hashes
 from seekable.nodes.failures import add_place
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.duplicates import find_duplicates
@@ -27,7 +26,7 @@ from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import map_ranges
 from seekable.parallel.progress import watched
 from seekable.state.functions import code_digest, describe_function, python_version
-from seekable.storage.lock import locked
+from seekable.storage.files import locked
 
 if TYPE_CHECKING:
     import os

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor, wait
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 
 import numpy as np
@@ -278,7 +278,7 @@ def numpy_values(array: pa.Array) -> np.ndarray[Any, Any]:
     return made
 
 
-DECODED: Cache[Any] = Cache()
+DECODED: Cache[Any] = Cache(attrgetter("nbytes"))
 """Decoded blocks of all tables that this process reads, bounded in bytes."""
 
 # In a child process the lock may be held, by a thread that the child does not have.

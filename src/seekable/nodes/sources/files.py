@@ -18,9 +18,8 @@ from seekable.nodes.provenance import Origins
 from seekable.nodes.readahead import Streak
 from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
 from seekable.state.functions import describe_function
-from seekable.storage.memory import cache_bytes
+from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
 from seekable.storage.ranges import merge_near
-from seekable.storage.temperature import Temperature, disk_reads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -148,7 +147,7 @@ class _FilesReader(Reader):
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
         self.sources = [node for node in nodes for _ in range(len(node.files))]
         """Whose each file is."""
-        self.temperature = Temperature()
+        self.activity = DiskActivity()
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
@@ -180,9 +179,9 @@ class _FilesPlan(Plan):
         """Read file by file in offset order, and give the records back in the order asked."""
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
-        fileset, sources, temperature = self.reader.files, self.reader.sources, self.reader.temperature
+        fileset, sources, activity = self.reader.files, self.reader.sources, self.reader.activity
         before = disk_reads()
-        if temperature.cold:
+        if activity.may_wait:
             self._fetch(order)
         out: list[Any] = [None] * order.size
         current = -1
@@ -205,7 +204,7 @@ class _FilesPlan(Plan):
                 out[place] = _recovered(
                     source, decoder, record, error, path=mapped.path, row=row, offset=start
                 )
-        temperature.note(disk_reads() - before)
+        activity.note(disk_reads() - before)
         return out
 
     @property
@@ -213,12 +212,12 @@ class _FilesPlan(Plan):
         return {self.reader.files.path(file) for file in np.unique(self.files).tolist()}
 
     def advise(self) -> None:
-        temperature = self.reader.temperature
-        if temperature.cold:
+        activity = self.reader.activity
+        if activity.may_wait:
             order = np.argsort(self.rows)
             before = disk_reads()
             self._fetch(order)
-            temperature.note(disk_reads() - before)
+            activity.note(disk_reads() - before)
 
     def _fetch(self, order: NDArray[np.intp]) -> None:
         """Tell the system which bytes will be read, in their order in the files."""

@@ -13,8 +13,7 @@ from seekable._cached import cached
 from seekable.index.location import Location
 from seekable.nodes.provenance import Origins
 from seekable.order.blocks import cut_long_blocks
-from seekable.remote.placeholder import LARGEST_PLACEHOLDER, read_placeholder, told_path
-from seekable.remote.ranges import ranges_of
+from seekable.remote.placeholder import display_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,7 +100,7 @@ class OpenTables:
         table = self._open.get(file)
         if table is not None:
             return table
-        table = self._form.open(ranges_of(mapped), self._files.pages(file))
+        table = self._form.open(self._files.source(file), self._files.pages(file))
         with self._lock:
             self._open[file] = table
             while len(self._open) > self._most:
@@ -112,10 +111,8 @@ class OpenTables:
 def row_bytes(files: FileSet) -> NDArray[np.float64]:
     """Return how many bytes a row takes in each file, on average; placeholders count as files on the Hub."""
     sizes = files.sizes.copy()
-    for file in np.flatnonzero(sizes <= LARGEST_PLACEHOLDER).tolist():
-        path = files.path(file)
-        if told_path(path) != path:
-            sizes[file] = read_placeholder(path, bytes(files.mapped(file).view[: int(sizes[file])])).size
+    for file in np.flatnonzero(files.remote).tolist():
+        sizes[file] = files.source(file).size
     return sizes / np.maximum(files.records, 1)
 
 
@@ -129,7 +126,7 @@ class RowPlaces:
 
     def path(self, file: int) -> str:
         """Return the name of a file for people: a file on the Hub is named as there."""
-        return told_path(self.files.path(file))
+        return display_path(self.files.path(file))
 
     def in_file(self, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Return the file of each row, and the row in that file."""

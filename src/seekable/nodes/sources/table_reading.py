@@ -59,7 +59,7 @@ class Tables:
                 return decoded.records((row - self._edges[block],))[0]
             except Unconvertible:
                 pass  # the row is named below
-        elif DECODED.worth_keeping(key, self._bytes_of(block)):
+        elif DECODED.should_keep(key, self._bytes_of(block)):
             return self.read(np.array([row], dtype=np.int64), frozenset([block]))[0]
         return self.single.one(self._group_of[block], row, self.decode)
 
@@ -159,7 +159,7 @@ class Tables:
         for block in present:
             key = self._token, block, decode
             alone = kept[block] is None and block not in dense
-            if alone and DECODED.worth_keeping(key, self._bytes_of(block)):
+            if alone and DECODED.should_keep(key, self._bytes_of(block)):
                 kept[block] = self._decode_block(block, decode)
         return {block: rows for block, rows in kept.items() if rows is not None}
 

@@ -13,7 +13,7 @@ from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.registry import MOST_OPEN_FILES
-from seekable.index.surveyor import is_surveyor
+from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.contract import Leaf
 from seekable.nodes.sources.decode import DECODED, DECODERS
 from seekable.nodes.sources.table_files import OpenTables, RowBlocks, RowPlaces
@@ -22,7 +22,7 @@ from seekable.nodes.sources.table_reading import UNPACKED, Tables
 from seekable.nodes.sources.table_rows import RowReader
 from seekable.nodes.sources.table_schema import Columns, read_schemas, unified
 from seekable.parallel.progress import watched
-from seekable.remote.placeholder import path_in, told_path
+from seekable.remote.placeholder import display_path, path_of_display
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -160,7 +160,7 @@ class TableSource(Leaf):
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that path."""
-        return self.files.rows_of(path_in([root for root, _, _ in self.files.runs], path), row)
+        return self.files.rows_of(path_of_display([root for root, _, _ in self.files.runs], path), row)
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source with fewer columns to read."""
@@ -211,7 +211,7 @@ class TableSource(Leaf):
     def _examples(self) -> list[str]:
         _, of_file = self._schemas
         _, firsts = np.unique(of_file, return_index=True)
-        return [told_path(self.files.path(file)) for file in firsts.tolist()]
+        return [display_path(self.files.path(file)) for file in firsts.tolist()]
 
 
 def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], TableSource]:
@@ -229,7 +229,7 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
         WrongType: an option is of the wrong type.
     """
     scanner, decode = form.scanner, options.decode
-    if not is_surveyor(scanner):
+    if not is_table_indexer(scanner):
         message = f"{form.name!r} is no format of tables"
         raise WrongType(message)
     if decode is not None and decode not in DECODERS:

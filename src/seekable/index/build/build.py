@@ -1,7 +1,7 @@
-"""Building what indexes lack: scan the files, here or in workers, and commit what was found.
+"""The build of an index: scan the files that it lacks, here or in workers, and commit the results.
 
 A large file is scanned in parts, at once where there are workers. Finished files are committed every
-half minute, and when the build is interrupted or fails, so that the next one goes on where this one was.
+half minute, and when the build is interrupted or fails, so that the next build continues from there.
 """
 
 from __future__ import annotations
@@ -13,79 +13,84 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from seekable.errors import IndexStale
-from seekable.index.building.assembly import Assembly
-from seekable.index.building.commit import make_folder
-from seekable.index.building.ledger import Ledger
-from seekable.index.building.plan import parts_of, plan_batches
-from seekable.index.building.scan import ScanBatch, ScanJob, scan_batch, scan_part, stat_file
+from seekable.index.build.build_progress import BuildProgress
+from seekable.index.build.commit import make_folder
+from seekable.index.build.file_scan import FileScanBuilder
+from seekable.index.build.plan import parts_of, plan_batches
+from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part
 from seekable.index.digest import PIECE_BYTES
-from seekable.index.surveyor import is_surveyor
+from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage.compression import compression_of
+from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
-    from seekable.index.building.scan import PartScan
+    from seekable.index.build.scan import PartScan
     from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Surveyor
+    from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
+
+
+__all__ = []
+
 
 _log = logging.getLogger(__name__)
 
 _PARALLEL_BYTES = 1 << 30
-"""Below this, one process is done before workers are worth their start (some 0.1 s)."""
+"""A build of fewer bytes ends before workers are worth their start (some 0.1 s)."""
 
 _PART_BYTES = PIECE_BYTES
-"""What a large file is cut into: whole pieces, so that their digests make that of the file."""
+"""The bytes of a part of a large file: whole pieces, so that their digests make the digest of the file."""
 
 _AHEAD_EACH = 2
-"""Requests for each of our workers: while one is answered, the next one is there."""
+"""Requests under way for each of our workers: while one is answered, the next one waits."""
 
 _AHEAD = 256
-"""Requests for an executor whose number of workers is not known."""
+"""Requests under way in a user's executor, whose number of workers is unknown."""
 
 _ATTEMPTS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One file that an index folder lacks."""
+class FileToIndex:
+    """A file that an index folder lacks."""
 
     folder: str
     """The index folder."""
 
     root: str
-    """Where the data is."""
+    """The folder of the data."""
 
     name: str
-    """The file, relative to the root."""
+    """The path of the file, relative to the root."""
 
     path: str
     """The file's absolute path."""
 
     size: int
-    """How many bytes it has."""
+    """Its number of bytes."""
 
     mtime_ns: int
-    """When it was modified."""
+    """Its modification time in nanoseconds."""
 
     attempt: int = 1
-    """Which scan of the file this is, from 1."""
+    """The number of this scan of the file, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
     batch: ScanBatch
-    places: tuple[tuple[Task, Assembly, int], ...]
-    """For each part of the batch: its file, what puts that together, and the number of the part in it."""
+    places: tuple[tuple[FileToIndex, FileScanBuilder, int], ...]
+    """For each part of the batch: its file, the builder of the file's scan, and the number of the part."""
 
 
 def build(
-    tasks: Sequence[Task],
-    scanner: Scanner | Surveyor,
+    tasks: Sequence[FileToIndex],
+    scanner: Scanner | TableIndexer,
     *,
     notices: Sequence[str],
     jobs: int | None,
@@ -96,27 +101,27 @@ def build(
 
     Args:
         tasks: the files.
-        scanner: what finds the records in them.
-        notices: what to tell the user first.
-        jobs: how many processes scan, this one among them; None for one to a processor.
+        scanner: finds the records in them.
+        notices: messages for the user, reported first.
+        jobs: the most processes that scan, this one included; None for one to a processor.
         executor: runs the scans instead of this process and our own workers; it stays open.
-        progress: is told how far the build is.
+        progress: is called with the progress of the build.
 
     Raises:
         DataNotFound: a file is gone.
         AccessDenied: a file may not be read, or an index folder not be written.
         UnsupportedFormat: a file is of another format.
-        IndexStale: a file is changed each time it is scanned.
+        IndexStale: a file changed during each of its scans.
         WorkerDied: a worker process ended too early.
     """
     size = sum(task.size for task in tasks)
-    ledger = Ledger(files=len(tasks), size=size, format_name=scanner.name, hook=progress)
+    progress_of_build = BuildProgress(files=len(tasks), size=size, format_name=scanner.name, hook=progress)
     for notice in notices:
         _log.info(notice)
-        ledger.tell(always=True, notice=notice)
+        progress_of_build.report(always=True, notice=notice)
     for folder in {task.folder for task in tasks}:
         make_folder(folder)
-    with closing(ledger), closing(_Scans(tasks, scanner, ledger)) as scans:
+    with closing(progress_of_build), closing(_Scans(tasks, scanner, progress_of_build)) as scans:
         workers = _worth_starting(scans.parts, size=size, jobs=jobs)
         if executor is not None:
             scans.run(executor, ahead=_AHEAD, helping=False)
@@ -126,25 +131,27 @@ def build(
                 scans.run(processes, ahead=workers * _AHEAD_EACH, helping=True)
         else:
             scans.run(None, ahead=0, helping=True)
-    ledger.tell(always=True)
+    progress_of_build.report(always=True)
 
 
 def _worth_starting(parts: int, *, size: int, jobs: int | None) -> int:
-    """Return how many worker processes to start beside this one."""
+    """Return the number of worker processes to start beside this one."""
     if size < _PARALLEL_BYTES:
         return 0
     return min(usable_cpus() if jobs is None else jobs, parts) - 1
 
 
 class _Scans:
-    """The files of a build: which are to be scanned, and which have arrived in part."""
+    """The files of a build: those to be scanned, and those of which some parts are."""
 
-    def __init__(self, tasks: Sequence[Task], scanner: Scanner | Surveyor, ledger: Ledger) -> None:
+    def __init__(
+        self, tasks: Sequence[FileToIndex], scanner: Scanner | TableIndexer, progress_of_build: BuildProgress
+    ) -> None:
         self._scanner = scanner
-        self._ledger = ledger
-        self._part_bytes = None if is_surveyor(scanner) or not scanner.splittable else _PART_BYTES
+        self._progress = progress_of_build
+        self._part_bytes = None if is_table_indexer(scanner) or not scanner.splittable else _PART_BYTES
         self._planned = deque([self._requests(tasks)])
-        self._unfinished: set[Assembly] = set()
+        self._unfinished: set[FileScanBuilder] = set()
         self.parts = sum(map(self._parts, tasks))
 
     def run(self, executor: Executor | None, *, ahead: int, helping: bool) -> None:
@@ -153,7 +160,7 @@ class _Scans:
             take=self._take,
             submit=_submit,
             here=self._scan_here if helping else None,
-            idle=self._ledger.tell,
+            idle=self._progress.report,
             name=_name_of,
         )
         with closing(run_tasks(tasks, executor=executor, ahead=ahead)) as found:
@@ -162,30 +169,30 @@ class _Scans:
                     self._add(job, *place, scan)
 
     def close(self) -> None:
-        """Remove what was kept on disk of files that are not finished."""
-        for assembly in self._unfinished:
-            assembly.spool.discard()
+        """Remove the offsets on disk of files that are not finished."""
+        for builder in self._unfinished:
+            builder.spool.discard()
 
-    def _requests(self, tasks: Sequence[Task]) -> Iterator[_Request]:
-        """Yield what to scan; the parts of a file follow each other."""
-        assembly: Assembly | None = None
+    def _requests(self, tasks: Sequence[FileToIndex]) -> Iterator[_Request]:
+        """Yield batches of parts to scan; the parts of a file follow each other."""
+        builder: FileScanBuilder | None = None
         whole = {number for number, task in enumerate(tasks) if compression_of(task.name)}
         sizes = [task.size for task in tasks]
         for parts in plan_batches(sizes, part_bytes=self._part_bytes, whole=whole):
             jobs, places = [], []
             for part in parts:
                 task = tasks[part.file]
-                if assembly is None or part.number == 0:
-                    assembly = Assembly(
+                if builder is None or part.number == 0:
+                    builder = FileScanBuilder(
                         task.folder, parts=self._parts(task), size=task.size, mtime_ns=task.mtime_ns
                     )
-                    self._unfinished.add(assembly)
+                    self._unfinished.add(builder)
                 jobs.append(ScanJob(task.path, task.size, task.mtime_ns, part.start, part.stop))
-                places.append((task, assembly, part.number))
+                places.append((task, builder, part.number))
             yield _Request(ScanBatch(tuple(jobs), self._scanner), tuple(places))
 
-    def _parts(self, task: Task) -> int:
-        """Return into how many parts a file is cut; one that is compressed is read from its start."""
+    def _parts(self, task: FileToIndex) -> int:
+        """Return the number of parts of a file: 1 if it is compressed, because it is read from its start."""
         return parts_of(task.size, part_bytes=None if compression_of(task.name) else self._part_bytes)
 
     def _take(self) -> _Request | None:
@@ -197,22 +204,24 @@ class _Scans:
 
     def _scan_here(self, request: _Request) -> Iterator[PartScan | None]:
         for job in request.batch.jobs:
-            yield scan_part(job, self._scanner, on_bytes=self._ledger.read)
+            yield scan_part(job, self._scanner, on_bytes=self._progress.read)
 
-    def _add(self, job: ScanJob, task: Task, assembly: Assembly, number: int, scan: PartScan | None) -> None:
-        """Take a part; a file that was changed meanwhile is scanned again."""
-        if assembly.torn:
+    def _add(
+        self, job: ScanJob, task: FileToIndex, builder: FileScanBuilder, number: int, scan: PartScan | None
+    ) -> None:
+        """Take the scan of a part; a file that changed during its scan is scanned again."""
+        if builder.torn:
             return
-        whole = assembly.add(number, scan)
-        if assembly.torn:
-            self._unfinished.discard(assembly)
-            self._ledger.arrived(0, records=-assembly.records)
+        whole = builder.add(number, scan)
+        if builder.torn:
+            self._unfinished.discard(builder)
+            self._progress.arrived(0, records=-builder.records)
             self._planned.append(self._requests([_once_more(task)]))
             return
-        self._ledger.arrived(job.stop - job.start, records=scan.records if scan else 0)
+        self._progress.arrived(job.stop - job.start, records=scan.records if scan else 0)
         if whole:
-            self._unfinished.discard(assembly)
-            self._ledger.add(task.folder, task.root, task.name, whole)
+            self._unfinished.discard(builder)
+            self._progress.add(task.folder, task.root, task.name, whole)
 
 
 def _submit(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:
@@ -224,7 +233,7 @@ def _name_of(request: _Request) -> str:
     return f"{first.path!r} from byte {first.start}" + (f" and {len(others)} more" if others else "")
 
 
-def _once_more(task: Task) -> Task:
+def _once_more(task: FileToIndex) -> FileToIndex:
     if task.attempt == _ATTEMPTS:
         raise IndexStale(
             f"{task.path!r} was changed while it was indexed, {_ATTEMPTS} times in a row; "

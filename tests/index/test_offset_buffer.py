@@ -9,16 +9,16 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.index.building import spool as spool_module
-from seekable.index.building.spool import OffsetSpool
+from seekable.index.build import file_scan as spool_module
+from seekable.index.build.file_scan import OffsetBuffer
 from seekable.index.digest import digest_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def filled(folder: Path, parts: list[list[int]], *, size: int) -> OffsetSpool:
-    spool = OffsetSpool(str(folder))
+def filled(folder: Path, parts: list[list[int]], *, size: int) -> OffsetBuffer:
+    spool = OffsetBuffer(str(folder))
     for part in parts:
         spool.add(np.array(part, np.uint64))
     spool.finish(size=size)
@@ -57,7 +57,7 @@ def test_offsets_are_the_same_in_memory_and_on_disk(
 
 def test_what_is_discarded_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool_module, "_SPILL_BYTES", 8)
-    spool = OffsetSpool(str(tmp_path))
+    spool = OffsetBuffer(str(tmp_path))
     spool.add(np.array([1, 2, 3], np.uint64))
     assert len(os.listdir(tmp_path)) == 1
     spool.discard()
@@ -69,7 +69,7 @@ def test_offsets_that_somebody_else_removed_are_no_segment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spool_module, "_SPILL_BYTES", 8)
-    spool = OffsetSpool(str(tmp_path))
+    spool = OffsetBuffer(str(tmp_path))
     spool.add(np.array([1], np.uint64))
     (left,) = tmp_path.iterdir()
     left.unlink()

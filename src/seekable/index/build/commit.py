@@ -7,6 +7,13 @@ one.
 
 Files that the catalog does not name any more stay for an hour, for those who opened it before; the
 next commit after that removes them. What a killed process left unfinished goes the same way.
+
+Segments of offsets: writing one, and making few of many.
+
+Each build that finds something new writes a segment, so a folder that grows by a file a day would have
+hundreds of them, and whoever opens it as many memory maps. When they are more than is good, the
+smaller half becomes one. As each number is copied only together with about as many others, adding files
+one by one costs little more than adding them at once.
 """
 
 from __future__ import annotations
@@ -16,36 +23,40 @@ import errno
 import os
 import re
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import xxhash
 from filelock import FileLock
 
 from seekable.errors import AccessDenied
-from seekable.index.building.merge import merge_segments, write_segment
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_segments
-from seekable.index.entry import Entry
-from seekable.index.pages import pages_name
-from seekable.index.surveyor import schema_digest, schema_name
+from seekable.index.companions import pages_name, schema_digest, schema_name
+from seekable.index.entry import OFFSET_BYTES, Entry, Segment
+from seekable.index.offsets import open_offsets
 from seekable.index.table import encode_table, in_order, table_name
-from seekable.storage.atomic import TEMPORARY_SUFFIX, write_atomically
 from seekable.storage.compression import compression_of
-from seekable.storage.denied import may
+from seekable.storage.files import TEMPORARY_SUFFIX, has_access, write_atomically
 from seekable.storage.listing import missing
-from seekable.storage.points import points_name
+from seekable.storage.seek_points import points_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from seekable.index.building.assembly import FileScan
-    from seekable.index.entry import Segment
+    from seekable.index.build.file_scan import FileScan
     from seekable.index.table import Table
+
+
+__all__ = []
+
 
 LOCK = "lock"
 
 _WAY_OUT = "name a folder that can be written with index_dir= or SEEKABLE_INDEX_DIR"
 
 _GRACE_SECONDS = 3600
+
 _OURS = re.compile(
     rf"(files|offsets|points|schema|pages)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}",
     re.DOTALL,
@@ -61,7 +72,7 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         format_name: the format that they were scanned as.
         root: where the data is; files that are gone from there are dropped from the index.
     """
-    # Whoever may write the folder must be able to take its lock, whatever the umask of the one who made it.
+    # Every user who may write the folder must be able to take its lock, whatever the umask of its creator.
     with FileLock(os.path.join(folder, LOCK), mode=os.stat(folder).st_mode & 0o666):
         old = read_table(folder)
         known = _known(folder, old)
@@ -90,7 +101,7 @@ def make_folder(folder: str) -> None:
         raise
     lock = os.path.join(folder, LOCK)
     for path, wanted in ((folder, os.W_OK | os.X_OK), (lock, os.R_OK | os.W_OK)):
-        if os.path.lexists(path) and not may(path, wanted):
+        if os.path.lexists(path) and not has_access(path, wanted):
             raise AccessDenied(f"the index folder {folder!r} cannot be written: {path!r}; {_WAY_OUT}")
 
 
@@ -201,5 +212,59 @@ def _remove_garbage(folder: str, kept: set[str]) -> None:
     with os.scandir(folder) as files:
         for file in files:
             if file.name not in kept and _OURS.fullmatch(file.name) and file.stat().st_mtime < oldest:
-                with contextlib.suppress(PermissionError):  # A folder where each may remove only one's own.
+                with contextlib.suppress(
+                    PermissionError
+                ):  # In some folders each user may remove only their own files.
                     os.unlink(file.path)
+
+
+_MOST_SEGMENTS = 64
+
+
+def write_segment(folder: str, parts: Sequence[memoryview | bytes]) -> Segment:
+    """Write the offsets of some files, one behind the other, and return them as a segment; none, no file."""
+    hasher = xxhash.xxh3_64()
+    for part in parts:
+        hasher.update(part)
+    segment = Segment(hasher.intdigest(), sum(map(len, parts)) // OFFSET_BYTES)
+    if parts:
+        write_atomically(os.path.join(folder, segment.file_name), parts)
+    return segment
+
+
+def merge_segments(folder: str, entries: Sequence[Entry]) -> list[Entry]:
+    """Return entries whose offsets are in no more segments than is good, after writing one if need be.
+
+    Args:
+        folder: the index folder; segments that no entry is in any more stay there.
+        entries: the files; those whose offsets turn out to be damaged are left out.
+    """
+    sizes = Counter(entry.segment for entry in entries)
+    if len(sizes) <= _MOST_SEGMENTS:
+        return list(entries)
+    smallest = set(sorted(sizes, key=lambda segment: (segment.length, segment.digest))[: len(sizes) // 2 + 1])
+    moved = [entry for entry in entries if entry.segment in smallest]
+    parts = {entry.key: part for entry in moved if (part := _offsets(folder, entry))}
+    segment, start = write_segment(folder, list(parts.values())), 0
+    places: dict[tuple[str, str], int] = {}
+    for key, part in parts.items():
+        places[key] = start
+        start += len(part) // OFFSET_BYTES
+    return list(_placed(entries, smallest, segment, places))
+
+
+def _placed(
+    entries: Iterable[Entry], merged: set[Segment], segment: Segment, places: dict[tuple[str, str], int]
+) -> Iterable[Entry]:
+    for entry in entries:
+        if entry.segment not in merged:
+            yield entry
+        elif entry.key in places:
+            yield replace(entry, segment=segment, start=places[entry.key])
+
+
+def _offsets(folder: str, entry: Entry) -> memoryview | None:
+    """Return the offsets of a file, None if they are not what was written."""
+    view = open_offsets(folder, entry.segment).view
+    part = view[entry.start : entry.start + entry.numbers].cast("B")
+    return part if xxhash.xxh3_64_intdigest(part) == entry.offsets else None

@@ -17,23 +17,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import IndexStale
-from seekable.index.building.scan import stat_file
 from seekable.index.catalog import CATALOG, read_table
 from seekable.index.fileset import FileSet
-from seekable.index.part import part_of
-from seekable.index.place import find_place
-from seekable.index.verifying.deep import compare_all, has_same_ends
-from seekable.index.verifying.integrity import check_catalog, check_offsets, check_segment
-from seekable.index.verifying.problem import Indexed, Problem
+from seekable.index.index_location import find_index
+from seekable.index.indexed_files import indexed_files
+from seekable.index.verify.deep import compare_all, has_same_ends
+from seekable.index.verify.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
 from seekable.parallel.progress import Progress
+from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from seekable.index.part import Part
+    from seekable.index.indexed_files import IndexedFiles
     from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Surveyor
     from seekable.index.table import Table
+    from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 
@@ -77,7 +76,7 @@ class Verification:
 
 def verify_files(
     found: Sequence[Found],
-    scanner: Scanner | Surveyor,
+    scanner: Scanner | TableIndexer,
     *,
     deep: bool,
     folders: Collection[str] = (),
@@ -133,12 +132,12 @@ def verify_files(
     )
 
 
-def _part(root: str, folder: str, files: Sequence[Indexed]) -> Part:
+def _part(root: str, folder: str, files: Sequence[Indexed]) -> IndexedFiles:
     table = read_table(folder)
     rows = np.array([file.row for file in files], np.int64)
     if table is None or [table.name(row) for row in rows.tolist()] != [file.entry.name for file in files]:
         raise IndexStale(f"the index in {folder!r} was built anew while it was verified; verify it again")
-    return part_of(root, folder, table, rows)
+    return indexed_files(root, folder, table, rows)
 
 
 def _by_path(problems: Iterable[Problem | None]) -> dict[str, Problem]:
@@ -149,7 +148,7 @@ def _index_of(
     run: Found, format_name: str, index_dir: str | os.PathLike[str] | None
 ) -> tuple[str, Table | None]:
     """Return the index folder that opening would use, and its table if there is one."""
-    place = find_place(run.root, index_dir=index_dir)
+    place = find_index(run.root, index_dir=index_dir)
     shared = read_table(place.shared) if place.shared else None
     if place.shared and shared and (shared.rows(run.names, format_name=format_name) >= 0).all():
         return place.shared, shared

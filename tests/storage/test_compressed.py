@@ -11,14 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.storage.compressing import bgzf, compressed
-from tests.storage.test_deflate import texts
+from tests.storage.test_seek_points import texts
 
 from seekable.errors import IndexStale
 from seekable.formats.registry import FORMATS
-from seekable.index.building.scan import ScanJob, scan_part
-from seekable.storage import blocks
-from seekable.storage.blocks import CompressedFile
-from seekable.storage.points import Points
+from seekable.index.build.scan import ScanJob, scan_part
+from seekable.storage import compressed as blocks
+from seekable.storage.cache import Cache
+from seekable.storage.compressed import CompressedFile
+from seekable.storage.seek_points import SeekPoints
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,13 +55,13 @@ def file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return opened(path, kind)
 
 
-def points_of(path: Path) -> Points:
+def points_of(path: Path) -> SeekPoints:
     status = path.stat()
     job = ScanJob(str(path), status.st_size, status.st_mtime_ns, 0, status.st_size)
     scan = scan_part(job, FORMATS["text"].scanner, on_bytes=None)
     assert scan is not None
     assert scan.content_size == len(CONTENT)
-    points = Points(scan.points)
+    points = SeekPoints(scan.points)
     assert points.is_whole()
     return points
 
@@ -96,7 +97,8 @@ def test_blocks_are_small_enough_and_not_too_small(file: CompressedFile) -> None
 
 
 def test_threads_read_at_once(file: CompressedFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "CACHE_BYTES", 1 << 20)  # so that blocks are dropped and read again
+    # Content is dropped and read again.
+    monkeypatch.setattr(blocks, "_cache", Cache[bytes](len, most_bytes=1 << 20))
     rng = random.Random(1)
     starts = [rng.randrange(len(CONTENT)) for _ in range(100)]
     with ThreadPoolExecutor(4) as threads:
@@ -105,13 +107,12 @@ def test_threads_read_at_once(file: CompressedFile, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_cache_is_bounded(file: CompressedFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "CACHE_BYTES", 3 << 20)
-    blocks._cache.forget()
+    monkeypatch.setattr(blocks, "_cache", Cache[bytes](len, most_bytes=3 << 20))
     for start in range(0, len(CONTENT), 100_000):
         assert file.view[start : start + 1] == CONTENT[start : start + 1]
-        held = blocks._cache._blocks.values()
+        held = blocks._cache._values.values()
         assert blocks._cache._bytes == sum(map(len, held))
-        assert blocks._cache._bytes <= 3 << 20 or len(held) == 1
+        assert blocks._cache._bytes <= 3 << 20
 
 
 def test_a_child_reads_even_if_the_lock_was_held(file: CompressedFile) -> None:
@@ -155,6 +156,6 @@ def test_tables_that_are_damaged_are_refused(tmp_path: Path) -> None:
         data[:8] + b"\2" + data[9:],
     ):
         with pytest.raises(ValueError, match="points"):
-            Points(bad)
+            SeekPoints(bad)
     for at in (40, len(data) - 1):
-        assert not Points(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]).is_whole()
+        assert not SeekPoints(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]).is_whole()

@@ -6,25 +6,28 @@ run it, on this machine or on another one that sees the same files.
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import DataNotFound
-from seekable.index.building.content import MOST_BLOCK_BYTES, ContentSource
-from seekable.index.building.entering import gzip_points, needs_points
+from seekable._lazy import lazy
+from seekable.index.build.decompressing import (
+    MOST_BLOCK_BYTES,
+    DecompressingSource,
+    gzip_seek_points,
+    needs_points,
+)
 from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
-from seekable.index.surveyor import is_surveyor
-from seekable.remote.ranges import hashed_ranges
+from seekable.index.table_indexer import is_table_indexer
+from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
 from seekable.storage.compression import compression_of
-from seekable.storage.denied import unreadable
+from seekable.storage.files import stat_file, unreadable_error
+from seekable.storage.ranges import DescriptorRanges, HashedRanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,11 +36,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Surveyor
+    from seekable.index.table_indexer import TableIndexer
+    from seekable.remote import hub
     from seekable.storage.compression import Compression
-    from seekable.storage.points import Block
+    from seekable.storage.seek_points import SeekPoint
 
-_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+else:
+    hub = lazy("seekable.remote.hub")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class ScanBatch:
     jobs: tuple[ScanJob, ...]
     """The parts."""
 
-    scanner: Scanner | Surveyor
+    scanner: Scanner | TableIndexer
     """What finds the records in them."""
 
 
@@ -132,7 +137,7 @@ def scan_batch(batch: ScanBatch) -> list[PartScan | None]:
 
 
 def scan_part(
-    job: ScanJob, scanner: Scanner | Surveyor, *, on_bytes: Callable[[int], None] | None
+    job: ScanJob, scanner: Scanner | TableIndexer, *, on_bytes: Callable[[int], None] | None
 ) -> PartScan | None:
     """Scan a part of a file.
 
@@ -158,18 +163,18 @@ def scan_part(
         head = os.pread(file.fileno(), END_BYTES, 0)
         head_tail = head_tail_digest(file.fileno(), size=job.size, head=head)
         identity = before.st_dev, before.st_ino, head_tail
-        if is_surveyor(scanner):
-            scan = _surveyed(file, job, scanner, identity, begun_ns)
+        if is_table_indexer(scanner):
+            scan = _indexed_table(file, job, scanner, identity, begun_ns)
         else:
             scan = _scanned(file, job, scanner, head, identity, begun_ns, on_bytes)
     return scan if _identity(before) == _identity(stat_file(job.path)) else None
 
 
-def _surveyed(
-    file: FileIO, job: ScanJob, surveyor: Surveyor, identity: tuple[int, int, int], begun_ns: int
+def _indexed_table(
+    file: FileIO, job: ScanJob, indexer: TableIndexer, identity: tuple[int, int, int], begun_ns: int
 ) -> PartScan:
     source = hashed_ranges(file.fileno(), path=job.path, size=job.size)
-    found = surveyor.survey(source)
+    found = indexer.read_layout(source)
     return PartScan(
         identity, begun_ns, source.digest(), found.starts, content_size=found.records, schema=found.schema
     )
@@ -190,7 +195,7 @@ def _scanned(
         scanner.check_head(source.head, job.path)
     starts = scanner.scan(source)
     size, points = None, b""
-    if isinstance(source, ContentSource):
+    if isinstance(source, DecompressingSource):
         size, points = source.content_size, _points(file, job, source)
     return PartScan(identity, begun_ns, source.piece_digests(), starts, size, points)
 
@@ -202,12 +207,12 @@ def _part(file: FileIO, job: ScanJob, head: bytes, on_bytes: Callable[[int], Non
 
 def _content(
     file: FileIO, job: ScanJob, head: bytes, kind: Compression, on_bytes: Callable[[int], None] | None
-) -> ContentSource:
-    entries: Sequence[Block] = ()
+) -> DecompressingSource:
+    entries: Sequence[SeekPoint] = ()
     if kind == "gz" and needs_points(job.size, head):
         on_bytes = _half(on_bytes)  # It is read twice.
-        entries = gzip_points(file, job.path, on_bytes=on_bytes)
-    return ContentSource(
+        entries = gzip_seek_points(file, job.path, on_bytes=on_bytes)
+    return DecompressingSource(
         file.fileno(), size=job.size, kind=kind, path=job.path, entries=entries, on_bytes=on_bytes
     )
 
@@ -216,43 +221,23 @@ def _half(on_bytes: Callable[[int], None] | None) -> Callable[[int], None] | Non
     return None if on_bytes is None else lambda count: on_bytes(count // 2)
 
 
-def _points(file: FileIO, job: ScanJob, source: ContentSource) -> bytes:
+def _points(file: FileIO, job: ScanJob, source: DecompressingSource) -> bytes:
     """Return the table of points of a file that was scanned."""
     if source.largest > MOST_BLOCK_BYTES and compression_of(job.path) == "gz":
         # Few bytes with a lot of content: it was thought to be small.
-        entries = gzip_points(file, job.path)
-        source = ContentSource(file.fileno(), size=job.size, kind="gz", path=job.path, entries=entries)
+        entries = gzip_seek_points(file, job.path)
+        source = DecompressingSource(file.fileno(), size=job.size, kind="gz", path=job.path, entries=entries)
         for _ in source.chunks():
             pass
     return source.points()
 
 
-def stat_file(path: str) -> os.stat_result:
-    """Return the status of a data file.
-
-    Raises:
-        DataNotFound: there is no such file, or it is something else than a file.
-        AccessDenied: this user may not look there.
-    """
-    try:
-        status = os.stat(path)
-    except PermissionError:
-        raise unreadable(path) from None
-    except OSError as error:
-        if error.errno not in _NOT_THERE:
-            raise
-        raise DataNotFound(f"there is no file {path!r}, or it links to one that is gone") from None
-    if not stat.S_ISREG(status.st_mode):
-        raise DataNotFound(f"{path!r} is no regular file; only those can be indexed")
-    return status
-
-
-def content_digest(path: str, scanner: Scanner | Surveyor) -> int:
+def content_digest(path: str, scanner: Scanner | TableIndexer) -> int:
     """Return the digest of a whole file; of a table, of all that is read of it to index it."""
     with _opened(path) as file:
-        if is_surveyor(scanner):
+        if is_table_indexer(scanner):
             ranges = hashed_ranges(file.fileno(), path=path, size=os.fstat(file.fileno()).st_size)
-            scanner.survey(ranges)
+            scanner.read_layout(ranges)
             return digest_of_pieces(ranges.digest())
         source = ByteSource(file.fileno(), size=os.fstat(file.fileno()).st_size, head=b"")
         for _ in source.chunks():
@@ -260,11 +245,31 @@ def content_digest(path: str, scanner: Scanner | Surveyor) -> int:
         return digest_of_pieces(source.piece_digests())
 
 
+def hashed_ranges(descriptor: int, *, path: str, size: int) -> HashedRanges:
+    """Return the bytes of an open table file, hashed as they are read.
+
+    Of a placeholder they are the bytes of the file that it stands for.
+
+    Args:
+        descriptor: the file; closing it stays the caller's task.
+        path: its path.
+        size: its number of bytes.
+
+    Raises:
+        UnsupportedFormat: it is a placeholder that was moved or damaged.
+    """
+    if size <= LARGEST_PLACEHOLDER:
+        text = os.pread(descriptor, size, 0)
+        if is_placeholder(text, size):
+            return HashedRanges(hub.hub_ranges(read_placeholder(path, text)))
+    return HashedRanges(DescriptorRanges(descriptor, path=path, size=size))
+
+
 def _opened(path: str) -> FileIO:
     try:
         return open(path, "rb", buffering=0)
     except PermissionError:
-        raise unreadable(path) from None
+        raise unreadable_error(path) from None
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -1,31 +1,111 @@
-"""Whether an index is whole: its catalog, its segments, and the offsets in them."""
+"""What ``verify`` finds: files that are not what their index says, and what is wrong with them.
+
+Whether an index is whole: its catalog, its segments, and the offsets in them.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import xxhash
 
 from seekable.index.catalog import CATALOG, encode_catalog
-from seekable.index.compressed import content_size
+from seekable.index.companions import content_size
 from seekable.index.digest import digest_text
 from seekable.index.offsets import open_offsets
-from seekable.index.verifying.problem import Problem
-from seekable.storage.points import points_name
+from seekable.storage.seek_points import points_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.index.entry import Segment
+    from seekable.index.entry import Entry, Segment
     from seekable.index.table import Table
-    from seekable.index.verifying.problem import Indexed
 
-__all__ = ["check_catalog", "check_offsets", "check_segment"]
+
+__all__ = ["Indexed", "Kind", "Problem", "check_catalog", "check_offsets", "check_segment"]
+
+
+Kind = Literal["not indexed", "gone", "changed", "touched", "content", "offsets", "index", "record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is not as it should be.
+
+    Example:
+        >>> Problem("changed", "/data/a.jsonl", "it has 3 bytes").offset is None
+        True
+    """
+
+    kind: Kind
+    """What it is: a file that is not indexed, is gone, has another size or time (and content, or only
+    "touched"), has other content at the same size and time, offsets that are wrong, an index that is damaged,
+    a record that cannot be decoded."""
+
+    path: str
+    """The absolute path of the file that is bad: a data file, or one of the index."""
+
+    message: str
+    """What was expected, what was found, and what to do."""
+
+    row: int | None = None
+    """The first record that is known to be concerned, if one is."""
+
+    offset: int | None = None
+    """The first byte that is known to be concerned, if one is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A data file that is there, and what the index says of it."""
+
+    root: str
+    """The absolute folder that its name is relative to."""
+
+    folder: str
+    """The index folder."""
+
+    row: int
+    """Its row in the index's table."""
+
+    entry: Entry
+    """What the index says."""
+
+    size: int
+    """How many bytes it has now."""
+
+    mtime_ns: int
+    """When it was modified last."""
+
+    @property
+    def path(self) -> str:
+        """Its absolute path."""
+        return os.path.join(self.root, self.entry.name)
+
+    @property
+    def segment(self) -> tuple[str, str]:
+        """Which file of which index holds its offsets."""
+        return self.folder, self.entry.segment.file_name
+
+    @property
+    def difference(self) -> str | None:
+        """How size and time differ from those that were indexed, if they do."""
+        entry = self.entry
+        if (self.size, self.mtime_ns) == (entry.size, entry.mtime_ns):
+            return None
+        return (
+            f"it has {self.size:,} bytes, modified at {self.mtime_ns} ns, and was indexed with "
+            f"{entry.size:,} bytes, modified at {entry.mtime_ns} ns"
+        )
+
 
 _READ_BYTES = 1 << 20
+
 _OFFSETS_AT_ONCE = 1 << 20
+
 _REMEDY = "remove {folder!r} and index again"
 
 

@@ -1,28 +1,37 @@
-"""The content of a compressed file, given to a scanner as if it were a file's; blocks are noted meanwhile."""
+"""The content of a compressed file, given to a scanner as if it were a file's; blocks are noted meanwhile.
+
+Where gzip files can be entered in their middle.
+"""
 
 from __future__ import annotations
 
+import io
+import itertools
 import os
 import shlex
+import struct
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xxhash
 
-from seekable.errors import UnsupportedFormat
+from seekable.errors import MissingDependency, UnsupportedFormat
 from seekable.index.digest import END_BYTES
 from seekable.index.scanner import ByteSource, Chunk
-from seekable.storage.compression import inflated
-from seekable.storage.points import Block, encode_points
+from seekable.storage.compression import broken, inflated
+from seekable.storage.seek_points import SeekPoint, encode_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from io import FileIO
 
     from seekable.storage.compression import Compression
 
-__all__ = ["MOST_BLOCK_BYTES", "ContentSource"]
+
+__all__ = ["MOST_BLOCK_BYTES", "DecompressingSource", "gzip_seek_points", "needs_points"]
+
 
 MOST_BLOCK_BYTES = 16 << 20
 """A block with more content is no cheap way to a record."""
@@ -31,10 +40,11 @@ _BLOCK_BYTES = 256 << 10
 """Members and frames that have less are a block together."""
 
 _CHUNK_BYTES = 1 << 20
+
 _READ_BYTES = 256 << 10
 
 
-class ContentSource(ByteSource):
+class DecompressingSource(ByteSource):
     """The content of a compressed file, to be read once from start to end; the file is hashed meanwhile."""
 
     __slots__ = ("_blocks", "_digest", "_entries", "_kind", "_path", "content_size")
@@ -46,7 +56,7 @@ class ContentSource(ByteSource):
         size: int,
         kind: Compression,
         path: str,
-        entries: Sequence[Block] = (),
+        entries: Sequence[SeekPoint] = (),
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
         """Read from an open file that stays the caller's to close, wherever it stands.
@@ -62,7 +72,7 @@ class ContentSource(ByteSource):
         super().__init__(descriptor, size=size, head=b"", on_bytes=on_bytes)
         self._kind, self._path = kind, path
         self._entries = deque(entries)
-        self._blocks: list[Block] = []
+        self._blocks: list[SeekPoint] = []
         self._digest = xxhash.xxh3_64()
         self.content_size = 0
         """How many bytes of content were read."""
@@ -128,7 +138,7 @@ class ContentSource(ByteSource):
     def _part(self, at: int, start: int) -> None:
         """Begin a block with a member or a frame, unless the one before it is small."""
         if not self._blocks or start - self._blocks[-1].start >= _BLOCK_BYTES:
-            self._begin_block(Block(8 * at, start, 0, b""))
+            self._begin_block(SeekPoint(8 * at, start, 0, b""))
 
     def _take(self, piece: memoryview) -> None:
         """Take content into the present block, and into those that begin in it."""
@@ -143,7 +153,7 @@ class ContentSource(ByteSource):
         self._digest.update(piece)
         self.content_size = end
 
-    def _begin_block(self, block: Block) -> None:
+    def _begin_block(self, block: SeekPoint) -> None:
         self._end_block()
         self._blocks.append(block)
 
@@ -157,3 +167,111 @@ class ContentSource(ByteSource):
 
 def _chunk(base: int, content: bytearray) -> Chunk:
     return Chunk(base, content, len(content), np.frombuffer(content, np.uint8))
+
+
+SPACING = 1 << 20
+"""Bytes of content between two points: to read a record in between takes some 2 ms."""
+
+_WINDOW_BYTES = 32 << 10
+
+_SMALL_BYTES = 256 << 10
+
+_POINT_READ_BYTES = 1 << 20
+
+_STEP_BYTES = 32 << 20
+
+_HEADER = struct.Struct("=5sBBQQIII")
+
+_POINT = np.dtype([("at", "<u8"), ("start", "<u8"), ("bits", "u1"), ("has_window", "u1")])
+
+_KNOWN = b"GZIDX", 1
+
+_HAS_EXTRA, _BGZF = 4, b"BC\x02\x00"
+
+
+def needs_points(size: int, head: bytes) -> bool:
+    """Return whether a gzip file is to be entered between the starts of its members.
+
+    Args:
+        size: how many bytes it has.
+        head: the first ones.
+    """
+    # Members of BGZF, which says so in its header, are 64 KiB at the most.
+    is_bgzf = len(head) > 16 and head[3] & _HAS_EXTRA and head[12:16] == _BGZF  # noqa: PLR2004 - the header
+    return size > _SMALL_BYTES and not is_bgzf
+
+
+def gzip_seek_points(
+    file: FileIO, path: str, *, on_bytes: Callable[[int], None] | None = None
+) -> list[SeekPoint]:
+    """Return points in the middle of members, each with its window and without a digest.
+
+    The file is read from its start to its end, and decompressed.
+
+    Args:
+        file: the file, open; it is moved.
+        path: what it is called in errors.
+        on_bytes: is told how many more bytes of the file were read.
+
+    Raises:
+        UnsupportedFormat: it is no gzip file, or is damaged.
+        MissingDependency: indexed_gzip is needed.
+    """
+    try:
+        import indexed_gzip
+    except ImportError:
+        message = (
+            f"{path!r} is compressed by gzip; to enter it in its middle the package indexed_gzip is needed: "
+            f"pip install 'seekable[gzip]'. Or read it from its start with sk.open_stream"
+        )
+        raise MissingDependency(message) from None
+    exported = io.BytesIO()
+    file.seek(0)
+    try:
+        with indexed_gzip.IndexedGzipFile(
+            fileobj=file, spacing=SPACING, window_size=_WINDOW_BYTES, readbuf_size=_POINT_READ_BYTES
+        ) as opened:
+            _build(opened, file, on_bytes)
+            opened.export_index(fileobj=exported)
+    except Exception as error:  # It has errors of its own, and those of the operating system.
+        _raise_what_is_wrong(file, path)
+        raise broken(path, "gz", 0, 0, error) from error
+    return list(_blocks(exported.getbuffer()))
+
+
+def _build(opened: Any, file: FileIO, on_bytes: Callable[[int], None] | None) -> None:
+    """Build the index step by step: in one go it could not be interrupted, and other threads would wait."""
+    told = target = 0
+    while opened.tell() == target:
+        target += _STEP_BYTES
+        opened.seek(target)
+        at = file.tell()
+        if on_bytes:
+            on_bytes(at - told)
+        told = at
+
+
+def _blocks(exported: memoryview) -> Iterator[SeekPoint]:
+    """Yield the points of an index that indexed_gzip exported."""
+    magic, version, _, _, content, _, window_bytes, count = _HEADER.unpack_from(exported)
+    if (magic, version) != _KNOWN:
+        message = (
+            f"indexed_gzip exports points as {magic!r} of version {version}, and {_KNOWN} are known here"
+        )
+        raise MissingDependency(message)
+    points: Any = np.frombuffer(exported, _POINT, count, _HEADER.size)
+    at = _HEADER.size + count * _POINT.itemsize
+    for byte, start, bits, has_window in points.tolist():
+        if has_window:
+            window, at = bytes(exported[at : at + window_bytes]), at + window_bytes
+            # What it calls bits are those of the byte before that belong to the block.
+            if start < content:
+                yield SeekPoint(8 * byte - bits, start, 0, window)
+
+
+def _raise_what_is_wrong(file: FileIO, path: str) -> None:
+    """Decompress in the plain way, which tells what is wrong, and where."""
+    file.seek(0)
+    chunks = iter(lambda: file.read(_POINT_READ_BYTES), b"")
+    for _ in itertools.takewhile(bool, inflated(chunks, "gz", path)):
+        pass

@@ -1,4 +1,7 @@
-"""Reading data files as a whole, in parts and in several processes, to compare them with their index."""
+"""Reading data files as a whole, in parts and in several processes, to compare them with their index.
+
+One part of a data file compared with its index: the work of ``verify`` that runs anywhere.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +9,57 @@ import os
 import time
 from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from seekable.index.building.plan import plan_batches
+import numpy as np
+
+from seekable.errors import UnsupportedFormat
+from seekable.index.build.decompressing import DecompressingSource
+from seekable.index.build.plan import plan_batches
+from seekable.index.build.scan import hashed_ranges
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest, head_tail_digest
-from seekable.index.surveyor import is_surveyor
-from seekable.index.verifying.compare import PartJob, compare_part, compare_parts
-from seekable.index.verifying.problem import Problem
+from seekable.index.offsets import open_offsets
+from seekable.index.scanner import ByteSource
+from seekable.index.table_indexer import is_table_indexer
+from seekable.index.verify.integrity import Problem
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.progress import Progress
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.index.building.plan import Part
+    from numpy.typing import NDArray
+
+    from seekable.index.build.plan import Part
+    from seekable.index.entry import Entry
     from seekable.index.scanner import Scanner
-    from seekable.index.surveyor import Surveyor
-    from seekable.index.verifying.compare import Boundary, Compared
-    from seekable.index.verifying.problem import Indexed, Kind
+    from seekable.index.table_indexer import TableIndexer
+    from seekable.index.verify.integrity import Indexed, Kind
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["compare_all", "has_same_ends"]
+
+__all__ = ["Boundary", "Compared", "PartJob", "compare_all", "compare_part", "compare_parts", "has_same_ends"]
+
 
 _PART_BYTES = 4 * PIECE_BYTES
+
 _PARALLEL_BYTES = 1 << 30
 """Below this, one process is done before workers are worth their start."""
 
 _FEWEST_WORKERS = 2
+
 _PROGRESS_SECONDS = 0.1
 
 
 def compare_all(
-    files: Sequence[Indexed], scanner: Scanner | Surveyor, *, jobs: int | None, progress: ProgressHook | None
+    files: Sequence[Indexed],
+    scanner: Scanner | TableIndexer,
+    *,
+    jobs: int | None,
+    progress: ProgressHook | None,
 ) -> list[Problem]:
     """Read files as a whole and return what is wrong with them, at most one problem a file.
 
@@ -53,7 +73,7 @@ def compare_all(
         WorkerDied: a worker process ended too early.
     """
     sizes = [file.size for file in files]
-    part_bytes = None if is_surveyor(scanner) or not scanner.splittable else _PART_BYTES
+    part_bytes = None if is_table_indexer(scanner) or not scanner.splittable else _PART_BYTES
     compressed = {number for number, file in enumerate(files) if compression_of(file.entry.name)}
     batches = list(plan_batches(sizes, part_bytes=part_bytes, whole=compressed))
     watch = _Watch(files, batches, progress)
@@ -85,7 +105,7 @@ def _job(file: Indexed, part: Part) -> PartJob:
 def _here(
     files: Sequence[Indexed],
     batches: Sequence[Sequence[Part]],
-    scanner: Scanner | Surveyor,
+    scanner: Scanner | TableIndexer,
     watch: _Watch,
 ) -> Iterator[tuple[Part, Compared]]:
     for part in chain.from_iterable(batches):
@@ -96,7 +116,7 @@ def _here(
 def _in_workers(
     files: Sequence[Indexed],
     batches: Sequence[Sequence[Part]],
-    scanner: Scanner | Surveyor,
+    scanner: Scanner | TableIndexer,
     watch: _Watch,
     *,
     workers: int,
@@ -194,3 +214,108 @@ def _in_words(boundary: Boundary) -> str:
     if indexed is None:
         return f"at byte {found:,} starts a record {row:,} that was not indexed"
     return f"record {row:,} starts at byte {found:,} and was indexed at byte {indexed:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartJob:
+    """A part of an indexed file, to be read and compared."""
+
+    path: str
+    folder: str
+    """The index folder."""
+    entry: Entry
+    """What the index says of the file; its size is at least 1."""
+    start: int
+    stop: int
+    """The part, in bytes of the file as it is now."""
+    size: int
+    """How many bytes the file has now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The first start of a record that is not where the index says."""
+
+    row: int
+    """The record."""
+    indexed: int | None
+    """Where the index says that it starts; None if it ends the records before this part's end."""
+    found: int | None
+    """Where it starts; None if none does before this part's end."""
+
+    @property
+    def offset(self) -> int:
+        """The earlier of both bytes."""
+        return min(at for at in (self.indexed, self.found) if at is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What a part is now."""
+
+    pieces: bytes
+    """The digests of its pieces."""
+    boundary: Boundary | None
+    """Where it disagrees with the index."""
+    refused: str | None
+    """Why it is not of the format at all."""
+
+
+def compare_parts(jobs: Sequence[PartJob], scanner: Scanner | TableIndexer) -> list[Compared]:
+    """Compare some parts, for instance in another process."""
+    return [compare_part(job, scanner, on_bytes=None) for job in jobs]
+
+
+def compare_part(
+    job: PartJob, scanner: Scanner | TableIndexer, *, on_bytes: Callable[[int], None] | None
+) -> Compared:
+    """Read a part of a file, find its records again and compare them with the index.
+
+    Args:
+        job: the part.
+        scanner: what finds the records.
+        on_bytes: is told how many more bytes were read.
+
+    Raises:
+        FileNotFoundError: the file is gone, or the offsets are.
+    """
+    with open(job.path, "rb", buffering=0) as file:
+        try:
+            if is_table_indexer(scanner):
+                ranges = hashed_ranges(file.fileno(), path=job.path, size=job.size)
+                groups = scanner.read_layout(ranges).starts
+                return Compared(ranges.digest(), _first_difference(job, groups), None)
+            source = _source(file.fileno(), job, on_bytes)
+            if not job.start:
+                scanner.check_head(source.head, job.path)
+            found = scanner.scan(source)
+        except UnsupportedFormat as error:
+            return Compared(b"", None, str(error))
+        pieces = source.piece_digests()
+    return Compared(pieces, _first_difference(job, found), None)
+
+
+def _source(descriptor: int, job: PartJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
+    if kind := compression_of(job.path):
+        return DecompressingSource(descriptor, size=job.size, kind=kind, path=job.path, on_bytes=on_bytes)
+    head, part = os.pread(descriptor, END_BYTES, 0), (job.start, job.stop)
+    return ByteSource(descriptor, size=job.size, head=head, part=part, on_bytes=on_bytes)
+
+
+def _first_difference(job: PartJob, found: NDArray[np.uint64]) -> Boundary | None:
+    entry = job.entry
+    offsets = open_offsets(job.folder, entry.segment).array[entry.start : entry.start + entry.numbers - 1]
+    first, last = np.searchsorted(offsets, np.array([job.start, job.stop], np.uint64)).tolist()
+    if job.stop == job.size:
+        last = len(offsets)  # What the index has beyond the file's end is wrong, too.
+    indexed = offsets[first:last]
+    common = min(len(indexed), len(found))
+    differ = np.flatnonzero(indexed[:common] != found[:common])
+    at = int(differ[0]) if len(differ) else common
+    if at == len(indexed) == len(found):
+        return None
+    return Boundary(
+        first + at,
+        int(indexed[at]) if at < len(indexed) else None,
+        int(found[at]) if at < len(found) else None,
+    )

@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.storage.temperature import Temperature, disk_reads
+from seekable.storage.memory import DiskActivity, disk_reads
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def test_a_disk_is_noticed_again() -> None:
-    temperature = Temperature()
-    assert temperature.cold
+    activity = DiskActivity()
+    assert activity.may_wait
     for _ in range(4):
-        temperature.note(0)
-    assert not temperature.cold
-    temperature.note(1)
-    assert temperature.cold
+        activity.note(0)
+    assert not activity.may_wait
+    activity.note(1)
+    assert activity.may_wait
 
 
 def evicted(path: Path, patience_seconds: float = 20) -> bool:

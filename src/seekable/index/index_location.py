@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from seekable.storage.denied import may
+from seekable.storage.files import has_access
 
 INDEX_FOLDER = ".seekable"
 INDEX_DIR_VARIABLE = "SEEKABLE_INDEX_DIR"
@@ -39,7 +39,7 @@ class Place:
         return f"{os.path.dirname(self.shared)!r} cannot be written: its index goes to {self.folder!r}"
 
 
-def find_place(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
+def find_index(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
     """Return where the index of a root lies.
 
     Args:
@@ -47,14 +47,14 @@ def find_place(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
         index_dir: the folder that the user wants indexes in, if any.
 
     Example:
-        >>> find_place("/data/web", index_dir="/indexes").folder
+        >>> find_index("/data/web", index_dir="/indexes").folder
         '/indexes/data/web/.seekable'
     """
     chosen = chosen_folder(index_dir)
     if chosen is not None and not root.startswith(os.path.join(chosen, HUB_FOLDER, "")):
         return Place(_mirrored(chosen, root), None)
     at_root = os.path.join(root, INDEX_FOLDER)
-    if may(at_root if os.path.isdir(at_root) else root, os.W_OK | os.X_OK):
+    if has_access(at_root if os.path.isdir(at_root) else root, os.W_OK | os.X_OK):
         return Place(at_root, None)
     return Place(_mirrored(cache_folder(), root), at_root)
 

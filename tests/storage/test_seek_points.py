@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seekable.index.building import entering
-from seekable.storage.deflate import _FILLERS, resumed
+from seekable.index.build import decompressing as entering
+from seekable.storage.seek_points import _FILLERS, inflate_from_bit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,11 +43,11 @@ def test_all_points_of_a_file_lead_to_its_content(
     path = tmp_path / "a.gz"
     path.write_bytes(data)
     with io.FileIO(path) as file:
-        points = entering.gzip_points(file, str(path))
+        points = entering.gzip_seek_points(file, str(path))
     assert len(points) > 40
     assert {point.bit % 8 for point in points} == set(range(8))
     for point in points:
         assert content[: point.start].endswith(point.window[-1000:])
         rest = memoryview(data)[point.bit // 8 :]
-        found = b"".join(resumed(rest, bit=point.bit % 8, window=point.window, path="a.gz"))
+        found = b"".join(inflate_from_bit(rest, bit=point.bit % 8, window=point.window, path="a.gz"))
         assert found == content[point.start :]

@@ -1,0 +1,70 @@
+"""The parts of files to scan, and the parts to scan together. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.index.digest import PIECE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+__all__ = ["Part", "parts_of", "plan_batches"]
+
+_BATCH_BYTES = PIECE_BYTES
+_BATCH_FILES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a file to scan."""
+
+    file: int
+    """The number of its file."""
+
+    number: int
+    """The number of the part in its file."""
+
+    start: int
+    """The first byte of the part."""
+
+    stop: int
+    """The byte behind its last."""
+
+
+def parts_of(size: int, *, part_bytes: int | None) -> int:
+    """Return the number of parts of a file of this size; 1 if ``part_bytes`` is None."""
+    return max(-(-size // part_bytes), 1) if part_bytes else 1
+
+
+def plan_batches(
+    sizes: Sequence[int], *, part_bytes: int | None, whole: Collection[int] = ()
+) -> Iterator[list[Part]]:
+    """Yield the parts to scan together: the largest files first, part by part, small files in one batch.
+
+    Args:
+        sizes: the numbers of bytes of the files.
+        part_bytes: the bytes of each part but the last of a file; None for one part a file.
+        whole: the numbers of files that are one part in any case.
+
+    Example:
+        >>> for batch in plan_batches([10, 100 << 20, 30], part_bytes=PIECE_BYTES):
+        ...     [(part.file, part.start >> 20) for part in batch]
+        [(1, 0)]
+        [(1, 64), (2, 0), (0, 0)]
+    """
+    batch: list[Part] = []
+    left = _BATCH_BYTES
+    for file in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
+        cut = None if file in whole else part_bytes
+        for number in range(parts_of(sizes[file], part_bytes=cut)):
+            start = number * (cut or 0)
+            stop = min(start + cut, sizes[file]) if cut else sizes[file]
+            if batch and (stop - start > left or len(batch) == _BATCH_FILES):
+                yield batch
+                batch, left = [], _BATCH_BYTES
+            batch.append(Part(file, number, start, stop))
+            left -= stop - start
+    if batch:
+        yield batch

@@ -1,0 +1,147 @@
+"""Files of an index beside its numbers: seek points of compressed files, schemas and page tables of tables.
+
+Each is named by a digest, and never changes: seek points and page tables by the content digest of their data
+file, a schema by its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import xxhash
+
+from seekable._lazy import lazy
+from seekable.errors import IndexStale
+from seekable.storage.compression import compression_of
+from seekable.storage.files import write_atomically
+
+if TYPE_CHECKING:
+    from seekable.index.entry import Entry
+    from seekable.storage import compressed, seek_points
+    from seekable.storage.compressed import CompressedFile
+else:
+    compressed = lazy("seekable.storage.compressed")
+    seek_points = lazy("seekable.storage.seek_points")
+
+__all__ = [
+    "PageTableFile",
+    "content_size",
+    "has_points",
+    "open_compressed",
+    "pages_name",
+    "read_schema",
+    "schema_digest",
+    "schema_name",
+]
+
+
+def open_compressed(folder: str, content: int, path: str, *, size: int, mtime_ns: int) -> CompressedFile:
+    """Open a compressed file of which any range can be read.
+
+    Args:
+        folder: the index folder.
+        content: the content digest of the file, compressed as it is.
+        path: the path of the file.
+        size: its size when it was indexed.
+        mtime_ns: its modification time then.
+
+    Raises:
+        IndexStale: the table of its seek points is gone or damaged, or it is not the file that was indexed.
+    """
+    kind = compression_of(path)
+    assert kind is not None
+    table = os.path.join(folder, seek_points.points_name(content))
+    try:
+        points = seek_points.open_points(table)
+    except (FileNotFoundError, ValueError) as error:
+        message = (
+            f"{table!r}, the seek points of {path!r}, is gone or damaged ({error}): remove it, and open the "
+            f"dataset again"
+        )
+        raise IndexStale(message) from None
+    return compressed.CompressedFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+
+
+def has_points(folder: str, content: int) -> bool:
+    """Return True if an index folder has the seek points of a file, given its content digest."""
+    return os.path.exists(os.path.join(folder, seek_points.points_name(content)))
+
+
+def content_size(folder: str, entry: Entry) -> int | None:
+    """Return the number of bytes of a file's content, decompressed if it is compressed.
+
+    The digest of its seek points is checked; None if they are gone or damaged.
+    """
+    if not compression_of(entry.name):
+        return entry.size
+    try:
+        points = seek_points.open_points(os.path.join(folder, seek_points.points_name(entry.content)))
+    except (FileNotFoundError, ValueError):
+        return None
+    return points.size if points.is_whole() else None
+
+
+def schema_digest(schema: bytes) -> int:
+    """Return the digest of the schema of a table; never 0, which stands for no table."""
+    return xxhash.xxh3_64_intdigest(schema) or 1
+
+
+def schema_name(digest: int) -> str:
+    """Return the file name of a schema in the index folder."""
+    return f"schema-{digest:016x}.bin"
+
+
+def read_schema(folder: str, digest: int) -> bytes:
+    """Return a schema of an index folder.
+
+    Raises:
+        IndexStale: the file of the schema is gone or damaged.
+    """
+    path = os.path.join(folder, schema_name(digest))
+    try:
+        with open(path, "rb") as file:
+            schema = file.read()
+    except FileNotFoundError:
+        schema = b""
+    if schema_digest(schema) != digest:
+        message = (
+            f"{path!r}, the schema of a table, is gone or damaged: remove it, and open the dataset again"
+        )
+        raise IndexStale(message)
+    return schema
+
+
+def pages_name(content: int) -> str:
+    """Return the file name of the page tables of a data file, by its content digest."""
+    return f"pages-{content:016x}.bin"
+
+
+@dataclass(frozen=True, slots=True)
+class PageTableFile:
+    """The file that holds the page tables of one table file; its format alone reads the bytes."""
+
+    folder: str
+    """The index folder."""
+
+    content: int
+    """The content digest of the table file."""
+
+    def load(self) -> bytes | None:
+        """Return the bytes of the file, None if it does not exist or cannot be read."""
+        try:
+            with open(self._path, "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def save(self, pages: bytes) -> None:
+        """Write the file; if the folder cannot be written, nothing is written and no error is raised."""
+        with contextlib.suppress(OSError):
+            write_atomically(self._path, pages)
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(self.folder, pages_name(self.content))

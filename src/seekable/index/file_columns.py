@@ -1,0 +1,118 @@
+"""Arrays over many files, from one or more indexes: sizes, times, numbers of records, first offsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.index.indexed_files import OpenIndexedFiles, open_indexed, row_numbers
+from seekable.index.offsets import join_small
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.index.indexed_files import IndexedFiles
+    from seekable.index.offsets import Offsets
+
+__all__ = ["FileColumns", "gather", "joined_columns", "open_columns"]
+
+_ROWS_PER_ARRAY_TAKE = 16
+"""From this many rows a segment on, an array take is faster than Python's own indexing (measured)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileColumns:
+    """One element for each file in each array, in the order of their records."""
+
+    parts: tuple[OpenIndexedFiles, ...]
+    """The open indexes."""
+    part: NDArray[np.int64]
+    """The number of the file's index in ``parts``."""
+    row: NDArray[np.int64]
+    """Its row in the table of that index."""
+    sizes: NDArray[np.int64]
+    """Its number of bytes."""
+    mtimes_ns: NDArray[np.int64]
+    """Its modification time in nanoseconds."""
+    records: NDArray[np.int64]
+    """Its number of records."""
+    starts: NDArray[np.int64]
+    """The number of records before it; a last element is the number of all records."""
+    offsets: tuple[Offsets, ...]
+    """The record offsets, some segments joined."""
+    segment: NDArray[np.int64]
+    """The number in ``offsets`` of the segment that holds the file's."""
+    first: NDArray[np.int64]
+    """The first of the file's offsets in that segment."""
+
+
+def open_columns(parts: tuple[IndexedFiles, ...]) -> FileColumns:
+    """Open the indexes of some files.
+
+    Raises:
+        IndexStale: an index is gone, or no longer has the files as they were.
+    """
+    opened = tuple(open_indexed(part) for part in parts)
+    rows = [row_numbers(part.part) for part in opened]
+    offsets: dict[Offsets, int] = {}
+    segments = []
+    for part, part_rows in zip(opened, rows, strict=True):
+        numbers = np.zeros(len(part.table.segments), np.int64)
+        for number, some in part.offsets.items():
+            numbers[number] = offsets.setdefault(some, len(offsets))
+        segments.append(numbers[part.table.column("segment", part_rows)])
+
+    def column(name: str) -> NDArray[np.int64]:
+        found = [part.table.column(name, some) for part, some in zip(opened, rows, strict=True)]
+        return joined_columns(found)
+
+    records, segment = column("records"), joined_columns(segments)
+    # Sources that were opened one by one have a small segment each: as one array they are read at once.
+    together, held_by, before = join_small(tuple(offsets))
+    return FileColumns(
+        parts=opened,
+        part=np.repeat(np.arange(len(rows)), np.array([len(some) for some in rows], np.int64)),
+        row=joined_columns(rows),
+        sizes=column("size"),
+        mtimes_ns=column("mtime_ns"),
+        records=records,
+        starts=joined_columns([np.zeros(1, np.int64), np.cumsum(records)]),
+        offsets=together,
+        segment=held_by[segment],
+        first=column("start") + before[segment],
+    )
+
+
+def joined_columns(arrays: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return arrays concatenated to one that cannot be written."""
+    joined = np.concatenate([np.zeros(0, np.int64), *arrays])
+    joined.flags.writeable = False
+    return joined
+
+
+def gather(
+    offsets: tuple[Offsets, ...], segments: NDArray[np.int64], at: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return numbers of many segments, and the number behind each.
+
+    Args:
+        offsets: the segments.
+        segments: the number of each number's segment.
+        at: its index in the segment.
+    """
+    present = np.unique(segments).tolist()
+    starts, ends = np.empty((2, len(at)), np.uint64)
+    if len(at) < _ROWS_PER_ARRAY_TAKE * len(present):
+        views = [some.view for some in offsets]
+        indexes = list(zip(segments.tolist(), at.tolist(), strict=True))
+        starts[:] = [views[segment][index] for segment, index in indexes]
+        ends[:] = [views[segment][index + 1] for segment, index in indexes]
+        return starts, ends
+    for segment in present:
+        mine = np.flatnonzero(segments == segment)
+        array = offsets[segment].array
+        starts[mine] = array[at[mine]]
+        ends[mine] = array[at[mine] + 1]
+    return starts, ends

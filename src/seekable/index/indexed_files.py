@@ -1,0 +1,176 @@
+"""Some files of one index: the parts that a `FileSet` is made of, and all that is pickled of it.
+
+An index can be replaced while a `FileSet` is pickled. `RowIdentity` finds its files again in a later table of
+the same index.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.errors import IndexStale
+from seekable.index.catalog import open_table, read_table
+from seekable.index.offsets import Offsets, open_offsets
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.index.table import Table
+
+__all__ = [
+    "IndexedFiles",
+    "OpenIndexedFiles",
+    "RowIdentity",
+    "indexed_files",
+    "open_indexed",
+    "refreshed",
+    "row_numbers",
+]
+
+_MOST_NAMED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class RowIdentity:
+    """The identity of some rows of a table, by which they are found in a later table of the index.
+
+    Up to 256 files are named. More are not, because a pickle is to be small: they are identified by the
+    generation of the table and one digest. A later table has the rows of that generation in the same order,
+    among newer ones, unless one of them was changed or removed, and then the digest differs.
+    """
+
+    generation: int
+    """The highest generation in the table."""
+
+    digest: int
+    """The digest of names, formats and contents of the files, in their order."""
+
+    files: tuple[tuple[str, str], ...]
+    """The name and the format of each file; empty for more than 256 files."""
+
+    @classmethod
+    def of(cls, table: Table, rows: NDArray[np.int64]) -> RowIdentity:
+        """Return the identity of some rows of a table."""
+        named = rows.tolist() if len(rows) <= _MOST_NAMED else []
+        files = tuple((table.name(row), table.format(row)) for row in named)
+        return cls(int(table.column("generation").max(initial=0)), table.digest_of(rows), files)
+
+    def rows_in(self, table: Table, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Return the rows of the files in a later table, None if it does not have all of them as they were.
+
+        Args:
+            table: the later table.
+            rows: the rows of the files in the table of this identity.
+        """
+        if self.files:
+            found = [int(table.rows([name], format_name=form)[0]) for name, form in self.files]
+            later = np.array(found, np.int64)
+            return later if (later >= 0).all() and table.digest_of(later) == self.digest else None
+        # Either the table has grown since, or the index was lost and built again, its generations too.
+        for there in (table.column("generation") <= self.generation, np.ones(table.files, bool)):
+            present = np.flatnonzero(there)
+            if int(rows.max(initial=-1)) < len(present) and table.digest_of(present[rows]) == self.digest:
+                return present[rows]
+        return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexedFiles:
+    """Some rows of one table, each of them a file."""
+
+    root: str
+    """The absolute folder that the names of the files are relative to."""
+
+    folder: str
+    """The index folder."""
+
+    table: str
+    """The name of the table file in the index folder."""
+
+    rows: range | NDArray[np.int32]
+    """The rows, in the order of the records of their files."""
+
+    identity: RowIdentity
+    """The identity of the rows, for a later table."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenIndexedFiles:
+    """Some rows of one table, with the table and the segments of their offsets open."""
+
+    part: IndexedFiles
+    """The rows."""
+
+    table: Table
+    """Their table."""
+
+    offsets: dict[int, Offsets]
+    """The open segments, by their numbers in the table."""
+
+
+def indexed_files(root: str, folder: str, table: Table, rows: NDArray[np.int64]) -> IndexedFiles:
+    """Return some rows of a table, with what finds them again."""
+    return IndexedFiles(root, folder, table.file_name, _compact(rows), RowIdentity.of(table, rows))
+
+
+def open_indexed(part: IndexedFiles) -> OpenIndexedFiles:
+    """Open the table of some files; or a later table of the index, if that table was replaced.
+
+    Raises:
+        IndexStale: the index is gone, or no longer has the files as they were.
+    """
+    table = open_table(part.folder, part.table)
+    opened = _opened(part, table) if table else None
+    return opened or _open_again(part)
+
+
+def refreshed(opened: OpenIndexedFiles) -> IndexedFiles:
+    """Return some files as rows of the present table, so that another process can open them.
+
+    Raises:
+        IndexStale: the index is gone, or no longer has the files as they were.
+    """
+    part = opened.part
+    if os.path.exists(os.path.join(part.folder, part.table)):
+        return part
+    return _open_again(part).part
+
+
+def row_numbers(part: IndexedFiles) -> NDArray[np.int64]:
+    """Return the rows as an int64 array."""
+    return np.asarray(part.rows, np.int64)
+
+
+def _opened(part: IndexedFiles, table: Table) -> OpenIndexedFiles | None:
+    numbers = np.unique(table.column("segment", row_numbers(part))).tolist()
+    try:
+        offsets = {number: open_offsets(part.folder, table.segments[number]) for number in numbers}
+    except FileNotFoundError:
+        return None
+    return OpenIndexedFiles(part, table, offsets)
+
+
+def _open_again(part: IndexedFiles) -> OpenIndexedFiles:
+    table = read_table(part.folder)
+    rows = part.identity.rows_in(table, row_numbers(part)) if table else None
+    if table is None or rows is None:
+        raise IndexStale(
+            f"the index in {part.folder!r} that this dataset was opened with ({part.table}) is gone, and "
+            f"the present one does not have its {len(part.rows)} files as they were; open the dataset again"
+        )
+    opened = _opened(indexed_files(part.root, part.folder, table, rows), table)
+    if opened is None:
+        raise IndexStale(f"the index in {part.folder!r} is damaged; open the dataset again to rebuild it")
+    return opened
+
+
+def _compact(rows: NDArray[np.int64]) -> range | NDArray[np.int32]:
+    """Return rows in a form that is small when it is pickled: a range if they are consecutive."""
+    first = int(rows[0]) if len(rows) else 0
+    if (rows == np.arange(first, first + len(rows))).all():
+        return range(first, first + len(rows))
+    return rows.astype(np.int32)

@@ -1,0 +1,214 @@
+"""Files that appear whole or not at all, a lock for one process at a time, and what this user may access."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import mmap
+import os
+import secrets
+import stat
+from typing import TYPE_CHECKING, BinaryIO
+
+from seekable._lazy import lazy
+from seekable.errors import AccessDenied, DataNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import filelock
+else:
+    filelock = lazy("filelock")
+
+__all__ = [
+    "TEMPORARY_SUFFIX",
+    "create_new",
+    "has_access",
+    "locked",
+    "put_in_place",
+    "read_or_map",
+    "stat_file",
+    "sync_folder",
+    "unreadable_error",
+    "write_atomically",
+]
+
+TEMPORARY_SUFFIX = ".tmp"
+"""The end of the name of an unfinished file; a killed writer leaves such a file behind."""
+
+_QUIETLY_SECONDS = 1.0
+"""The time for which `locked` waits before it says so."""
+
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+_READ_BYTES = 64 << 10
+"""A file up to this size is read: a map costs a descriptor, and hundreds of sources have an index each."""
+
+
+def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> None:
+    """Write a file so that every reader, now or after a crash, sees all of it or none.
+
+    The bytes go to a temporary name in the same folder, are synced to disk, and the name is then
+    changed in one step; a file of that name that was there before is replaced.
+
+    Args:
+        path: the path of the file; its folder exists.
+        data: the content, in one piece or in many.
+
+    Raises:
+        OSError: the folder cannot be written or the disk is full; nothing is left behind.
+
+    Example:
+        >>> import tempfile, os
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_atomically(os.path.join(folder, "greeting"), [b"good ", b"day"])
+        ...     os.listdir(folder)
+        ['greeting']
+    """
+    temporary = f"{path}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
+    try:
+        with create_new(temporary) as file:
+            file.writelines([data] if isinstance(data, bytes) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        put_in_place(temporary, path)
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+
+
+def create_new(path: str) -> BinaryIO:
+    """Return a new file, open for writing.
+
+    Raises:
+        OSError: the file cannot be made, or one of that name exists.
+    """
+    # Mode 666 less the umask, as for any new file; tempfile's 600 would hide the file from others.
+    return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb")
+
+
+def put_in_place(temporary: str, path: str) -> None:
+    """Rename a complete, synced file within its folder, and sync the folder, so that the name lasts."""
+    os.replace(temporary, path)
+    sync_folder(os.path.dirname(path) or ".")
+
+
+def sync_folder(folder: str) -> None:
+    """Sync a folder to disk, so that the names of its files outlast a crash."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(path: str, *, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold a lock file; the lock is released when the process ends, however it ends.
+
+    Args:
+        path: the lock file, which stays; its folder exists.
+        waiting: is called once if another process has held the lock for a second.
+
+    Raises:
+        OSError: the folder cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with locked(os.path.join(folder, "lock"), waiting=lambda: print("somebody has it")):
+        ...         print("nobody else has it")
+        nobody else has it
+    """
+    # Every user who may write the folder must be able to take its lock, whatever the umask of its creator.
+    lock = filelock.FileLock(path, mode=os.stat(os.path.dirname(path) or ".").st_mode & 0o666)
+    try:
+        lock.acquire(timeout=_QUIETLY_SECONDS)
+    except filelock.Timeout:
+        waiting()
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def read_or_map(path: str, *, size: int | None = None) -> bytes | mmap.mmap:
+    """Return all bytes of a file that does not change: read if they are few, memory-mapped if they are many.
+
+    Args:
+        path: the path of the file.
+        size: the expected number of bytes; None for any.
+
+    Raises:
+        FileNotFoundError: the file does not exist, or has another size.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     _ = file.write(b"good day"), file.flush()
+        ...     read_or_map(file.name, size=8)
+        b'good day'
+    """
+    with open(path, "rb") as file:
+        found = os.fstat(file.fileno()).st_size
+        if size is not None and found != size:
+            raise FileNotFoundError(f"{path!r} has {found} bytes and not {size}")
+        if found <= _READ_BYTES:
+            return file.read()
+        return mmap.mmap(file.fileno(), found, access=mmap.ACCESS_READ)
+
+
+def stat_file(path: str) -> os.stat_result:
+    """Return the status of a data file.
+
+    Raises:
+        DataNotFound: the file does not exist, or is no regular file.
+        AccessDenied: this user may not search a folder above it.
+    """
+    try:
+        status = os.stat(path)
+    except PermissionError:
+        raise unreadable_error(path) from None
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
+        raise DataNotFound(f"there is no file {path!r}, or it links to one that is gone") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise DataNotFound(f"{path!r} is no regular file; only those can be indexed")
+    return status
+
+
+def has_access(path: str, mode: int) -> bool:
+    """Return True if this user may access a file or folder: `os.access` for the effective user.
+
+    Args:
+        path: the file or folder.
+        mode: `os.R_OK`, `os.W_OK`, `os.X_OK`, or several of them.
+
+    Example:
+        >>> has_access("/no such file", os.R_OK)
+        False
+    """
+    return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
+
+
+def unreadable_error(path: str) -> AccessDenied:
+    """Return the error for a file or folder that this user may not read.
+
+    Example:
+        >>> str(unreadable_error("/secret/a.jsonl")).partition(";")[0].rpartition(" (")[0]
+        "'/secret/a.jsonl' cannot be read by this user"
+    """
+    return AccessDenied(
+        f"{path!r} cannot be read by this user (uid {os.geteuid()}): {_rights(path)}; "
+        f"give the user the right to read it and to search the folders above it, or leave it out"
+    )
+
+
+def _rights(path: str) -> str:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return "a folder above it may not be searched"
+    return f"it has mode {stat.filemode(status.st_mode)} and belongs to uid {status.st_uid}"

@@ -1,0 +1,242 @@
+"""Seek points: places in a compressed file from which it can be decompressed, in a table beside its index.
+
+``points-<digest>.bin`` belongs to the compressed file whose content digest is in its name. All numbers are
+little-endian and 8 bytes wide, so that the table can be memory-mapped::
+
+    magic "skpoints", version 1, B seek points, digest of all that follows                       4 numbers
+    bits:    the first bit of each point in the file; then the end of the last one               B + 1 numbers
+    starts:  the first byte of each point in the content; then the size of the content           B + 1 numbers
+    digests: xxh3_64 of the content from each point to the next                                  B numbers
+    windows: the first byte of each point's window below; then the end of the last one           B + 1 numbers
+    the windows, each compressed by zlib
+
+A point without a window is at the header of a gzip member or of a zstd frame. A point with a window is in the
+middle of deflated data, and the window is the 32 KiB of content before it.
+
+A block of deflated data begins at any bit, and refers to the content before it. zlib takes that content as a
+dictionary, but begins at whole bytes only. So the bits before the block in its first byte are replaced by
+deflated blocks without content, which make up the right number of bits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import zlib
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import xxhash
+
+from seekable.storage.compression import inflated
+from seekable.storage.files import read_or_map
+
+if TYPE_CHECKING:
+    import mmap
+    from collections.abc import Iterator, Sequence
+
+
+__all__ = ["SeekPoint", "SeekPoints", "encode_points", "inflate_from_bit", "open_points", "points_name"]
+
+
+_MAGIC = int.from_bytes(b"skpoints", "little")
+
+_VERSION = 1
+
+_HEADER_WORDS = 4
+
+_WORD = 8
+
+_WINDOW_LEVEL = 6
+
+
+@dataclass(frozen=True, slots=True)
+class SeekPoint:
+    """A place from which a compressed file can be decompressed."""
+
+    bit: int
+    """The bit of the file at which it lies."""
+
+    start: int
+    """The byte of the content at which it lies."""
+
+    digest: int
+    """xxh3_64 of the content from here to the next seek point."""
+
+    window: bytes
+    """The last 32 KiB of content before it; empty at the start of a member or a frame."""
+
+
+class SeekPoints:
+    """The seek points of one compressed file, read from the bytes of a table. Safe from threads."""
+
+    def __init__(self, data: bytes | mmap.mmap) -> None:
+        """Check the header and the size of a table; the digest is checked by `is_whole`.
+
+        Raises:
+            ValueError: the bytes are not a table of this version, or not all of one.
+        """
+        words = memoryview(data)[: len(data) // _WORD * _WORD].cast("Q")
+        if len(words) < _HEADER_WORDS or tuple(words[:2]) != (_MAGIC, _VERSION):
+            message = f"not a table of seek points of version {_VERSION}"
+            raise ValueError(message)
+        self.count, self._digest = words[2], words[3]
+        """The number of seek points."""
+        ends = list(itertools.accumulate([_HEADER_WORDS, *(self.count + more for more in (1, 1, 0, 1))]))
+        if len(words) < ends[-1]:
+            message = f"a table of {self.count} seek points is cut off"
+            raise ValueError(message)
+        self._bits, self._starts, self._digests, self._windows = (
+            words[start:end] for start, end in itertools.pairwise(ends)
+        )
+        self._tail = ends[-1] * _WORD
+        if self._tail + self._windows[self.count] != len(data):
+            message = (
+                f"a table of seek points of {self._tail + self._windows[self.count]} bytes has {len(data)}"
+            )
+            raise ValueError(message)
+        self._data = data
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of content."""
+        return self._starts[self.count]
+
+    def start(self, number: int) -> int:
+        """Return the first byte of the content at a point; for number ``count``, the end of the content."""
+        return self._starts[number]
+
+    def containing(self, at: int) -> int:
+        """Return the number of the last point at or before a byte of the content."""
+        return bisect_right(self._starts, at) - 1
+
+    def bytes_of(self, number: int) -> tuple[int, int]:
+        """Return the first and the end of the bytes of the file from a point to the next one."""
+        return self._bits[number] // 8, -(-self._bits[number + 1] // 8)
+
+    def point(self, number: int) -> SeekPoint:
+        """Return a seek point, with its window decompressed."""
+        first, last = (self._tail + at for at in self._windows[number : number + 2])
+        window = zlib.decompress(self._data[first:last]) if last > first else b""
+        return SeekPoint(self._bits[number], self._starts[number], self._digests[number], window)
+
+    def is_whole(self) -> bool:
+        """Return True if the digest of the whole table is as it was written."""
+        with memoryview(self._data) as view:
+            return xxhash.xxh3_64_intdigest(view[_HEADER_WORDS * _WORD :]) == self._digest
+
+
+def encode_points(points: Sequence[SeekPoint], *, bits: int, size: int) -> bytes:
+    """Return the bytes of a table.
+
+    Args:
+        points: the seek points in ascending order; content follows each of them.
+        bits: the end of the content of the last one, in bits of the file.
+        size: the number of bytes of content.
+
+    Example:
+        >>> points = [SeekPoint(0, 0, 7, b""), SeekPoint(96, 10, 8, b"window")]
+        >>> table = SeekPoints(encode_points(points, bits=200, size=15))
+        >>> table.count, table.size, table.containing(9), table.bytes_of(1), table.point(1).window
+        (2, 15, 0, (12, 25), b'window')
+    """
+    windows = [zlib.compress(point.window, _WINDOW_LEVEL) if point.window else b"" for point in points]
+    columns = [
+        [*(point.bit for point in points), bits],
+        [*(point.start for point in points), size],
+        [point.digest for point in points],
+        list(itertools.accumulate(map(len, windows), initial=0)),
+    ]
+    body = b"".join([*(np.array(column, "<u8").tobytes() for column in columns), *windows])
+    header = np.array([_MAGIC, _VERSION, len(points), xxhash.xxh3_64_intdigest(body)], "<u8")
+    return header.tobytes() + body
+
+
+def points_name(content: int) -> str:
+    """Return the file name of the table of a compressed file.
+
+    Args:
+        content: the content digest of the file, compressed as it is.
+    """
+    return f"points-{content:016x}.bin"
+
+
+def open_points(path: str) -> SeekPoints:
+    """Return the table of a path.
+
+    Raises:
+        FileNotFoundError: the table does not exist.
+        ValueError: the table is damaged.
+    """
+    return SeekPoints(read_or_map(os.fspath(path)))
+
+
+_RAW = -15
+
+_TRAILER_BYTES = 8
+
+_AT_ONCE = 1 << 20
+
+# A block with fixed codes: not the last one, kind 01, and the end at once. Bits are in the file's order.
+_EVEN: Final = "0" + "10" + "0000000"
+
+# A block with codes of its own, of an odd number of bits. It defines three codes of lengths (0 is "0", 1 is
+# "10", 18 is "11"), and by these that the symbols 0 to 255 have no code, that 256, the end, has a code of one
+# bit, and that distances have none. Then the end at once.
+_ORDER: Final = (16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1)
+
+_LENGTHS: Final = {18: "010", 0: "100", 1: "010"}  # lowest bit first
+
+_ODD: Final = (
+    "0" + "01" + "00000" + "00000" + "0111"
+    + "".join(_LENGTHS.get(symbol, "000") for symbol in _ORDER)
+    + "11" + "1111111" + "11" + "1101011"  # no code for 138 symbols, for 118 more
+    + "10" + "0" + "0"
+)  # fmt: skip
+
+
+def _filler(bits: int) -> str:
+    """Return the bits of blocks without content; their number is ``bits`` modulo 8."""
+    filler = _ODD if bits % 2 else ""
+    while len(filler) % 8 != bits:
+        filler += _EVEN
+    return filler
+
+
+_FILLERS: Final = tuple(_filler(bits) for bits in range(8))
+
+
+def inflate_from_bit(data: memoryview, *, bit: int, window: bytes, path: str) -> Iterator[bytes]:
+    """Yield the content of deflated data from one of its blocks on, and of gzip members that follow.
+
+    Args:
+        data: the bytes of the file, from the byte in which the block begins.
+        bit: the first bit of the block in that byte, counted from the lowest.
+        window: the 32 KiB of content before the block.
+        path: the name of the file in error messages.
+
+    Raises:
+        UnsupportedFormat: a member that follows is damaged.
+        zlib.error: the deflated data is damaged.
+
+    Example:
+        >>> deflating = zlib.compressobj(wbits=_RAW)
+        >>> first = deflating.compress(b"good day, ") + deflating.flush(zlib.Z_SYNC_FLUSH)
+        >>> rest = deflating.compress(b"good day") + deflating.flush()
+        >>> b"".join(inflate_from_bit(memoryview(rest), bit=0, window=b"good day, ", path="a.gz"))
+        b'good day'
+    """
+    stream = zlib.decompressobj(_RAW, zdict=window)
+    rest = bytes(data)
+    if bit:
+        filler = _FILLERS[bit]
+        bits = int(filler[::-1], 2) | rest[0] >> bit << len(filler)
+        rest = bits.to_bytes(len(filler) // 8 + 1, "little") + rest[1:]
+    while rest and not stream.eof:
+        piece = stream.decompress(rest, _AT_ONCE)
+        rest = stream.unconsumed_tail
+        yield piece
+    if stream.eof:
+        yield from inflated([stream.unused_data[_TRAILER_BYTES:].lstrip(b"\0")], "gz", path)
