@@ -18,12 +18,18 @@ from tests.index.corpus import check, fill, index_files, open_data, write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Everything is imported, and used once, before the rights are given up: the interpreter's own files may be
-# readable for root alone.
+# All modules are imported before the rights are given up: the repository, its environment and the files of the
+# interpreter may be readable for root alone.
 AS_NOBODY = """
-import json, logging, os, sys, tempfile
+import importlib, json, logging, os, pkgutil, sys, tempfile
 from pathlib import Path
+import cloudpickle, filelock
+import seekable.formats, seekable.index, seekable.parallel, seekable.remote, seekable.storage
 from tests.index.corpus import check, fill, open_data, index_files, write, age
+from tests.parallel.executors import Inline
+for room in (seekable.formats, seekable.index, seekable.parallel, seekable.remote, seekable.storage):
+    for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+        importlib.import_module(module.name)
 with tempfile.TemporaryDirectory() as folder:
     fill(Path(folder))
     check(open_data(Path(folder)))
@@ -193,9 +199,7 @@ def test_a_data_file_that_cannot_be_read_is_told_of(shared: Path) -> None:
     told = as_nobody(TELL.format(arguments=""), shared).stdout
     assert f"{str(path)!r} cannot be read by this user (uid " in told
     assert "it has mode -rw-------" in told
-    script = TELL.format(
-        arguments=", executor=__import__('tests.parallel.executors').parallel.executors.Inline()"
-    )
+    script = TELL.format(arguments=", executor=Inline()")
     assert "cannot be read by this user" in as_nobody(script, shared).stdout
 
 
