@@ -18,8 +18,8 @@ from tests.index.corpus import check, fill, index_files, open_data, write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# All modules are imported before the rights are given up: the repository, its environment and the files of the
-# interpreter may be readable for root alone.
+# All modules are imported before the rights are given up: the repository, its environment and the files of
+# the interpreter may be readable for root alone.
 AS_NOBODY = """
 import importlib, json, logging, os, pkgutil, sys, tempfile
 from pathlib import Path
