@@ -1,5 +1,5 @@
-"""Where records lie: an index beside the data, built once and kept up to date.
+"""The index: the position of each record in its file, built once beside the data and kept up to date.
 
-`open_files` turns files and a `Scanner` into a `FileSet`, which answers where the records of a file
-are. This layer knows no format: what a record is, the scanner says.
+`open_files` turns files and a `Scanner` into a `FileSet`, which has the range of bytes of each record. This
+layer depends on no format: the scanner finds the records.
 """

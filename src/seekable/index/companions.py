@@ -124,7 +124,7 @@ class PageTableFile:
     """The file that holds the page tables of one table file; its format alone reads the bytes."""
 
     folder: str
-    """The index folder."""
+    """The folder of the index."""
 
     content: int
     """The content digest of the table file."""

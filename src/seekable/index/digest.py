@@ -63,7 +63,7 @@ class PieceHasher:
         self._room = PIECE_BYTES
 
     def update(self, data: memoryview) -> None:
-        """Take the next bytes."""
+        """Hash the next bytes of the file."""
         while len(data) >= self._room:
             self._piece.update(data[: self._room])
             data = data[self._room :]

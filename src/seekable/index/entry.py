@@ -1,4 +1,4 @@
-"""What the index knows of one file."""
+"""The entry of one file in an index."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ class Segment:
     """A file of record offsets in an index folder."""
 
     digest: int
-    """xxh3_64 of its bytes."""
+    """The xxh3_64 of its bytes."""
 
     length: int
-    """How many offsets it holds."""
+    """The number of offsets that it holds."""
 
     @property
     def file_name(self) -> str:
-        """What it is called in the index folder."""
+        """The file name in the index folder."""
         return f"offsets-{self.digest:016x}.u64"
 
     @property
     def bytes(self) -> int:
-        """How many bytes it has."""
+        """The number of bytes of the segment."""
         return self.length * OFFSET_BYTES
 
 
@@ -39,7 +39,7 @@ class Entry:
     """The name of the format that it was scanned as."""
 
     size: int
-    """How many bytes it has."""
+    """The number of bytes of the file."""
 
     mtime_ns: int
     """When it was modified, in nanoseconds."""
@@ -48,7 +48,7 @@ class Entry:
     """When it was last read to be indexed or checked."""
 
     records: int
-    """How many records it has."""
+    """The number of records of the file."""
 
     head_tail: int
     """The digest of its ends."""
@@ -62,26 +62,26 @@ class Entry:
     _: KW_ONLY
 
     segment: Segment
-    """Which file holds its record offsets."""
+    """The segment that holds its record offsets."""
 
     start: int
-    """Where in that segment they begin."""
+    """The index of the first of its offsets in that segment."""
 
     generation: int
     """In which generation of the index it came to be as it is; the first one is 1."""
 
     groups: int = 0
-    """How many groups of rows a table has, whose first rows then are what stands in the segment."""
+    """The number of groups of a table, whose first rows are its offsets; 0 for a file that is no table."""
 
     schema: int = 0
     """The digest of a table's schema; 0 of a file that is no table."""
 
     @property
     def numbers(self) -> int:
-        """How many numbers in the segment are its own: one for each record, or group, and the end."""
+        """The number of its offsets: one for each record, or group, and the end."""
         return (self.groups if self.schema else self.records) + 1
 
     @property
     def key(self) -> tuple[str, str]:
-        """What it is found by: one file may be indexed in several formats."""
+        """The name and the format: one file may be indexed in several formats."""
         return self.name, self.format

@@ -27,17 +27,17 @@ class FileColumns:
     """One element for each file in each array, in the order of their records."""
 
     parts: tuple[OpenIndexedFiles, ...]
-    """The open indexes."""
+    """The open indexes of the files."""
     part: NDArray[np.int64]
     """The number of the file's index in ``parts``."""
     row: NDArray[np.int64]
     """Its row in the table of that index."""
     sizes: NDArray[np.int64]
-    """Its number of bytes."""
+    """The number of bytes of the file."""
     mtimes_ns: NDArray[np.int64]
     """Its modification time in nanoseconds."""
     records: NDArray[np.int64]
-    """Its number of records."""
+    """The number of records of the file."""
     starts: NDArray[np.int64]
     """The number of records before it; a last element is the number of all records."""
     offsets: tuple[Offsets, ...]

@@ -49,10 +49,10 @@ class FileEntry:
     """The name of the format that it was scanned as."""
 
     size: int
-    """Its number of bytes."""
+    """The number of bytes of the file."""
 
     records: int
-    """Its number of records."""
+    """The number of records of the file."""
 
     head_tail_digest: str
     """The digest of its first and last 64 KiB and its size."""

@@ -1,4 +1,4 @@
-"""Where the index of a root lies.
+"""The folder in which the index of a root lies.
 
 1. With ``index_dir=`` or, without it, ``SEEKABLE_INDEX_DIR``: below that folder, mirrored by the
    root's absolute path, so that many roots share one index folder. Roots in its own folder ``hub``, of data
@@ -23,28 +23,28 @@ HUB_FOLDER = "hub"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the index of one root lies."""
+    """The folders of the index of one root."""
 
     folder: str
-    """Where it is read and, when something is missing, written."""
+    """The folder from which the index is read and, when something is missing, to which it is written."""
 
     shared: str | None
-    """An index at the root that can only be read, to be used as it is if it is complete."""
+    """The folder of a read-only index at the root, which is used if it is complete; None without one."""
 
     @property
     def notice(self) -> str:
-        """What to tell the user when something is written; empty if it goes where it always does."""
+        """A message for the user when something is written; empty if the index lies beside the data."""
         if self.shared is None:
             return ""
         return f"{os.path.dirname(self.shared)!r} cannot be written: its index goes to {self.folder!r}"
 
 
 def find_index(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
-    """Return where the index of a root lies.
+    """Return the location of the index of a root.
 
     Args:
         root: the absolute folder that the data files' names are relative to.
-        index_dir: the folder that the user wants indexes in, if any.
+        index_dir: the user's folder for indexes, if any.
 
     Example:
         >>> find_index("/data/web", index_dir="/indexes").folder
@@ -60,10 +60,10 @@ def find_index(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
 
 
 def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:
-    """Return where there are notes on files of the Hugging Face Hub, and blocks of them.
+    """Return the folder of placeholders, lists and blocks of files of the Hugging Face Hub.
 
     Args:
-        index_dir: the folder that the user wants indexes in, if any.
+        index_dir: the user's folder for indexes, if any.
 
     Example:
         >>> hub_folder("/indexes")
@@ -73,13 +73,13 @@ def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:
 
 
 def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
-    """Return the folder that the user wants indexes in, None to have them beside the data."""
+    """Return the user's folder for indexes, None to have them beside the data."""
     chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
     return os.path.abspath(os.fsdecode(chosen)) if chosen else None
 
 
 def cache_folder() -> str:
-    """Return where indexes go of data whose own folder cannot be written."""
+    """Return the folder for indexes of data whose own folder cannot be written."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(cache, "seekable")
 

@@ -86,7 +86,7 @@ class IndexedFiles:
     """The absolute folder that the names of the files are relative to."""
 
     folder: str
-    """The index folder."""
+    """The folder of the index."""
 
     table: str
     """The name of the table file in the index folder."""
@@ -103,10 +103,10 @@ class OpenIndexedFiles:
     """Some rows of one table, with the table and the segments of their offsets open."""
 
     part: IndexedFiles
-    """The rows."""
+    """The rows that are open."""
 
     table: Table
-    """Their table."""
+    """The table of the rows."""
 
     offsets: dict[int, Offsets]
     """The open segments, by their numbers in the table."""

@@ -1,4 +1,4 @@
-"""Where one record lies."""
+"""The location of a record."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where one record lies in the files on disk.
+    """The file and the bytes of one record.
 
     Example:
         >>> where = Location("/data/a.jsonl", row=2, offset=40, length=12)
@@ -22,7 +22,7 @@ class Location:
     """The record's number in that file, from 0."""
 
     offset: int
-    """Where the record starts, in bytes from the start of the file; of its content, if it is compressed."""
+    """The first byte of the record in the file; in the content, if the file is compressed."""
 
     length: int
-    """How many bytes it has, without the end of its line."""
+    """The number of bytes of the record, without the end of its line."""

@@ -26,7 +26,7 @@ class Offsets:
     __slots__ = ("__weakref__", "array", "in_memory", "view")
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
-        """Take their bytes."""
+        """Keep the bytes, as an array and as a view."""
         self.view = memoryview(data).cast("Q")
         self.array: NDArray[np.uint64] = np.frombuffer(data, np.uint64)
         self.in_memory = isinstance(data, bytes)
@@ -62,7 +62,7 @@ _open: weakref.WeakValueDictionary[str, Offsets] = weakref.WeakValueDictionary()
 
 
 def open_offsets(folder: str, segment: Segment) -> Offsets:
-    """Return the offsets of a segment, opened now or held open by somebody else.
+    """Return the offsets of a segment; one open object serves all callers of the process.
 
     Raises:
         FileNotFoundError: it is not there, or not whole.

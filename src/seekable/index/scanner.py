@@ -1,4 +1,4 @@
-"""What a format must provide to be indexed, and what it is given to read."""
+"""The protocol of a format for the index, and the bytes that its scanner reads."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CHUNK_BYTES = 1 << 20
-"""How much is read at a time: 512 KiB to 4 MiB are within 10 % of it (measured)."""
+"""The bytes that are read at a time: 512 KiB to 4 MiB are within 10 % of it (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class Chunk:
     """Some consecutive bytes of a file. They are overwritten when the next chunk is read."""
 
     base: int
-    """Where in the file they start."""
+    """The position of the first byte in the file."""
 
     buffer: bytearray
-    """What holds them; its first `size` bytes are theirs."""
+    """The buffer; its first `size` bytes are those of the chunk."""
 
     size: int
-    """How many there are, at least 1."""
+    """The number of bytes, at least 1."""
 
     array: NDArray[np.uint8]
     """The same bytes as an array."""
@@ -51,7 +51,7 @@ class ByteSource:
         chunk_bytes: int = CHUNK_BYTES,
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
-        """Read from an open file that stays the caller's to close, wherever it stands.
+        """Read from an open file; closing it stays the caller's task.
 
         Args:
             descriptor: the file.
@@ -62,11 +62,11 @@ class ByteSource:
             on_bytes: is told the size of each chunk when it is done with.
         """
         self.size = size
-        """How many bytes the file has."""
+        """The number of bytes of the file."""
         self.head = head
         """Its first bytes, whichever part this is."""
         self.start, self.stop = (0, size) if part is None else part
-        """Where in the file the part starts and ends."""
+        """The first byte of the part, and the byte behind its last."""
         self._descriptor = descriptor
         self._chunk_bytes = chunk_bytes
         self._on_bytes = on_bytes
@@ -116,7 +116,7 @@ class Scanner(Protocol):
 
     @property
     def splittable(self) -> bool:
-        """Whether records can be found from the middle of a file.
+        """True if records can be found from the middle of a file.
 
         Then `scan` is also given parts of a large file, each cut off at any byte and without what is
         before it: it returns the records that start within the part, and may look `beyond` the part to
@@ -126,7 +126,7 @@ class Scanner(Protocol):
 
     @property
     def name(self) -> str:
-        """What the index calls the format, with all options that decide where records start.
+        """The name in the index: of the format, with all options that decide where records start.
 
         Lower-case letters, digits and ``-``; a file is indexed once for each such name.
         """

@@ -13,8 +13,8 @@ Files are sorted by the natural order of their names, then by format; names are 
 file system has. ``format`` and ``segment`` are numbers of formats and segments; ``start`` is where in
 ``offsets-<digest>.u64`` the file's ``records + 1`` offsets begin; of a table, which has a ``schema`` (a
 digest, else 0), the first rows of its ``groups`` and the number of all its rows. A change of the index that
-adds files, or knows them otherwise, gives them a ``generation`` higher than all that are there. The digest in
-the table's own name is xxh3_64 of the table, so a damaged one is known when it is opened.
+adds files, or changes their entries, gives them a ``generation`` higher than all others. The digest in the
+table's own name is xxh3_64 of the table, so a damaged table is found out when it is opened.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _FEW = 16
 class Table:
     """The files of one index, as they were at one time; never changed.
 
-    Nothing is made of the files until it is asked for: a table that is mapped takes 8 bytes a file.
+    No objects are made for the files before they are needed: a table that is mapped takes 8 bytes a file.
     """
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
@@ -81,7 +81,7 @@ class Table:
         self.formats = [self._string(self.files + number).decode() for number in range(formats)]
         """The formats that its files were scanned as."""
         self.file_name = table_name(data)
-        """What it is called in the index folder."""
+        """The file name in the index folder."""
 
     def column(self, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """Return one of the numbers of all rows, or of some."""

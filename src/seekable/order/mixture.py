@@ -51,7 +51,7 @@ class Segment:
     """The first draw, of each lane, that these weights decide."""
     shares: Apportionment
     before: tuple[int, ...]
-    """How many draws of a lane each source had in the segments before."""
+    """The number of draws of a lane that each source had in the segments before."""
 
 
 def segments(schedule: Sequence[tuple[int, Sequence[int]]], *, lanes: int) -> tuple[Segment, ...]:
@@ -105,7 +105,7 @@ def limit_of(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, long
 
 @dataclass(frozen=True)
 class Mixture:
-    """Where the records of a mixture come from.
+    """The source, and the position in it, of each record of a mixture.
 
     Args:
         schedule: pairs of the position from which they hold and integer weights; the first is at 0.

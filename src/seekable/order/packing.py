@@ -1,4 +1,4 @@
-"""Which documents go into one sequence: best fit, with a bounded number of open bins.
+"""Documents packed into sequences: best fit, with a bounded number of open bins.
 
 Each piece goes into the open bin that it leaves the least room in. Where it fits none, it opens one, and if
 there are as many as may be, the fullest is closed. A bin that is full is closed at once.
@@ -14,7 +14,7 @@ __all__ = ["BestFit", "Placed"]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a piece went."""
+    """The bin of a piece."""
 
     bin: int
     closed: int | None
@@ -33,7 +33,7 @@ class BestFit:
     """
 
     def __init__(self, capacity: int, *, most: int) -> None:
-        """Have no bin open."""
+        """Begin without open bins."""
         self._capacity, self._most = capacity, most
         self._open: list[tuple[int, int]] = []
         """(room, bin) of each open one, ascending."""

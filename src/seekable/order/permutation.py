@@ -40,7 +40,7 @@ _MULTIPLY_1_U64 = U64(_MULTIPLY_1)
 _MULTIPLY_2_U64 = U64(_MULTIPLY_2)
 _HALF_WORD = U64(32)
 _STEPS = np.array([(GOLDEN * (i + 1)) & MASK for i in range(_TINY)], dtype=np.uint64)
-"""What keys of rounds, and of a shuffle's draws, are told apart by."""
+"""Added to a key, these make the keys of rounds and of a shuffle's draws differ."""
 
 
 def permute(

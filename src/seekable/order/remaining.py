@@ -47,7 +47,7 @@ class Remaining:
 
     @property
     def first(self) -> int:
-        """The lowest remaining position."""
+        """The lowest of the remaining positions."""
         return self.ranges[0].first if self.ranges else self.frontier
 
     def before(self, stop: int) -> tuple[StridedRange, ...]:

@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 __all__ = ["WindowedOrder", "Windows", "windows_of"]
 
 _BLOCKS, _WINDOWS = np.zeros(1, dtype=np.uint64), np.ones(1, dtype=np.uint64)
-"""What the keys of the blocks' permutation and of those within windows are told apart by."""
+"""Absorbed into the key of an epoch, these give the keys of the blocks' and the windows' permutations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowedOrder:
-    """What decides a windowed shuffle, but for the epoch."""
+    """The arguments of a windowed shuffle, without the epoch."""
 
     edges: Int64s
-    """The blocks; see `seekable.order.blocks`."""
+    """The edges of the blocks; see `seekable.order.blocks`."""
 
     window: int
     """The most blocks in a window."""
 
     lanes: int
-    """How many lanes there are."""
+    """The number of lanes."""
 
     @property
     def size(self) -> int:
-        """How many rows an epoch has."""
+        """The number of rows of an epoch."""
         return int(self.edges[-1])
 
 
@@ -67,25 +67,25 @@ class Windows:
     """
 
     sizes: Int64s
-    """How many rows each epoch has."""
+    """The number of rows of each epoch."""
     lanes: Int64s
-    """How many lanes each has."""
+    """The number of lanes of each epoch."""
     bases: Int64s
     """The place of the first row of each."""
     windows: Int64s
     """The first place of each window."""
     widths: Int64s
-    """How many places each window has."""
+    """The number of places of each window."""
     keys: Uint64s
     """The key of each window's permutation."""
     edges: Int64s
     """The edges of the blocks in the order of their rows, each with its epoch's base added."""
     order: Int64s
-    """Which block comes at which turn."""
+    """The block of each turn."""
     places: Int64s
     """The first place of each block, in the order of the turns."""
     moved: Int64s
-    """What is added to a place in the block of each turn to get the row."""
+    """The difference between the row and the place, for the block of each turn."""
 
     def forward(self, epoch: Int64s, rows: Int64s) -> Int64s:
         """Return what rows of shuffled epochs are rows of the child's.

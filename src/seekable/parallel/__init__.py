@@ -1,4 +1,5 @@
 """Worker processes, executors, and the progress and the errors that cross them.
 
-A job is a function of a range of numbers, or of one request; nothing here knows files, formats or datasets.
+Work is a function of a range of numbers, or of one request. Nothing here depends on files, formats or
+datasets.
 """

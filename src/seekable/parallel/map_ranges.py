@@ -46,7 +46,7 @@ _RANGE_SECONDS = 0.2
 """The time that a range is to take: short enough to show progress, and far more than sending one costs."""
 
 _MOST_NUMBERS = 1 << 17
-"""The longest range."""
+"""The most numbers of a range."""
 
 _PATIENCE_SECONDS = 1.0
 _START_SECONDS = 0.6
@@ -69,7 +69,7 @@ class ExecutionOptions:
     """The processes that `map_ranges` may use."""
 
     workers: int
-    """The most worker processes."""
+    """The most worker processes to start."""
 
     patience_seconds: float
     """The time for which this process works alone before workers may be started."""
@@ -234,7 +234,7 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the function returned or raised, and the time it took."""
+    """The value or the error of a function, and the time it took."""
 
     made: Any
     error: BaseException | None

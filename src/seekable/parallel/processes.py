@@ -38,7 +38,7 @@ T = TypeVar("T")
 _HEADER_BYTES = 8
 _ENDING_SECONDS = 5.0
 _DEAD = (EOFError, OSError, pickle.UnpicklingError)
-"""What talking to a worker raises that has ended."""
+"""The errors of talking to a worker that has ended."""
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop()); "

@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far an index build has come, or work on all records of a dataset.
+    """The progress of an index build, or of work on all records of a dataset.
 
     Example:
         >>> Progress(files_done=1, files=4, bytes_done=10, bytes=40, records=3).is_done
@@ -41,13 +41,13 @@ class Progress:
     """
 
     files_done: int
-    """Files that are indexed."""
+    """The number of files that are indexed."""
 
     files: int
     """Files that were to be indexed."""
 
     bytes_done: int
-    """Bytes that are read."""
+    """The number of bytes that are read."""
 
     bytes: int
     """Bytes that were to be read."""
@@ -56,17 +56,17 @@ class Progress:
     """Records found so far, or looked at."""
 
     notice: str = ""
-    """Something to tell the user once, such as where the index is written instead."""
+    """A message for the user, such as the folder in which the index is written instead."""
 
     task: str = "indexing"
-    """What is done: "indexing", "filtering" or "reading keys"."""
+    """The work: "indexing", "filtering" or "reading keys"."""
 
     rows: int | None = None
     """Records that are to be looked at; None while files are indexed, whose records are not known before."""
 
     @property
     def is_done(self) -> bool:
-        """Whether all is done."""
+        """True if all the work is done."""
         return self.files_done == self.files if self.rows is None else self.records == self.rows
 
 
@@ -95,8 +95,8 @@ class TerminalProgress:
     """Draws a bar on stderr while an index is built, and wipes it away when the build is done.
 
     One line, drawn anew at each call. rich's own live display hides the cursor, takes over stdout and
-    stderr and runs a thread until it is told to stop; a hook is never told that a build failed, so this
-    one holds nothing that had to be given back.
+    stderr and runs a thread until it is stopped. A hook is not called when a build fails, so this one holds
+    nothing that would have to be released.
     """
 
     def __init__(self, *, after_seconds: float) -> None:
@@ -115,7 +115,7 @@ class TerminalProgress:
             self._draw(progress)
 
     def close(self) -> None:
-        """Wipe the bar away; for whoever knows that the build has ended early."""
+        """Wipe the bar away, when the work has ended before all was done."""
         if self._drawn:
             sys.stderr.write(_ERASE_LINE)
             self._drawn = False
@@ -162,20 +162,20 @@ _SECONDS = 0.1
 
 @final
 class Watch:
-    """Tells a hook how far the work is, at most some ten times a second and once at the end."""
+    """Calls a hook with the progress, at most ten times a second and once at the end."""
 
     def __init__(self, hook: ProgressHook | None, *, task: str, rows: int) -> None:
         self._hook = hook
         self._task = task
         self._rows = rows
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     def __call__(self, done: int, *, notice: str = "") -> None:
-        """Tell how many rows are done, unless that was done a moment ago."""
+        """Report the number of rows that are done, unless that was done within a tenth of a second."""
         now = time.monotonic()
-        if self._hook is None or not (done == self._rows or notice or now - self._told > _SECONDS):
+        if self._hook is None or not (done == self._rows or notice or now - self._reported > _SECONDS):
             return
-        self._told = now
+        self._reported = now
         self._hook(Progress(0, 0, 0, 0, done, notice, self._task, self._rows))
 
 
@@ -192,6 +192,6 @@ def progress_or_bar(hook: ProgressHook | None) -> Iterator[ProgressHook | None]:
 
 @contextlib.contextmanager
 def watched(hook: ProgressHook | None, *, task: str, rows: int) -> Iterator[Watch]:
-    """Give what tells the user's hook, or a bar on a terminal, how far the work is."""
+    """Yield a reporter that calls the user's hook, or draws a bar on a terminal."""
     with progress_or_bar(hook) as shown:
         yield Watch(shown, task=task, rows=rows)

@@ -69,7 +69,7 @@ class _Listing(msgspec.Struct, frozen=True):
     """The revision of the request, or the commit."""
     split: str
     revision: str
-    """The commit."""
+    """The commit of the list."""
     shards: list[_Shard]
 
 

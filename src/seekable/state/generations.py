@@ -28,7 +28,7 @@ class Generation:
 
     @property
     def complete(self) -> bool:
-        """Whether every rank's file is there."""
+        """True if the files of all ranks exist."""
         return len(self.names) == self.ranks
 
 
@@ -43,7 +43,7 @@ def state_name(step: int, *, rank: int, ranks: int) -> str:
 
 
 def is_of_rank(name: str, *, rank: int, ranks: int) -> bool:
-    """Tell whether a file name is that of a state of one rank, at any step.
+    """Return True for the file name of a state of one rank, at any step.
 
     Example:
         >>> name = state_name(40, rank=1, ranks=2)

@@ -1,4 +1,4 @@
-"""Bytes of local files: which files there are, mapped reads of them, atomic writes.
+"""Bytes of local files: listing, memory maps, ranges, compressed files, caches and atomic writes.
 
-The lowest layer: it knows no format and no index, and imports nothing of ours but ``errors``.
+The lowest layer: it depends on no format and no index, and imports nothing of ours but ``errors``.
 """

@@ -89,7 +89,7 @@ class Cache(Generic[T]):
                 self._bytes -= self._size_of(self._values.popitem(last=False)[1])
 
     def should_keep(self, key: Hashable, size: int) -> bool:
-        """Count a request for a value, and return True if it was wanted often enough of late to be kept.
+        """Count a request for a value, and return True if it was requested often enough of late to be kept.
 
         Args:
             key: the key of the value.

@@ -1,8 +1,8 @@
-"""Which data files are meant by a path, a folder, a glob, or a list of those.
+"""The data files that a path, a folder, a glob, or a list of those stands for.
 
-What is found comes in *runs*: consecutive files below one *root*, the fixed part of what was asked
-for. The index of a root lies at the root, and a file's name is its path relative to it, so that a
-dataset can move without becoming another one.
+The result is a sequence of `Found`: consecutive files below one *root*, the fixed part of the path or glob.
+The index of a root lies at the root, and the name of a file is its path relative to it, so that a dataset
+can move without becoming another one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seekable.errors import DataNotFound, WrongType
 from seekable.storage.files import unreadable_error
 
 Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""What a user may ask for: a path, a folder, a glob, or a list of those."""
+"""The sources of a user: a path, a folder, a glob, or a list of those."""
 
 Arrange = Callable[[str, Sequence[str]], Sequence[str]]
 """Returns which of a folder's files are data, in the order in which their records come."""
@@ -73,7 +73,7 @@ def natural_sorted(names: Iterable[str]) -> list[str]:
 
 
 def find_files(asked: Asked, *, suffixes: Iterable[str], arrange: Arrange | None = None) -> tuple[Found, ...]:
-    """Return the data files that are meant, in the order in which their records come.
+    """Return the data files of a source, in the order of their records.
 
     - A path that exists is that file or folder, whatever characters it has.
     - A folder means all files below it that end in one of the suffixes, in natural order of their
@@ -85,12 +85,12 @@ def find_files(asked: Asked, *, suffixes: Iterable[str], arrange: Arrange | None
     Args:
         asked: the path, folder, glob or list.
         suffixes: how names of data files in a folder end, in lower case, dot included.
-        arrange: has the last word on a folder, of whose files with such names it is told in natural order.
+        arrange: returns the data files of a folder, given its files with such names in natural order.
 
     Raises:
-        DataNotFound: nothing is there, or no file is.
-        AccessDenied: this user may not look there.
-        WrongType: something that is neither a path nor a list of paths.
+        DataNotFound: there is no such file or folder, or no data file in it.
+        AccessDenied: this user may not search a folder.
+        WrongType: the source is neither a path nor a list of paths.
     """
     items = [asked] if isinstance(asked, (str, os.PathLike)) else asked
     if isinstance(items, (bytes, bytearray)) or not isinstance(items, Iterable):
@@ -106,7 +106,7 @@ def find_files(asked: Asked, *, suffixes: Iterable[str], arrange: Arrange | None
 
 
 def missing(root: str, names: Iterable[str]) -> set[str]:
-    """Return which of some files below a root are not there; a broken link is.
+    """Return those of some files below a root that do not exist; a broken link does.
 
     Example:
         >>> missing("/", ["no such file"])
@@ -118,7 +118,7 @@ def missing(root: str, names: Iterable[str]) -> set[str]:
     gone: set[str] = set()
     for folder, some in folders.items():
         listed = _listed(os.path.join(root, folder)) if len(some) > _WORTH_LISTING else set()
-        # What is not listed under this very name may be there still, where case does not tell names apart.
+        # A file may exist under a name that is not listed, where case does not matter.
         unseen = [name for name in some if os.path.basename(name) not in listed]
         gone.update(name for name in unseen if not os.path.lexists(os.path.join(root, name)))
     return gone
@@ -185,7 +185,7 @@ def _find_by_glob(pattern: str) -> Found:
 
 
 def _is_pattern(parts: list[str]) -> bool:
-    """Tell whether the last part is one: not if there is a folder of just that name."""
+    """Return True if the last part is a pattern: not if there is a folder of just that name."""
     return bool(_MAGIC.search(parts[-1])) and not os.path.isdir(os.sep.join(parts))
 
 
@@ -261,7 +261,7 @@ def _identity(folder: str) -> tuple[int, int]:
 
 
 def _nearest(path: str) -> str:
-    """Say what there is near a path that is not there."""
+    """Return a hint for a path that does not exist: names near it."""
     parent = os.path.dirname(path)
     while not os.path.isdir(parent):
         path, parent = parent, os.path.dirname(parent)

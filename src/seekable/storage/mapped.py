@@ -1,9 +1,8 @@
-"""Memory maps of data files, a bounded number of them kept open for the whole process.
+"""Memory maps of data files, a bounded number of them open for the whole process.
 
-A map is asked for by path, size and modification time, those that the file had when it was indexed,
-and is refused if the file has others. Once open, `MappedFile.check` tells in one ``fstat`` whether
-the file is still that file; a reader calls it once per batch and file, and so a truncated file is an
-error before it can be a SIGBUS.
+A map is opened by path, size and modification time, those that the file had when it was indexed; a file
+with others is refused. Once it is open, one ``fstat`` in `MappedFile.check` finds out if the file has
+changed. A reader calls it once per batch and file, so a truncated file is an error before it can be a SIGBUS.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ _ADVISES = hasattr(os, "posix_fadvise")
 
 
 class View(Protocol):
-    """Bytes of which any range can be had."""
+    """Bytes of which any range can be read as a slice."""
 
     def __getitem__(self, at: slice, /) -> memoryview:
-        """Return some of them."""
+        """Return the bytes of a slice."""
 
 
 class MappedFile:
     """A data file, open and mapped, as it was when it was indexed.
 
-    Safe from threads. A map that was dropped from the cache stays readable for whoever holds it or
-    any slice of its view.
+    Safe from threads. A map that was dropped from the cache stays readable while it, or any slice of its
+    view, is referenced.
     """
 
     __slots__ = (
@@ -63,7 +62,7 @@ class MappedFile:
         self.size = size
         self.mtime_ns = mtime_ns
         self.used = False
-        """Whether it was asked for again since the cache last looked for one to drop."""
+        """True if it was used since the cache last looked for a map to drop."""
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -84,7 +83,7 @@ class MappedFile:
             os.close(self._descriptor)
 
     def advise(self, start: int, end: int) -> None:
-        """Tell the system that some bytes will be read, so that it can fetch them; wait for nothing."""
+        """Let the operating system fetch some bytes, without waiting for them."""
         if _ADVISES:
             os.posix_fadvise(self._descriptor, start, end - start, os.POSIX_FADV_WILLNEED)
 
@@ -118,7 +117,7 @@ def _view(descriptor: int, size: int) -> memoryview:
         return memoryview(b"")  # A map of no bytes is an error for mmap.
     data = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
     if _ADVISES:
-        # Else a page that is not in memory brings megabytes around it; what else is wanted is told by advise.
+        # Else a page fault reads megabytes around the page; `advise` names the bytes that will be read.
         data.madvise(mmap.MADV_RANDOM)
     return memoryview(data)
 
@@ -186,7 +185,7 @@ def open_mapped(
 
 
 def most_maps() -> int:
-    """Return how many maps are kept open: a map and its file are a descriptor each."""
+    """Return the most maps that stay open: a map and its file take a descriptor each."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
         return _MOST_MAPS

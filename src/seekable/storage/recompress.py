@@ -1,4 +1,4 @@
-"""Writing data as many small zstd frames, so that any of it can be read at once.
+"""Data written as many small zstd frames, so that any range of it can be read.
 
 The file is what ``zstd -d`` and every other reader take for one content. At its end is the frame table of
 zstd's seekable format, in a frame that readers skip: compressed and decompressed size of each frame, 4 bytes
@@ -37,16 +37,16 @@ _MOST_IN_TABLE = (1 << 32) // 8 - 2
 
 @dataclass(frozen=True, slots=True)
 class Recompressed:
-    """What was written."""
+    """The size of a file that was written."""
 
     frames: int
-    """How many frames."""
+    """The number of its frames."""
 
     content_bytes: int
-    """How many bytes of content."""
+    """The number of bytes of content."""
 
     bytes: int
-    """How many bytes the file has."""
+    """The number of bytes of the file."""
 
 
 def recompress(
@@ -58,14 +58,14 @@ def recompress(
 
     Args:
         source: a plain file, or one that ends with ``.gz`` or ``.zst``.
-        target: where the new file shall be; nothing is there, and its folder exists.
-        level: how hard to compress, 1 to 22.
-        on_bytes: is told how many more bytes of the source were read.
+        target: the path of the new file, which does not exist; its folder does.
+        level: the level of compression, 1 to 22.
+        on_bytes: is called with the number of bytes of the source that were read since the last call.
 
     Raises:
-        InvalidArgument: there is such a file already.
+        InvalidArgument: the target exists.
         UnsupportedFormat: the source is damaged.
-        MissingDependency: zstandard is needed.
+        MissingDependency: zstandard is not installed.
 
     Example:
         >>> import tempfile
@@ -100,15 +100,15 @@ def write_frames(file: BinaryIO, pieces: Iterable[bytes], *, level: int) -> list
     """Write content as frames of about 1 MiB of whole lines, and the table of them.
 
     Args:
-        file: where to; it stays open.
+        file: the file to write to; it stays open.
         pieces: the content, cut anywhere.
-        level: how hard to compress, 1 to 22.
+        level: the level of compression, 1 to 22.
 
     Returns:
         The size of each frame, compressed and not.
 
     Raises:
-        MissingDependency: zstandard is needed.
+        MissingDependency: zstandard is not installed.
     """
     sizes = _write_frames(file, _frames(pieces), level)
     _write_table(file, sizes)
@@ -124,11 +124,11 @@ def _refuse_existing(target: str) -> None:
 def _content(path: str, on_bytes: Callable[[int], None] | None) -> Iterator[bytes]:
     kind = compression_of(path)
     with open(path, "rb", buffering=0) as file:
-        chunks = _told(iter(lambda: file.read(_READ_BYTES), b""), on_bytes)
+        chunks = _counted(iter(lambda: file.read(_READ_BYTES), b""), on_bytes)
         yield from inflated(chunks, kind, path) if kind else chunks
 
 
-def _told(chunks: Iterator[bytes], on_bytes: Callable[[int], None] | None) -> Iterator[bytes]:
+def _counted(chunks: Iterator[bytes], on_bytes: Callable[[int], None] | None) -> Iterator[bytes]:
     for chunk in chunks:
         yield chunk
         if on_bytes:

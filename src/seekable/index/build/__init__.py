@@ -1,1 +1,1 @@
-"""Scanning files, here and in other processes, and adding what was found to an index."""
+"""Scanning files, here and in other processes, and adding the results to an index."""

@@ -60,7 +60,7 @@ class FileToIndex:
     """A file that an index folder lacks."""
 
     folder: str
-    """The index folder."""
+    """The index folder that lacks it."""
 
     root: str
     """The folder of the data."""
@@ -69,10 +69,10 @@ class FileToIndex:
     """The path of the file, relative to the root."""
 
     path: str
-    """The file's absolute path."""
+    """The absolute path of the file."""
 
     size: int
-    """Its number of bytes."""
+    """The number of bytes of the file."""
 
     mtime_ns: int
     """Its modification time in nanoseconds."""
@@ -155,7 +155,7 @@ class _Scans:
         self.parts = sum(map(self._parts, tasks))
 
     def run(self, executor: Executor | None, *, ahead: int, helping: bool) -> None:
-        """Scan all files."""
+        """Scan all files, and add each to the finished ones."""
         tasks = Tasks(
             take=self._take,
             submit=_submit,

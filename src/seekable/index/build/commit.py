@@ -1,19 +1,17 @@
-"""Adding what was scanned to an index folder: all of it or nothing, whoever else does so too.
+"""Adding scanned files to an index folder: all of them or none, whatever other processes do at once.
 
-Under the folder's lock the catalog is read again, the new files are added, and the new segment, the
-points of compressed files, the schemas of tables, the new table and the new catalog are written in this
+Under the lock of the folder the catalog is read again and the new files are added. Then the new segment, the
+seek points of compressed files, the schemas of tables, the new table and the new catalog are written in this
 order, each atomically. The catalog decides: a process killed at any point leaves the old index or the new
 one.
 
-Files that the catalog does not name any more stay for an hour, for those who opened it before; the
-next commit after that removes them. What a killed process left unfinished goes the same way.
+Files that the catalog no longer names stay for an hour, for processes that opened it before; the next commit
+after that removes them, and the unfinished files of killed processes too.
 
-Segments of offsets: writing one, and making few of many.
-
-Each build that finds something new writes a segment, so a folder that grows by a file a day would have
-hundreds of them, and whoever opens it as many memory maps. When they are more than is good, the
-smaller half becomes one. As each number is copied only together with about as many others, adding files
-one by one costs little more than adding them at once.
+Each commit with new files writes a segment of offsets, so a folder that grows by a file a day would have
+hundreds of them, each of them a memory map for every reader. When there are more than 64, the smaller half
+becomes one. Each number is copied only together with about as many others, so adding files one by one
+costs little more than adding them at once.
 """
 
 from __future__ import annotations
@@ -86,11 +84,11 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
 
 
 def make_folder(folder: str) -> None:
-    """Make an index folder, if it is not there, and see that it can be written, before any work is done.
+    """Make an index folder if it does not exist, and check that it can be written, before any work is done.
 
     Raises:
-        AccessDenied: it cannot be made or written.
-        OSError: it cannot be made for another reason, told with what to do.
+        AccessDenied: the folder cannot be made or written.
+        OSError: it cannot be made for another reason; a note says what to do.
     """
     try:
         os.makedirs(folder, exist_ok=True)
@@ -163,7 +161,7 @@ def _entry(
 
 
 def _write_companions(folder: str, scans: Iterable[FileScan]) -> None:
-    """Write what is kept of files besides their numbers."""
+    """Write the seek points and the schemas of scanned files."""
     for scan in scans:
         if scan.points:
             write_atomically(os.path.join(folder, points_name(scan.content)), scan.points)
@@ -175,7 +173,7 @@ def _write_companions(folder: str, scans: Iterable[FileScan]) -> None:
 
 
 def _companions_of(entries: Iterable[Entry]) -> set[str]:
-    """Return the names of the files that are kept beside the numbers of some data files."""
+    """Return the names of the seek points, schemas and page tables of some data files."""
     names = set()
     for entry in entries:
         if entry.schema:

@@ -1,6 +1,7 @@
-"""The content of a compressed file, given to a scanner as if it were a file's; blocks are noted meanwhile.
+"""The content of a compressed file as a source of bytes for a scanner, and the seek points found meanwhile.
 
-Where gzip files can be entered in their middle.
+Seek points lie at the starts of members and frames, and for gzip also in the middle of members, where
+``indexed_gzip`` finds them.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ __all__ = ["MOST_BLOCK_BYTES", "DecompressingSource", "gzip_seek_points", "needs
 
 
 MOST_BLOCK_BYTES = 16 << 20
-"""A block with more content is no cheap way to a record."""
+"""The most content between two seek points: more would take too long to decompress for one record."""
 
 _BLOCK_BYTES = 256 << 10
-"""Members and frames that have less are a block together."""
+"""The least content between two seek points; smaller members and frames share one."""
 
 _CHUNK_BYTES = 1 << 20
 
@@ -59,15 +60,15 @@ class DecompressingSource(ByteSource):
         entries: Sequence[SeekPoint] = (),
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
-        """Read from an open file that stays the caller's to close, wherever it stands.
+        """Read from an open file; closing it stays the caller's task.
 
         Args:
             descriptor: the file.
-            size: how many bytes it has.
-            kind: how it is compressed.
-            path: what it is called in errors.
-            entries: where it can be entered besides the starts of members and frames, in their order.
-            on_bytes: is told how many more bytes of the file were read.
+            size: its number of bytes.
+            kind: its compression.
+            path: its name in error messages.
+            entries: seek points besides the starts of members and frames, in ascending order.
+            on_bytes: is called with the number of bytes of the file that were read since the last call.
         """
         super().__init__(descriptor, size=size, head=b"", on_bytes=on_bytes)
         self._kind, self._path = kind, path
@@ -75,7 +76,7 @@ class DecompressingSource(ByteSource):
         self._blocks: list[SeekPoint] = []
         self._digest = xxhash.xxh3_64()
         self.content_size = 0
-        """How many bytes of content were read."""
+        """The number of bytes of content that were read."""
         for piece in inflated(self._raw(hashed=False), kind, path):
             self.head += piece
             if len(self.head) >= END_BYTES:
@@ -100,20 +101,20 @@ class DecompressingSource(ByteSource):
         self._end_block()
 
     def beyond(self) -> Iterator[Chunk]:
-        """Yield nothing: it is always all of the file that is read."""
+        """Yield nothing: there are no bytes behind the whole file."""
         return iter(())
 
     @property
     def largest(self) -> int:
-        """How many bytes of content the largest block has."""
+        """The number of bytes of content of the largest stretch between two seek points."""
         starts = [*(block.start for block in self._blocks), self.content_size]
         return max(np.diff(starts).tolist(), default=0)
 
     def points(self) -> bytes:
-        """Return the table of points, after the last chunk was read.
+        """Return the table of seek points, after the last chunk was read.
 
         Raises:
-            UnsupportedFormat: it can be entered in too few places.
+            UnsupportedFormat: the file has too few places for seek points.
         """
         if self.largest > MOST_BLOCK_BYTES:
             message = (
@@ -136,12 +137,12 @@ class DecompressingSource(ByteSource):
                 self._on_bytes(len(data))
 
     def _part(self, at: int, start: int) -> None:
-        """Begin a block with a member or a frame, unless the one before it is small."""
+        """Add a seek point at a member or a frame, unless little content follows the last one."""
         if not self._blocks or start - self._blocks[-1].start >= _BLOCK_BYTES:
             self._begin_block(SeekPoint(8 * at, start, 0, b""))
 
     def _take(self, piece: memoryview) -> None:
-        """Take content into the present block, and into those that begin in it."""
+        """Hash content up to the next seek points."""
         end = self.content_size + len(piece)
         while self._entries and self._entries[0].start < end:
             entry = self._entries.popleft()
@@ -170,7 +171,7 @@ def _chunk(base: int, content: bytearray) -> Chunk:
 
 
 SPACING = 1 << 20
-"""Bytes of content between two points: to read a record in between takes some 2 ms."""
+"""Bytes of content between two seek points: to read a record in between takes some 2 ms."""
 
 _WINDOW_BYTES = 32 << 10
 
@@ -190,11 +191,11 @@ _HAS_EXTRA, _BGZF = 4, b"BC\x02\x00"
 
 
 def needs_points(size: int, head: bytes) -> bool:
-    """Return whether a gzip file is to be entered between the starts of its members.
+    """Return True if a gzip file needs seek points between the starts of its members.
 
     Args:
-        size: how many bytes it has.
-        head: the first ones.
+        size: its number of bytes.
+        head: its first bytes.
     """
     # Members of BGZF, which says so in its header, are 64 KiB at the most.
     is_bgzf = len(head) > 16 and head[3] & _HAS_EXTRA and head[12:16] == _BGZF  # noqa: PLR2004 - the header
@@ -204,18 +205,18 @@ def needs_points(size: int, head: bytes) -> bool:
 def gzip_seek_points(
     file: FileIO, path: str, *, on_bytes: Callable[[int], None] | None = None
 ) -> list[SeekPoint]:
-    """Return points in the middle of members, each with its window and without a digest.
+    """Return seek points in the middle of members, each with its window and without a digest.
 
     The file is read from its start to its end, and decompressed.
 
     Args:
-        file: the file, open; it is moved.
-        path: what it is called in errors.
-        on_bytes: is told how many more bytes of the file were read.
+        file: the open file; its position changes.
+        path: its name in error messages.
+        on_bytes: is called with the number of bytes of the file that were read since the last call.
 
     Raises:
-        UnsupportedFormat: it is no gzip file, or is damaged.
-        MissingDependency: indexed_gzip is needed.
+        UnsupportedFormat: the file is no gzip file, or is damaged.
+        MissingDependency: indexed_gzip is not installed.
     """
     try:
         import indexed_gzip
@@ -270,7 +271,7 @@ def _blocks(exported: memoryview) -> Iterator[SeekPoint]:
 
 
 def _raise_what_is_wrong(file: FileIO, path: str) -> None:
-    """Decompress in the plain way, which tells what is wrong, and where."""
+    """Decompress from the start without an index, which raises an error that names the damage."""
     file.seek(0)
     chunks = iter(lambda: file.read(_POINT_READ_BYTES), b"")
     for _ in itertools.takewhile(bool, inflated(chunks, "gz", path)):

@@ -1,6 +1,6 @@
-"""Putting the parts of a file together, whatever the order in which they were scanned.
+"""The scan of one file, put together from its parts in any order, and the buffer of its record offsets.
 
-The record offsets of a file that is being scanned: in memory while they are few, then on disk.
+Few offsets stay in memory. Many go to disk while the file is scanned, and are a segment of their own.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ __all__ = []
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileScan:
-    """What was found in one file."""
+    """The result of the scan of one file."""
 
     size: int
-    """How many bytes it has."""
+    """The number of bytes of the file."""
 
     mtime_ns: int
-    """When it was modified."""
+    """The modification time of the file."""
 
     indexed_ns: int
-    """When the scan began."""
+    """The time at which the scan began."""
 
     head_tail: int
     """The digest of its ends."""
@@ -46,7 +46,7 @@ class FileScan:
     """The digest of all of it."""
 
     offsets: OffsetBuffer
-    """Where in its content its records start, and where the last one ends."""
+    """The first byte of each record in the content, and the end of the last one."""
 
     points: bytes
     """Of a compressed file, the table of where it can be entered; else nothing."""
@@ -55,7 +55,7 @@ class FileScan:
     """Of a table, its columns; else nothing."""
 
     records: int
-    """How many records it has."""
+    """The number of records."""
 
 
 class FileScanBuilder:
@@ -71,11 +71,11 @@ class FileScanBuilder:
             mtime_ns: when it was modified.
         """
         self.torn = False
-        """Whether it was changed meanwhile, so that its parts are not those of one file."""
+        """True if the file changed during the scan, so that its parts are not those of one file."""
         self.spool = OffsetBuffer(folder)
         """The offsets of the parts that have come in order."""
         self.records = 0
-        """How many records the parts that have come have."""
+        """The number of records in the parts that have arrived."""
         self._left = parts
         self._size = size
         self._mtime_ns = mtime_ns
@@ -147,7 +147,7 @@ class OffsetBuffer:
             folder: the index folder.
         """
         self.records = 0
-        """How many were added."""
+        """The number of offsets that were added."""
         self.digest = 0
         """xxh3_64 of all of them, once they are finished."""
         self.data = b""
@@ -162,7 +162,7 @@ class OffsetBuffer:
 
     @property
     def on_disk(self) -> bool:
-        """Whether they are many."""
+        """True if the offsets are many, and therefore on disk."""
         return self._file is not None
 
     def add(self, starts: NDArray[np.uint64]) -> None:
@@ -221,8 +221,8 @@ class OffsetBuffer:
             self._file = create_new(self._path)
         self._file.writelines(self._parts)
         self._file.flush()
-        # What was written is not needed here again: told so, Linux begins at once to write it to the disk,
-        # while the next parts are scanned, and there is little left to wait for in the end.
+        # This process does not read these bytes again. With this advice Linux begins at once to write them to
+        # disk, while the next parts are scanned, and there is little left to wait for in the end.
         start = self._file.tell() - self._held
         os.posix_fadvise(self._file.fileno(), start, self._held, os.POSIX_FADV_DONTNEED)
         self._parts.clear()

@@ -1,4 +1,4 @@
-"""Scanning a file, or a part of one: the work of an index build that runs anywhere.
+"""The scan of a file, or of a part of one: the work of an index build that runs anywhere.
 
 `scan_batch` and its argument are importable and picklable, so any `concurrent.futures.Executor` can
 run it, on this machine or on another one that sees the same files.
@@ -50,19 +50,19 @@ class ScanJob:
     """A part of a file to scan."""
 
     path: str
-    """The file's absolute path."""
+    """The absolute path of the file."""
 
     size: int
-    """How many bytes the file had when the work was planned."""
+    """The number of bytes of the file when the work was planned."""
 
     mtime_ns: int
     """When it was modified then."""
 
     start: int
-    """Where the part starts."""
+    """The first byte of the part."""
 
     stop: int
-    """Where it ends."""
+    """The byte behind the last of the part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +70,27 @@ class ScanBatch:
     """Some parts to scan, one after the other."""
 
     jobs: tuple[ScanJob, ...]
-    """The parts."""
+    """The parts to scan."""
 
     scanner: Scanner | TableIndexer
-    """What finds the records in them."""
+    """Finds the records in them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartScan:
-    """What was found in a part of a file."""
+    """The result of the scan of a part of a file."""
 
     identity: tuple[int, int, int]
     """Device, inode and digest of both ends of the file: all its parts must agree."""
 
     begun_ns: int
-    """When the scan began."""
+    """The time at which the scan began."""
 
     pieces: bytes
     """The digests of the pieces in the part."""
 
     starts: NDArray[np.uint64]
-    """Where in the file's content the records of the part start; of a table, the first rows of groups."""
+    """The first byte of each record of the part in the content; of a table, the first row of each group."""
 
     content_size: int | None = None
     """Of a compressed file, how many bytes of content it has; of a table, how many rows."""
@@ -103,7 +103,7 @@ class PartScan:
 
     @property
     def records(self) -> int:
-        """How many records start in the part."""
+        """The number of records that start in the part."""
         return self.content_size or 0 if self.schema else len(self.starts)
 
     @property
@@ -143,17 +143,16 @@ def scan_part(
 
     Args:
         job: the part.
-        scanner: what finds the records in it.
-        on_bytes: is told how many more bytes were read.
+        scanner: finds the records in it.
+        on_bytes: is called with the number of bytes that were read since the last call.
 
     Returns:
-        What was found; None if the file is not as it was when the work was planned, or was changed
-        meanwhile.
+        The result; None if the file is not as it was when the work was planned, or changed during the scan.
 
     Raises:
-        DataNotFound: it is not there, or is no regular file.
+        DataNotFound: the file does not exist, or is no regular file.
         AccessDenied: this user may not read it.
-        UnsupportedFormat: it is of another format; told by its first part.
+        UnsupportedFormat: it is of another format; the scan of its first part finds out.
     """
     begun_ns = time.time_ns()
     before = stat_file(job.path)
@@ -233,7 +232,7 @@ def _points(file: FileIO, job: ScanJob, source: DecompressingSource) -> bytes:
 
 
 def content_digest(path: str, scanner: Scanner | TableIndexer) -> int:
-    """Return the digest of a whole file; of a table, of all that is read of it to index it."""
+    """Return the digest of a whole file; of a table, of the ranges that are read to index it."""
     with _opened(path) as file:
         if is_table_indexer(scanner):
             ranges = hashed_ranges(file.fileno(), path=path, size=os.fstat(file.fileno()).st_size)

@@ -1,1 +1,1 @@
-"""The keys of records, kept beside the index."""
+"""Key indexes: the hashes of the keys of records, in files beside the index."""

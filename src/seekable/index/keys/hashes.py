@@ -1,13 +1,12 @@
-"""Key indexes: which record of some files has a key.
+"""Key indexes: the rows of the records that have a key, by the hashes of the keys.
 
 ``keys-<digest>.u64`` holds, as little-endian uint64, the sorted hashes of all keys and then the row of each,
-16 bytes a record; it is named by the xxh3_64 of its bytes. ``keys-<digest>.json`` says what it is of
-(`seekable.index.keys.keyed`), and is named by that. It is written last, and so decides. Rows count over
-the files in their order.
+16 bytes a record; it is named by the xxh3_64 of its bytes. ``keys-<digest>.json`` is its header
+(`seekable.index.keys.keyed`), and is named by the digest of that. It is written last, and so decides. Rows
+count over the files in their order.
 
-Here nobody knows what a key is: `seekable.nodes.keys.key` makes the hashes, and compares the real keys.
-
-Taking over, from older key indexes, the keys of files that are as they were.
+`seekable.nodes.keys.key` makes the hashes, and compares the real keys. The keys of files that have not
+changed are taken over from older key indexes.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ __all__ = [
 
 
 PAIR_BYTES = 16
-"""What a key takes: its hash and its row."""
+"""The bytes of a key: its hash and its row."""
 
 _GRACE_SECONDS = 3600
 
@@ -74,9 +73,9 @@ class KeyIndex:
         self.path = path
         """The absolute path of the pairs."""
         self.count = count
-        """How many keys there are, those that are there twice counted twice."""
+        """The number of keys; a key of two records counts twice."""
         self.duplicates = duplicates
-        """What was found of keys that several records have; None if each has its own."""
+        """Examples of keys that several records have; None if each record has its own."""
         self._opened: memoryview | None = None
         # Eight standard deviations, at least: next to no hash is further from where it is expected.
         self._spread = 4 * isqrt(count) + 1
@@ -206,7 +205,7 @@ def _remove_garbage(folder: str, *, of: str) -> None:
 
 
 def _present(files: tuple[KeyedFile, ...], table: Table, format_name: str) -> bool:
-    """Tell whether an index folder still has those of some files, as they were, that lie at its root."""
+    """Return True if an index folder has the files of a key index at its root, as they were."""
     own = [file for file in files if file.root == 0]
     rows = table.rows([file.name for file in own], format_name=format_name)
     return all(

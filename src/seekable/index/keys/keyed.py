@@ -1,4 +1,4 @@
-"""What a key index is of: how keys are made, and of which files.
+"""The header of a key index: how its keys are made, and the files that it is of.
 
 The description is JSON, ``keys-<digest>.json``: a first line up to ``"files": [`` that holds all that a
 reader needs, then a file a line. Names stand there for people, and to know which files are gone; content and
@@ -44,7 +44,7 @@ class Keyed:
     """The digest of all of each file."""
 
     records: NDArray[np.int64]
-    """How many records each has."""
+    """The number of records of each file."""
 
     @classmethod
     def of(cls, files: FileSet, made: dict[str, Any]) -> Keyed:
@@ -53,7 +53,7 @@ class Keyed:
 
     @property
     def name(self) -> str:
-        """What the index of it is called, without suffix."""
+        """The name of the index, without suffix."""
         hasher = xxhash.xxh3_64(json.dumps(self.made, sort_keys=True).encode())
         hasher.update("".join(self.contents).encode())
         hasher.update(self.records.astype("<i8").tobytes())
@@ -61,14 +61,14 @@ class Keyed:
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        """How many records there are before each file, and in all of them."""
+        """The number of records before each file; a last element is the number of all records."""
         starts: NDArray[np.int64] = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.records)])
         return starts
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a reader of an index has to know."""
+    """The header of a key index."""
 
     seekable_keys: int
     """The version of the format."""
@@ -77,18 +77,18 @@ class Head:
     """The name of the file of hashes and rows."""
 
     keys: int
-    """How many keys there are."""
+    """The number of keys."""
 
     made: dict[str, Any]
-    """How the keys are made."""
+    """The way in which the keys are made."""
 
     duplicates: dict[str, Any] | None
-    """What is to be remembered of keys that several records have."""
+    """The examples of keys that several records have."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedFile:
-    """One of the files."""
+    """A file of a key index."""
 
     root: int
     """The number of its root; 0 is that of the index folder."""
@@ -100,7 +100,7 @@ class KeyedFile:
     """The digest of all of it."""
 
     records: int
-    """How many records it has."""
+    """The number of records of the file."""
 
 
 def encode_description(
@@ -140,7 +140,7 @@ def read_head(path: str) -> Head | None:
 
 
 def read_files(path: str) -> tuple[KeyedFile, ...] | None:
-    """Return the files of a description, None if they cannot be told."""
+    """Return the files of a description, None if it does not list them."""
     try:
         with open(path, "rb") as file:
             return tuple(KeyedFile(**described) for described in json.load(file)["files"])

@@ -1,1 +1,1 @@
-"""Comparing files with their index, without changing either."""
+"""Data files compared with their index; neither is changed."""

@@ -1,6 +1,6 @@
-"""Reading data files as a whole, in parts and in several processes, to compare them with their index.
+"""Data files read as a whole, in parts and in several processes, and compared with their index.
 
-One part of a data file compared with its index: the work of ``verify`` that runs anywhere.
+`compare_part` is the work that runs anywhere: one part of a data file compared with its index.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from concurrent.futures import FIRST_COMPLETED, wait
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.progress import Progress
+from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
@@ -47,9 +48,12 @@ __all__ = ["Boundary", "Compared", "PartJob", "compare_all", "compare_part", "co
 _PART_BYTES = 4 * PIECE_BYTES
 
 _PARALLEL_BYTES = 1 << 30
-"""Below this, one process is done before workers are worth their start."""
+"""Fewer bytes are read before workers are worth their start."""
 
 _FEWEST_WORKERS = 2
+
+_AHEAD_EACH = 2
+"""Requests under way for each worker."""
 
 _PROGRESS_SECONDS = 0.1
 
@@ -61,13 +65,13 @@ def compare_all(
     jobs: int | None,
     progress: ProgressHook | None,
 ) -> list[Problem]:
-    """Read files as a whole and return what is wrong with them, at most one problem a file.
+    """Read files as a whole and return their problems, at most one a file.
 
     Args:
-        files: what to read, and what the index says of it.
-        scanner: what finds the records.
-        jobs: how many processes may read; None for one to a processor.
-        progress: is told how far it is, in this thread.
+        files: the files, with their entries in the index.
+        scanner: finds the records in them.
+        jobs: the most processes that read; None for one to a processor.
+        progress: is called in this thread with the progress of the reading.
 
     Raises:
         WorkerDied: a worker process ended too early.
@@ -86,13 +90,13 @@ def compare_all(
     compared: dict[int, dict[int, Compared]] = {number: {} for number in range(len(files))}
     for part, result in results:
         compared[part.file][part.number] = result
-    watch.tell(always=True)
+    watch.report(always=True)
     judged = (_judge(files[number], [by[part] for part in sorted(by)]) for number, by in compared.items())
     return [problem for problem in judged if problem]
 
 
 def has_same_ends(file: Indexed) -> bool:
-    """Tell whether the first and last 64 KiB of a file are those that were indexed."""
+    """Return True if the first and last 64 KiB of a file are those that were indexed."""
     with open(file.path, "rb", buffering=0) as opened:
         head = os.pread(opened.fileno(), END_BYTES, 0)
         return head_tail_digest(opened.fileno(), size=file.size, head=head) == file.entry.head_tail
@@ -121,23 +125,29 @@ def _in_workers(
     *,
     workers: int,
 ) -> Iterator[tuple[Part, Compared]]:
-    with WorkerProcesses(workers) as processes:
-        waiting = {}
-        for batch in batches:
-            jobs = [_job(files[part.file], part) for part in batch]
-            waiting[processes.submit(compare_parts, jobs, scanner)] = batch
-        while waiting:
-            # Not longer than a moment, so that the bar shows that all is alive.
-            for future in wait(waiting, timeout=_PROGRESS_SECONDS, return_when=FIRST_COMPLETED).done:
-                for part, result in zip(waiting.pop(future), future.result(), strict=True):
-                    watch.read(part.stop - part.start)
-                    watch.done(part)
-                    yield part, result
-            watch.tell()
+    left = iter(batches)
+    tasks: Tasks[Sequence[Part], list[Compared]] = Tasks(
+        take=lambda: next(left, None),
+        submit=lambda executor, batch: executor.submit(
+            compare_parts, [_job(files[part.file], part) for part in batch], scanner
+        ),
+        here=None,
+        idle=watch.report,
+        name=lambda batch: f"{files[batch[0].file].path!r} from byte {batch[0].start}",
+    )
+    with (
+        WorkerProcesses(workers) as processes,
+        closing(run_tasks(tasks, executor=processes, ahead=workers * _AHEAD_EACH)) as answers,
+    ):
+        for batch, results in answers:
+            for part, result in zip(batch, results, strict=True):
+                watch.read(part.stop - part.start)
+                watch.done(part)
+                yield part, result
 
 
 class _Watch:
-    """How far the reading is."""
+    """The progress of the reading."""
 
     def __init__(
         self, files: Sequence[Indexed], batches: Sequence[Sequence[Part]], hook: ProgressHook | None
@@ -147,11 +157,11 @@ class _Watch:
         self._left = Counter(part.file for part in chain.from_iterable(batches))
         self._bytes = sum(file.size for file in files)
         self._read = self._records = self._done = 0
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     def read(self, size: int) -> None:
         self._read += size
-        self.tell()
+        self.report()
 
     def done(self, part: Part) -> None:
         self._left[part.file] -= 1
@@ -159,10 +169,10 @@ class _Watch:
             self._done += 1
             self._records += self._files[part.file].entry.records
 
-    def tell(self, *, always: bool = False) -> None:
-        if self._hook is None or not (always or time.monotonic() - self._told > _PROGRESS_SECONDS):
+    def report(self, *, always: bool = False) -> None:
+        if self._hook is None or not (always or time.monotonic() - self._reported > _PROGRESS_SECONDS):
             return
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
         self._hook(
             Progress(self._done, len(self._files), self._read, self._bytes, self._records, task="verifying")
         )
@@ -222,14 +232,14 @@ class PartJob:
 
     path: str
     folder: str
-    """The index folder."""
+    """The folder of the index."""
     entry: Entry
-    """What the index says of the file; its size is at least 1."""
+    """The entry of the file in the index; its size is at least 1."""
     start: int
     stop: int
     """The part, in bytes of the file as it is now."""
     size: int
-    """How many bytes the file has now."""
+    """The number of bytes of the file now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +247,11 @@ class Boundary:
     """The first start of a record that is not where the index says."""
 
     row: int
-    """The record."""
+    """The row of the record."""
     indexed: int | None
-    """Where the index says that it starts; None if it ends the records before this part's end."""
+    """Its first byte by the index; None if it ends the records before the end of this part."""
     found: int | None
-    """Where it starts; None if none does before this part's end."""
+    """Its first byte in the file; None if no record starts before the end of this part."""
 
     @property
     def offset(self) -> int:
@@ -251,12 +261,12 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What a part is now."""
+    """The present state of a part."""
 
     pieces: bytes
     """The digests of its pieces."""
     boundary: Boundary | None
-    """Where it disagrees with the index."""
+    """The first record that disagrees with the index."""
     refused: str | None
     """Why it is not of the format at all."""
 

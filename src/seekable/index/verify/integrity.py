@@ -1,7 +1,4 @@
-"""What ``verify`` finds: files that are not what their index says, and what is wrong with them.
-
-Whether an index is whole: its catalog, its segments, and the offsets in them.
-"""
+"""The problems that ``verify`` finds, and the checks of an index by itself: catalog, segments and offsets."""
 
 from __future__ import annotations
 
@@ -41,15 +38,15 @@ class Problem:
     """
 
     kind: Kind
-    """What it is: a file that is not indexed, is gone, has another size or time (and content, or only
-    "touched"), has other content at the same size and time, offsets that are wrong, an index that is damaged,
-    a record that cannot be decoded."""
+    """The kind of the problem: a file that is not indexed, is gone, has another size or time (and content, or
+    only "touched"), has other content at the same size and time, offsets that are wrong, an index that is
+    damaged, a record that cannot be decoded."""
 
     path: str
     """The absolute path of the file that is bad: a data file, or one of the index."""
 
     message: str
-    """What was expected, what was found, and what to do."""
+    """The message: what was expected, what was found, and what to do."""
 
     row: int | None = None
     """The first record that is known to be concerned, if one is."""
@@ -66,33 +63,33 @@ class Indexed:
     """The absolute folder that its name is relative to."""
 
     folder: str
-    """The index folder."""
+    """The folder of the index."""
 
     row: int
     """Its row in the index's table."""
 
     entry: Entry
-    """What the index says."""
+    """The entry in the index."""
 
     size: int
-    """How many bytes it has now."""
+    """The number of bytes now."""
 
     mtime_ns: int
     """When it was modified last."""
 
     @property
     def path(self) -> str:
-        """Its absolute path."""
+        """The absolute path of the file."""
         return os.path.join(self.root, self.entry.name)
 
     @property
     def segment(self) -> tuple[str, str]:
-        """Which file of which index holds its offsets."""
+        """The segment and the index of its offsets."""
         return self.folder, self.entry.segment.file_name
 
     @property
     def difference(self) -> str | None:
-        """How size and time differ from those that were indexed, if they do."""
+        """The difference of size and time from those that were indexed, if any."""
         entry = self.entry
         if (self.size, self.mtime_ns) == (entry.size, entry.mtime_ns):
             return None
@@ -125,7 +122,7 @@ def check_catalog(folder: str, table: Table) -> Problem | None:
 
 
 def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | None:
-    """Tell whether a segment is there and has the bytes that its name is the digest of.
+    """Return True if a segment exists and has the bytes of its digest.
 
     Args:
         folder: the index folder.
@@ -153,7 +150,7 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
 
 
 def check_offsets(file: Indexed) -> Problem | None:
-    """Tell whether the offsets of a file ascend, lie inside it, and are those that its digest is of."""
+    """Return True if the offsets of a file ascend, lie inside it, and have its digest."""
     entry, hasher, before = file.entry, xxhash.xxh3_64(), -1
     # A table's numbers are rows, and several groups may begin with the same one: those between have none.
     least = 0 if entry.schema else 1

@@ -1,8 +1,8 @@
-"""Whether data files are what their index says, and the index is whole. Nothing is ever written.
+"""The verification of data files against their index, and of the index by itself. Nothing is ever written.
 
-A look compares size, modification time (which is all that opening compares) and both ends of each file with
-the index, and reads the index itself: its catalog, its table, each segment and each offset. A deep look also
-reads each file as a whole, finds its records again, and compares content and every offset.
+A plain verification compares size, modification time (which is all that opening compares) and both ends of
+each file with the index, and reads the index itself: its catalog, its table, each segment and each offset. A
+deep one also reads each file as a whole, finds its records again, and compares content and every offset.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _PROGRESS_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was looked at, and what is wrong with it."""
+    """The result of a verification."""
 
     files: int
-    """Data files."""
+    """The number of data files."""
 
     records: int
     """Records that the index has of them."""
@@ -55,10 +55,10 @@ class Verification:
     """Bytes that they have now."""
 
     folders: tuple[str, ...]
-    """The index folders."""
+    """The folders of the indexes."""
 
     problems: tuple[Problem, ...]
-    """What is wrong with the index, then with the files, in their order, at most one problem a file."""
+    """The problems of the index, then of the files, in their order, at most one a file."""
 
     indexed: tuple[Indexed, ...]
     """The files that are indexed, in their order."""
