@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).with_name("stages.md")
 BEGIN, END = "<!-- table: python docs/tables.py -->\n", "<!-- end of table -->\n"
-HEAD = ("kind", "what it does", "items wait", "resumes exactly", "items from tokens", "in constant time")
+HEAD = (
+    "kind",
+    "items",
+    "items wait",
+    "resumes exactly",
+    "makes items from tokens",
+    "resumes in constant time",
+)
+IF_INPUTS = "If its inputs do."
 PROPERTIES = ("checkpointable", "indexed", "constant_time")
 
 
@@ -33,7 +41,7 @@ def table() -> str:
         cells = [f"`{stage.kind}`", _first(stage), *_answers(stage)]
         lines.append(f"| {' | '.join(cells)} |")
     kinds = sorted({f"`{node.kind}`" for node in classes(seekable.nodes, Node)})
-    lines.append(f"| {', '.join(kinds)} | the nodes of datasets | no | always | always | always |")
+    lines.append(f"| {', '.join(kinds)} | The nodes of datasets. | no | Yes. | Yes. | Yes. |")
     return "\n".join(lines)
 
 
@@ -56,8 +64,8 @@ def written(page: str) -> str:
 def _answers(stage: Any) -> list[str]:
     if not issubclass(stage, Inner):
         return ["no", *(_answer(getattr(stage, name)) for name in PROPERTIES)]
-    exactly = "where its inputs do" + (", and give items from tokens" if stage.holds else "")
-    return ["yes" if stage.holds else "no", exactly, "where its inputs give them", "where its inputs do"]
+    exactly = "If its inputs do and make items again from tokens." if stage.holds else IF_INPUTS
+    return ["yes" if stage.holds else "no", exactly, IF_INPUTS, IF_INPUTS]
 
 
 def _answer(thing: object) -> str:

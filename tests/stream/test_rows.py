@@ -13,9 +13,9 @@ import seekable as sk
 from seekable.state.canonical import canonical_json
 from seekable.stream.iterable import FromIterable
 from seekable.stream.lane import LaneIterator
-from seekable.stream.lineage import described_joint, joint_of, rows_held
+from seekable.stream.lineage import described_lineage, lineage_of, rows_held
 from seekable.stream.lines import FromLines
-from seekable.stream.partly_delivered import Given, noted_joint
+from seekable.stream.partly_delivered import PartlyDelivered, splitting_lineage
 from seekable.stream.repeat import RepeatItems
 
 WITHOUT_ROWS = {FromIterable, FromLines, RepeatItems}
@@ -33,12 +33,12 @@ def test_descriptions_tell_the_rows_of_tokens_as_the_stages_do(kind: type, numbe
     described = json.loads(canonical_json(stream.describe()))
     if kind in WITHOUT_ROWS:
         with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
-            joint_of(stream.stage)
+            lineage_of(stream.stage)
         with pytest.raises(sk.InvalidArgument, match="resume='rows'"):
-            described_joint(described)
+            described_lineage(described)
         return
-    alive, told = joint_of(stream.stage), described_joint(described)
-    assert [joint.kind for joint in alive.all()] == [joint.kind for joint in told.all()]
+    alive, told = lineage_of(stream.stage), described_lineage(described)
+    assert [lineage.kind for lineage in alive.all()] == [lineage.kind for lineage in told.all()]
     assert [name for name, _ in alive.sources()] == [name for name, _ in told.sources()]
     lane = LaneIterator(stream.stage, 1)
     for token, _ in itertools.islice(lane, 40):
@@ -54,10 +54,10 @@ def test_what_was_drawn_waits_or_was_delivered_or_is_gone(kind: type, number: in
     if kind in WITHOUT_ROWS:
         return
     stream = BUILDERS[kind][number](29, 2)
-    joint, lane = joint_of(stream.stage), LaneIterator(stream.stage, 1)
+    lineage, lane = lineage_of(stream.stage), LaneIterator(stream.stage, 1)
     pairs = list(LaneIterator(stream.stage, 1))
-    sources = [place for place, each in enumerate(joint.all()) if not each.inputs]
-    later = [set(joint.rows(token)) for token, _ in pairs]
+    sources = [place for place, each in enumerate(lineage.all()) if not each.inputs]
+    later = [set(lineage.rows(token)) for token, _ in pairs]
     for cut, _ in enumerate(lane):
         states = lane.states()
         drawn = {
@@ -66,7 +66,7 @@ def test_what_was_drawn_waits_or_was_delivered_or_is_gone(kind: type, number: in
             for position in _drawn(lane, place, states[place].values.get("at", 0))
         }
         coming = set().union(*later[cut + 1 :])
-        assert coming & drawn <= set(rows_held(joint, states))
+        assert coming & drawn <= set(rows_held(lineage, states))
 
 
 def _drawn(lane: LaneIterator, place: int, count: int) -> list[int]:
@@ -77,22 +77,22 @@ def _drawn(lane: LaneIterator, place: int, count: int) -> list[int]:
 
 def test_only_streams_that_split_items_note_what_they_delivered() -> None:
     whole = sk.from_sequence(["ab", "cd"] * 50).stream(lanes=2)
-    assert noted_joint(whole.shuffle(buffer=5, seed=1).batch(2).stage) is None
-    assert noted_joint(whole.flatten().repeat(2).stage) is None
-    assert noted_joint(whole.flatten().map(str.upper).stage) is not None
+    assert splitting_lineage(whole.shuffle(buffer=5, seed=1).batch(2).stage) is None
+    assert splitting_lineage(whole.flatten().repeat(2).stage) is None
+    assert splitting_lineage(whole.flatten().map(str.upper).stage) is not None
 
 
 def test_what_was_delivered_is_forgotten_when_nothing_of_it_waits() -> None:
     stream = sk.from_sequence(range(10_000)).stream(epochs=1).map(functions.document).flatten()
     stream = stream.shuffle(buffer=20, seed=1)
-    run, joint = iter(stream), joint_of(stream.stage)
+    run, lineage = iter(stream), lineage_of(stream.stage)
     for _ in itertools.islice(run, 8000):
         pass
-    (noted,) = run._given._rows.values()
+    (noted,) = run._partly_delivered._rows.values()
     assert len(noted) < 3000
     state = run.state_dict()
     (given,) = state["given"].values()
-    held = rows_held(joint, run._iterators[0].states())
+    held = rows_held(lineage, run._iterators[0].states())
     assert 0 < len(given) <= len(held) <= 21
     assert {tuple(row) for row in given} <= set(held)
 
@@ -107,4 +107,4 @@ def test_a_state_with_what_was_delivered_is_restored_with_it() -> None:
 
 
 def test_without_a_graph_nothing_is_noted() -> None:
-    assert Given(None).document({}) is None
+    assert PartlyDelivered(None).document({}) is None

@@ -22,7 +22,7 @@ from seekable.resume.sources import remaining_by_source, sources_of, with_source
 from seekable.resume.start_position import BegunEpoch, start_position
 from seekable.state.canonical import fingerprint_of
 from seekable.state.description_text import Description
-from seekable.stream.lineage import described_joint, joint_of
+from seekable.stream.lineage import described_lineage, lineage_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,13 +97,13 @@ def stream_by_rows(plain: Stream, state: StreamState) -> tuple[Stream, StreamSta
     description = description_of(state)
     _check_description(fingerprint_of(description.tree), state)
     olds = [consumed(progress) for progress in progress_of(description, state, plain)]
-    readers = readers_of(joint_of(plain.stage))
+    readers = readers_of(lineage_of(plain.stage))
     resumed = resumed_datasets([(reader.name, reader.stage.dataset) for reader in readers], olds)
     for each in resumed:
         log_resumed(each)
     begun = [_begun_reader(reader.stage, each) for reader, each in zip(readers, resumed, strict=True)]
     stream = with_readers(plain, begun)
-    lanes = lanes_with_counters(described_joint(description.tree, plain.stage), lanes_of(state), stream)
+    lanes = lanes_with_counters(described_lineage(description.tree, plain.stage), lanes_of(state), stream)
     return stream, replace(
         state,
         fingerprint=stream.fingerprint,

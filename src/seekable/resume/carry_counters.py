@@ -18,7 +18,7 @@ from seekable.stream.take import SkipSlots, TakeSlots
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seekable.stream.lineage import Joint
+    from seekable.stream.lineage import Lineage
     from seekable.stream.stage import Stage
     from seekable.stream.stream import Stream
 
@@ -29,7 +29,7 @@ _COUNTERS = {MixItems.kind: "draw", TakeSlots.kind: "taken"}
 
 
 def lanes_with_counters(
-    old: Joint, old_lanes: Mapping[int, Sequence[StageState]], new: Stream
+    old: Lineage, old_lanes: Mapping[int, Sequence[StageState]], new: Stream
 ) -> dict[int, list[StageState]]:
     """Return what the stages of each lane of a stream remember where it resumes an old one by rows.
 

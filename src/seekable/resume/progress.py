@@ -21,7 +21,7 @@ from seekable.resume.remainder import remainder_of
 from seekable.resume.sources import positions_by_source, remaining_by_source, sources_of
 from seekable.resume.start_position import draws_before
 from seekable.state.stream import StreamState
-from seekable.stream.lineage import described_joint
+from seekable.stream.lineage import described_lineage
 from seekable.stream.partly_delivered import parsed
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _progress_of_stream(
         )
         raise CorruptState(message)
     lineage, lanes = (
-        described_joint(description.tree, None if present is None else present.stage),
+        described_lineage(description.tree, None if present is None else present.stage),
         lanes_of(state),
     )
     # A lane that ended and began anew to fill a batch has nothing in flight that was not delivered before.

@@ -16,7 +16,7 @@ from seekable.order.remaining import Remaining
 from seekable.resume.continued import Continued, simplified
 from seekable.resume.sources import sources_of
 from seekable.stream.lane import StageState
-from seekable.stream.lineage import joint_of, rows_held
+from seekable.stream.lineage import lineage_of, rows_held
 from seekable.stream.source import FromDataset
 from seekable.stream.stream import Stream
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from seekable.resume.sources import Name
     from seekable.state.stream import StreamState
-    from seekable.stream.lineage import Joint
+    from seekable.stream.lineage import Lineage
     from seekable.stream.stage import Stage
 
     Int64s = NDArray[np.int64]
@@ -59,7 +59,7 @@ class Reader:
     """The stage, a ``FromDataset``; its description, if there is only a description of the stream."""
 
 
-def readers_of(lineage: Joint) -> list[Reader]:
+def readers_of(lineage: Lineage) -> list[Reader]:
     """Return the readers of a stream, in the order of the graph."""
     numbers = [number for number, stage in enumerate(lineage.all()) if not stage.inputs]
     return [
@@ -95,7 +95,7 @@ def drawn_by_lanes(lanes: Lanes, number: int) -> list[int]:
     return drawn
 
 
-def waiting_in(lineage: Joint, lanes: Lanes, *, except_for: Rows | None = None) -> list[Int64s]:
+def waiting_in(lineage: Lineage, lanes: Lanes, *, except_for: Rows | None = None) -> list[Int64s]:
     """Return the rows that wait in the stages of some lanes, as positions of the dataset of each reader.
 
     Args:
@@ -131,7 +131,7 @@ def simplified_stream(stream: Stream, lanes: Lanes) -> Stream:
     """
     if len(lanes) < stream.lanes:
         return stream
-    lineage = joint_of(stream.stage)
+    lineage = lineage_of(stream.stage)
     readers = readers_of(lineage)
     if not any(map(_is_continued, readers)):
         return stream

@@ -27,7 +27,7 @@ from seekable.resume.description import REBUILT, UNKNOWN_ROWS
 from seekable.resume.match_rows import selected_rows
 from seekable.resume.readers import readers_of, with_readers
 from seekable.resume.sources import sources_of, with_child, with_sources
-from seekable.stream.lineage import joint_of
+from seekable.stream.lineage import lineage_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -127,7 +127,7 @@ def stream_from_rows(rows: Mapping[str, Any], plain: Stream) -> Stream:
 
 
 def _reading_stages(stream: Stream) -> list[FromDataset]:
-    return [reader.stage for reader in readers_of(joint_of(stream.stage))]
+    return [reader.stage for reader in readers_of(lineage_of(stream.stage))]
 
 
 def _entry(source: Continued) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Items that wait in a stage, saved as their tokens."""
+"""The buffer of items that wait in a stage: its state is their tokens."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 __all__ = ["TokenBuffer"]
 
 _MISSING: Final = object()
-"""In place of an item that was restored and not asked for yet."""
+"""Stands for an item that was restored from a state and has not been made again yet."""
 
 _AT_ONCE = 64
-"""Missing items that are read together, when one of them is asked for."""
+"""Missing items that are made again together when one of them is needed."""
 
 
 class TokenBuffer:
     """A list of items whose state is the list of their tokens.
 
-    After a restore the items are missing, and are rebuilt when they are asked for, some at a time: a buffer
-    of 10,000 items does not read 10,000 records before the first one comes out.
+    After a restore the items are missing. They are made again when they are needed, some at a time: a buffer
+    of 10,000 items does not read 10,000 records before it gives the first one.
 
-    What changed since the last ``changes()`` is kept as a journal, so that a worker need not send the whole
+    A journal holds the operations since the last ``changes()``, so that a worker does not send the whole
     buffer after each batch.
 
     Example:
@@ -39,7 +39,12 @@ class TokenBuffer:
     """
 
     def __init__(self, rebuild: Callable[[Sequence[Token]], list[Any]], *, all_at_once: bool = False) -> None:
-        """Be empty; ``rebuild`` makes items of their tokens, of all that are missing if each time is dear."""
+        """Make an empty buffer.
+
+        Args:
+            rebuild: returns the items of some tokens, in their order.
+            all_at_once: make all missing items with one call of ``rebuild``, where each call is expensive.
+        """
         self._rebuild = rebuild
         self._all_at_once = all_at_once
         self._tokens: list[Token] = []
@@ -48,16 +53,16 @@ class TokenBuffer:
         self._journal: list[list[Any]] | None = None
 
     def __len__(self) -> int:
-        """Return how many items wait."""
+        """Return the number of items."""
         return len(self._items)
 
     @property
     def notes(self) -> Sequence[Any]:
-        """What is kept beside each token."""
+        """The note of each item: a JSON value, or None."""
         return self._notes
 
     def append(self, token: Token, item: Any, note: Any = None) -> None:
-        """Add an item at the end, with a JSON value to be kept beside its token."""
+        """Add an item at the end, with a note: a JSON value that is saved beside the token."""
         self._tokens.append(token)
         self._notes.append(note)
         self._items.append(item)
@@ -65,7 +70,7 @@ class TokenBuffer:
             self._journal.append(["append", token, note])
 
     def swap(self, at: int, token: Token, item: Any, note: Any = None) -> tuple[Token, Any]:
-        """Put an item in the place of another one, which is returned after its token."""
+        """Replace the item at an index, and return the replaced item after its token."""
         found = self._at(at)
         self._tokens[at], self._notes[at], self._items[at] = token, note, item
         if self._journal is not None:
@@ -73,32 +78,32 @@ class TokenBuffer:
         return found
 
     def pop(self, at: int) -> tuple[Token, Any]:
-        """Take an item out, and return it after its token; those behind it move up."""
+        """Remove the item at an index, and return it after its token; the items behind it move up."""
         found = self._at(at)
         self._remove(at)
         return found
 
-    def take(self, places: Sequence[int]) -> list[tuple[Token, Any]]:
-        """Take several items out, at ascending places, and return them after their tokens."""
-        self._restore([at for at in places if self._items[at] is _MISSING])
-        found = [(self._tokens[at], self._items[at]) for at in places]
-        for at in reversed(places):
+    def take(self, indices: Sequence[int]) -> list[tuple[Token, Any]]:
+        """Remove the items at some ascending indices, and return each after its token."""
+        self._restore([at for at in indices if self._items[at] is _MISSING])
+        found = [(self._tokens[at], self._items[at]) for at in indices]
+        for at in reversed(indices):
             self._remove(at)
         return found
 
     def tokens(self) -> list[Any]:
-        """Return the tokens, some of them as JSON has them: with lists in place of tuples."""
+        """Return the tokens; tokens of missing items may have lists in place of tuples, as in JSON."""
         return list(self._tokens)
 
     def load(self, tokens: Sequence[Any], notes: Sequence[Any]) -> None:
-        """Have the items of some tokens, none of them read yet; without notes if there are none."""
-        self._tokens = list(tokens)  # as JSON has them, until their items are wanted
+        """Replace the content by missing items with these tokens and notes; ``notes`` may be empty."""
+        self._tokens = list(tokens)  # as in JSON, until their items are made again
         self._notes = list(notes) or [None] * len(self._tokens)
         self._items = [_MISSING] * len(self._tokens)
         self._journal = None
 
     def changes(self) -> list[list[Any]] | None:
-        """Return what was done since this was asked last; None if it was not asked before."""
+        """Return the operations since the last call; None on the first call after the content was loaded."""
         done, self._journal = self._journal, []
         return done
 
@@ -115,19 +120,19 @@ class TokenBuffer:
         if self._journal is not None:
             self._journal.append(["pop", at])
 
-    def _restore(self, places: Sequence[int]) -> None:
-        if places and self._all_at_once:
-            places = [at for at, item in enumerate(self._items) if item is _MISSING]
-        if places:
-            for at in places:
+    def _restore(self, indices: Sequence[int]) -> None:
+        if indices and self._all_at_once:
+            indices = [at for at, item in enumerate(self._items) if item is _MISSING]
+        if indices:
+            for at in indices:
                 self._tokens[at] = as_token(self._tokens[at])
-            items = self._rebuild([self._tokens[at] for at in places])
-            for at, item in zip(places, items, strict=True):
+            items = self._rebuild([self._tokens[at] for at in indices])
+            for at, item in zip(indices, items, strict=True):
                 self._items[at] = item
 
 
 def replayed(tokens: list[Any], notes: list[Any], changes: Sequence[Sequence[Any]]) -> None:
-    """Do to a buffer's saved tokens and notes what was done to the buffer.
+    """Apply a buffer's journal to its saved tokens and notes, in place.
 
     Example:
         >>> tokens, notes = [7, 8], [None, None]

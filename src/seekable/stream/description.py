@@ -1,4 +1,4 @@
-"""The description of a stream that its states carry."""
+"""The description of a stream, which its states carry for ``resume="rows"``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["datasets_of", "text_of_stream"]
 
 
 def text_of_stream(stage: Stage) -> str:
-    """Return the description of a stream as text, with the paths of the row files that its datasets use."""
+    """Return a stream's description as text, with the paths of the row files that its datasets use."""
     return text_of(stage, lambda: _described(stage))
 
 
 def datasets_of(stage: Stage) -> Iterator[Node]:
-    """Yield the datasets that a stream reads, in the order in which its description has them."""
+    """Yield the datasets that a stage and all stages below it read, in the order of the description."""
     for source in stage.inputs:
         yield from datasets_of(source)
     yield from stage.datasets

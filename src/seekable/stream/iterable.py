@@ -1,4 +1,4 @@
-"""Streams over any iterable that a function makes."""
+"""Streams over the items of an iterable that a function returns."""
 
 from __future__ import annotations
 
@@ -48,22 +48,23 @@ def from_iterable(
 ) -> Stream:
     """Return the items of the iterable that a function returns, as a stream.
 
-    How it resumes depends on what the function returns. An iterable, or its iterator, with ``state_dict()``
-    and ``load_state_dict()`` is asked for its state after each item, and goes on exactly from there. Without
-    them ``replay=True`` counts the items, and skips as many: exact if the iterable gives the same each time,
-    and slower the later. With neither, no state can be taken.
+    What the function returns decides how the stream resumes. If the iterable or its iterator has
+    ``state_dict()`` and ``load_state_dict()``, the stream saves that state after each item and resumes
+    exactly from it. Otherwise ``replay=True`` counts the items and skips as many: exact if the iterable gives
+    the same items each time, and slower the later the state was taken. With neither, no state can be taken.
 
     Args:
-        fn: called whenever the items are to begin, and returns another iterable each time; as ``fn()``, or as
-            ``fn(lane, lanes)`` if it needs two arguments. It enters the fingerprint by qualified name, not by
-            its code.
-        lanes: how many lanes; more than one need a function of ``(lane, lanes)``.
-        replay: whether items may be counted and skipped; with it ``stream[token]`` works too, and so do
-            stages in which items wait, each time by going through the iterable from its start.
-        version: enters the fingerprint; change it when the function returns others.
+        fn: called at each start, and returns a new iterable each time; called as ``fn()``, or as
+            ``fn(lane, lanes)`` if it needs two arguments. Its qualified name enters the fingerprint, its code
+            does not.
+        lanes: the number of lanes; several lanes need a function of ``(lane, lanes)``.
+        replay: allow a resume to count and skip items. Then ``stream[token]`` works too, and so do stages in
+            which items wait; each time the iterable is read from its start.
+        version: enters the fingerprint; change it when the function returns other items.
 
     Raises:
-        InvalidArgument: there are several lanes, and the function does not take them; or it has no name.
+        InvalidArgument: there are several lanes and the function does not take ``(lane, lanes)``; or the
+            function has no name.
 
     Example:
         >>> def letters():
@@ -89,10 +90,10 @@ def from_iterable(
 
 
 def _takes_lane(fn: Callable[..., Any]) -> bool:
-    """Tell a function that needs a lane and their number from one that needs nothing."""
+    """Return True for a function of ``(lane, lanes)``, False for a function without required arguments."""
     try:
         signature = inspect.signature(fn)
-    except ValueError:  # Some that are made of C have none.
+    except ValueError:  # Some functions that are written in C have no signature.
         return False
     try:
         signature.bind()
@@ -111,7 +112,7 @@ def _takes_lane(fn: Callable[..., Any]) -> bool:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FromIterable(ForwardOnly):
-    """The items of what a function returns; tokens are (lane, number of the item in it)."""
+    """The items of what a function returns. A token is (lane, number of the item in the lane)."""
 
     fn: Callable[..., Iterable[Any]]
     version: str | int | None
@@ -121,50 +122,54 @@ class FromIterable(ForwardOnly):
 
     @property
     def checkpointable(self) -> bool:
-        """With ``replay``, or where the iterable has a state."""
+        """True with ``replay``, or if the iterable has a state."""
         return self.replay or self.stateful
 
     @property
     def constant_time(self) -> bool:
-        """Where the iterable has a state, and nothing is replayed."""
+        """True if the iterable has a state, and ``replay`` is not set."""
         return not self.replay and self.stateful
 
     @property
     def way_out(self) -> str:
-        """What to do without a state."""
+        """Advice for an iterable without a state."""
         return (
             "give its iterator state_dict() and load_state_dict(), or say replay=True, which counts and skips"
         )
 
     @cached
     def stateful(self) -> bool:
-        """Whether the iterable has a state; to know it, one is made."""
-        return _Run(self, 0, {}).keeper is not None
+        """True if the iterable has a state; the function is called once to find out."""
+        return _Pass(self, 0, {}).keeper is not None
 
     def arguments(self) -> dict[str, Any]:
-        """The function by name."""
+        """Return the function's name and version."""
         return {"fn": describe_function(self.fn, self.version)}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the call of ``sk.from_iterable``."""
         given = f", lanes={self.lane_count}" if self.lane_count > 1 else ""
         given += ", replay=True" if self.replay else ""
         return f"from_iterable({describe_function(self.fn, self.version)['name']}{given})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
-        """Go on after the items that were given."""
+        """Yield the items after those that the state counts."""
         state, count = lane.state, lane.state.get("count", 0)
-        run = _Run(self, lane.number, state)
+        items = _Pass(self, lane.number, state)
         if "state" not in state:
-            run.skip(count)
-        while (item := run.next()) is not _ENDED:
+            items.skip(count)
+        while (item := items.next()) is not _ENDED:
             state["count"] = count = count + 1
-            if run.keeper is not None:
-                state["state"] = run.state()
+            if items.keeper is not None:
+                state["state"] = items.state()
             yield (lane.number, count - 1), item
 
     def read(self, tokens: Sequence[Token]) -> list[Any]:
-        """Go through the iterable of each lane once, and pick the items."""
+        """Return the items of some tokens; the iterable of each lane is read once.
+
+        Raises:
+            BadToken: ``replay`` is not set, or a lane has no such item.
+        """
         if not self.replay:
             message = f"{self!r} cannot give an item again: say replay=True, which goes through it once more"
             raise BadToken(message)
@@ -174,9 +179,9 @@ class FromIterable(ForwardOnly):
             wanted[lane][number].append(place)
         found: list[Any] = [None] * len(tokens)
         for lane, numbers in wanted.items():
-            run = _Run(self, lane, {})
+            items = _Pass(self, lane, {})
             for number in sorted(numbers):
-                item = run.reach(number)
+                item = items.reach(number)
                 if item is _ENDED:
                     message = f"lane {lane} of {self!r} ends before its item {number}: there is none"
                     raise BadToken(message)
@@ -187,7 +192,7 @@ class FromIterable(ForwardOnly):
         return found
 
     def places(self, token: Token) -> list[Any]:
-        """Say which item of the function's it is."""
+        """Return a ``Location`` that has the function's name as path, and the item's number as row."""
         _, number = self._parsed(token)
         return [Location(f"<{describe_function(self.fn, self.version)['name']}>", number, 0, 0)]
 
@@ -200,21 +205,21 @@ class FromIterable(ForwardOnly):
         raise BadToken(message)
 
 
-class _Run:
-    """One run through what the function returns."""
+class _Pass:
+    """One pass over the iterable of a lane."""
 
-    def __init__(self, stage: FromIterable, lane: int, memory: Mapping[str, Any]) -> None:
-        """Begin it, or go on from the iterable's state, if that is in the memory."""
+    def __init__(self, stage: FromIterable, lane: int, state: Mapping[str, Any]) -> None:
+        """Call the function, and load the iterable's own state if ``state`` has one."""
         self._stage, self._lane, self._given = stage, lane, 0
         try:
-            self._begin(memory)
+            self._begin(state)
         except SeekableError:
             raise
         except Exception as error:
             error.add_note(f"when lane {lane} of {stage!r} was to begin")
             raise
 
-    def _begin(self, memory: Mapping[str, Any]) -> None:
+    def _begin(self, state: Mapping[str, Any]) -> None:
         stage = self._stage
         iterable = stage.fn(self._lane, stage.lanes) if stage.by_lane else stage.fn()
         try:
@@ -224,21 +229,21 @@ class _Run:
             raise WrongType(message) from None
         keeper: Any = next((some for some in (iterator, iterable) if _has_state(some)), None)
         self.keeper = keeper
-        """What has the state: the iterator, or what it is of."""
+        """The object that has a state: the iterator or the iterable; None if neither has one."""
         stage.__dict__.setdefault("stateful", self.keeper is not None)
-        if "state" in memory:
+        if "state" in state:
             if keeper is None:
                 message = (
                     f"the state has one of the iterable's own, and what fn of {stage!r} returns has none"
                 )
                 raise StateMismatch(message)
-            keeper.load_state_dict(_copy(memory["state"]))
+            keeper.load_state_dict(_copy(state["state"]))
             if keeper is not iterator:
                 iterator = iter(iterable)
         self._iterator = iterator
 
     def next(self) -> Any:
-        """Return the next item, or that there is none."""
+        """Return the next item, or ``_ENDED``."""
         try:
             item = next(self._iterator, _ENDED)
         except Exception as error:
@@ -250,17 +255,19 @@ class _Run:
         return item
 
     def reach(self, number: int) -> Any:
-        """Return the item of a number that was not given yet."""
+        """Return the item of a number at or behind the next one, or ``_ENDED``."""
         item = None
         while self._given <= number and item is not _ENDED:
             item = self.next()
         return item
 
     def skip(self, count: int) -> None:
-        """Leave out the first items.
+        """Skip the first items.
 
         Raises:
-            StateMismatch: there are not so many any more.
+            CorruptState: ``count`` is not a count.
+            NotResumable: ``replay`` is not set.
+            StateMismatch: the iterable has fewer items now.
         """
         if not isinstance(count, int) or count < 0:
             message = f"the 'count' of {self._stage!r} must be an integer of at least 0 (got {count!r})"
@@ -277,10 +284,10 @@ class _Run:
                 raise StateMismatch(message)
 
     def state(self) -> Any:
-        """Return the state after the last item.
+        """Return the iterable's own state after the last item.
 
         Raises:
-            WrongType: it would not be the same after a round trip through JSON.
+            WrongType: the state would change in a round trip through JSON.
         """
         assert self.keeper is not None
         state = self.keeper.state_dict()

@@ -11,7 +11,7 @@ from seekable.state.descriptions import mismatch
 from seekable.state.stream import StreamState
 from seekable.stream.description import text_of_stream
 from seekable.stream.lane import LaneIterator, StageState
-from seekable.stream.partly_delivered import Given, noted_joint
+from seekable.stream.partly_delivered import PartlyDelivered, splitting_lineage
 from seekable.stream.partly_delivered import parsed as rows_given
 from seekable.stream.stage import Leaf, described
 
@@ -36,8 +36,8 @@ class StreamIterator:
         self._stage = stage
         self._lanes = range(stage.lanes) if lanes is None else lanes
         self._begin({lane: LaneIterator(stage, lane) for lane in self._lanes})
-        self._joint = noted_joint(stage)
-        self._given = Given(self._joint)
+        self._lineage = splitting_lineage(stage)
+        self._partly_delivered = PartlyDelivered(self._lineage)
         self._slot = 0
         self._count = 0
         self._token: Token = None
@@ -76,7 +76,7 @@ class StreamIterator:
                         continue
                     self._slot = slot
                     self._count += 1
-                    if self._joint is not None:
+                    if self._lineage is not None:
                         self._note((slot - 1) % lanes)
                     return item
         except BaseException as error:
@@ -112,7 +112,7 @@ class StreamIterator:
             self._slot,
             {lane: [state.document() for state in stages] for lane, stages in states.items()},
             self._stage.lanes,
-            given=self._given.document(states),
+            given=self._partly_delivered.document(states),
             pipeline=text_of_stream(self._stage) if rows else None,
         ).document()
 
@@ -142,13 +142,13 @@ class StreamIterator:
         for lane, iterator in iterators.items():
             iterator.load([StageState.parse(stage) for stage in parsed.lanes[lane]])
         self._begin(iterators)
-        self._given = Given(self._joint, rows_given(parsed.given))
+        self._partly_delivered = PartlyDelivered(self._lineage, rows_given(parsed.given))
         self._count, self._slot = parsed.step, parsed.slot
         self._token = self._failed = None
 
     def _note(self, lane: int) -> None:
-        assert self._joint is not None
-        self._given.add(lane, self._joint.rows(self._token), self._iterators[lane].states)
+        assert self._lineage is not None
+        self._partly_delivered.add(lane, self._lineage.rows(self._token), self._iterators[lane].states)
 
     def _begin(self, iterators: dict[int, LaneIterator]) -> None:
         """Set the lanes that run; other lanes are None."""

@@ -1,6 +1,6 @@
-"""The graph of a stream as far as its tokens go: which items those of a stage were made of.
+"""The lineage of a stream's items: which rows of which datasets an item was made of, by its token alone.
 
-It is told from the stream itself, or from a description alone, of the stages that there are here.
+A lineage is computed from the stages of a stream, or from a description in a saved state.
 """
 
 from __future__ import annotations
@@ -18,132 +18,146 @@ from seekable.stream.token import as_token
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from seekable.resume.sources import Name
     from seekable.stream.lane import StageState
     from seekable.stream.stage import Stage
     from seekable.stream.token import Token
 
+    Name = tuple[str | int, ...]
     Origins = Callable[[Token], Sequence[tuple[int, Token]]]
     Held = Callable[[Mapping[str, Any]], Sequence[tuple[int, Token]]]
 
-_SOURCE, _REPEAT = "dataset", "repeat"
-"""The kinds of what has rows, and of what has none that could be counted; iterators of streams look here, so
-their classes are not at hand."""
+__all__ = ["Lineage", "described_lineage", "lineage_of", "rows_held"]
 
-__all__ = ["Joint", "described_joint", "joint_of", "rows_held"]
+_SOURCE = "dataset"
+"""The kind of the stages that have rows."""
+
+_REPEAT = "repeat"
+"""The kind of the stages whose items cannot be counted as rows of epochs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Joint:
-    """One stage."""
+class Lineage:
+    """The lineage of the items of one stage, over the lineages of its inputs."""
 
     kind: str
-    inputs: tuple[Joint, ...]
+    """The kind of the stage."""
+
+    inputs: tuple[Lineage, ...]
+
     names: tuple[str | int, ...]
-    """What the inputs are called, where there are several."""
+    """The name of each input: as in a mixture of named parts, otherwise its number."""
+
     origins: Origins
+    """``Inner.origins`` of the stage."""
+
     held: Held
+    """``Inner.held`` of the stage."""
+
     source: Any = None
-    """The stage, or the description, of one that reads a dataset."""
+    """The stage that reads a dataset, or its description; None for stages with inputs."""
+
     starts: tuple[int, ...] = field(init=False)
-    """How many sources there are before those of each input, and in all; those of a source are itself."""
+    """The number of sources before those of each input, and of all sources; (0, 1) for a source."""
 
     def __post_init__(self) -> None:
         """Count the sources."""
         widths = [below.starts[-1] for below in self.inputs]
         object.__setattr__(self, "starts", (0, *itertools.accumulate(widths)) if widths else (0, 1))
 
-    def all(self) -> Iterator[Joint]:
-        """Yield this stage and all those below, in the order of the graph."""
+    def all(self) -> Iterator[Lineage]:
+        """Yield this lineage and all those below: a stage before its inputs, inputs in their order."""
         yield self
         for below in self.inputs:
             yield from below.all()
 
-    def sources(self, name: Name = ()) -> Iterator[tuple[Name, Joint]]:
-        """Yield the stages that read datasets, and what they are called."""
+    def sources(self, name: Name = ()) -> Iterator[tuple[Name, Lineage]]:
+        """Yield the lineages of the sources, each after its name: the names of the inputs that lead to it."""
         if not self.inputs:
             yield name, self
         for own, below in zip(self.names, self.inputs, strict=True):
             yield from below.sources((*name, own) if len(self.inputs) > 1 else name)
 
     def rows(self, token: Token, first: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield the rows that an item was made of: the number of a source, and a position there.
+        """Yield the rows that an item was made of, as pairs of a source's number and a position there.
 
-        The sources are counted from ``first`` on.
+        Args:
+            token: the token of the item.
+            first: the number of the first source.
         """
         if not self.inputs:
             yield first, token
             return
-        for slot, origin in self.origins(token):
-            yield from self.inputs[slot].rows(origin, first + self.starts[slot])
+        for number, origin in self.origins(token):
+            yield from self.inputs[number].rows(origin, first + self.starts[number])
 
 
-def rows_held(root: Joint, stages: Sequence[StageState]) -> list[tuple[int, int]]:
-    """Return the rows of items that wait in the stages of one lane, each once, those first that came first.
+def rows_held(root: Lineage, states: Sequence[StageState]) -> list[tuple[int, int]]:
+    """Return the rows of all items that wait in the stages of one lane, without repetitions, oldest first.
 
     Args:
-        root: the graph.
-        stages: what the stages' states, in its order.
+        root: the lineage of the stream.
+        states: the states of the lane's stages, in the order of ``root.all()``.
 
     Raises:
-        CorruptState: they are those of another graph.
+        CorruptState: there are more or fewer states than stages.
     """
-    joints = list(root.all())
-    if len(joints) != len(stages):
-        message = f"the state of a lane must have {len(joints)} stages (got {len(stages)})"
+    lineages = list(root.all())
+    if len(lineages) != len(states):
+        message = f"the state of a lane must have {len(lineages)} stages (got {len(states)})"
         raise CorruptState(message)
     found: dict[tuple[int, int], None] = {}
     before = 0
-    for joint, state in zip(joints, stages, strict=True):
+    for lineage, state in zip(lineages, states, strict=True):
         waiting = [(0, as_token(token)) for token in state.tokens]
-        for slot, token in (*waiting, *joint.held(state.values)):
-            found.update(dict.fromkeys(joint.inputs[slot].rows(token, before + joint.starts[slot])))
-        before += not joint.inputs
+        for number, token in (*waiting, *lineage.held(state.values)):
+            found.update(dict.fromkeys(lineage.inputs[number].rows(token, before + lineage.starts[number])))
+        before += not lineage.inputs
     return list(found)
 
 
-def joint_of(stage: Stage) -> Joint:
-    """Return the graph of a stream.
+def lineage_of(stage: Stage) -> Lineage:
+    """Return the lineage of a stream, given its last stage.
 
     Raises:
-        InvalidArgument: a stage has no rows that could be counted.
+        InvalidArgument: the rows of a stage cannot be counted.
     """
     if stage.kind == _REPEAT:
         raise InvalidArgument(_repeated(stage))
     if not isinstance(stage, Inner):
         if stage.kind != _SOURCE:
             raise InvalidArgument(_no_rows(repr(stage)))
-        return Joint(_SOURCE, (), (), _itself, _nothing, stage)
-    inputs = tuple(map(joint_of, stage.inputs))
+        return _source(stage)
+    inputs = tuple(map(lineage_of, stage.inputs))
     names = getattr(stage, "names", None) or range(len(inputs))
-    return Joint(stage.kind, inputs, tuple(names), stage.origins, stage.held)
+    return Lineage(stage.kind, inputs, tuple(names), stage.origins, stage.held)
 
 
-def described_joint(description: Mapping[str, Any], present: Stage | None = None) -> Joint:
-    """Return the graph of a stream that was described.
+def described_lineage(description: Mapping[str, Any], present: Stage | None = None) -> Lineage:
+    """Return the lineage of a stream of which there is only the description.
 
     Args:
-        description: what ``describe`` returned.
-        present: the last stage of a stream. Its stages resolve kinds that are not the library's.
+        description: what ``Stream.describe`` returned, also after a JSON round trip.
+        present: the last stage of another stream. The classes of its stages resolve kinds that are not the
+            library's.
 
     Raises:
-        InvalidArgument: a stage has no rows that could be counted, or its kind is unknown.
+        InvalidArgument: the rows of a stage cannot be counted, or its kind is unknown.
     """
     return _described(description, OWN_KINDS if present is None else {**_kinds(present), **OWN_KINDS})
 
 
 def _kinds(stage: Stage) -> dict[str, type[Inner]]:
-    """Return the classes of all stages with inputs of a stream, by kind."""
+    """Return the classes of a stream's stages with inputs, by kind."""
     found = {stage.kind: type(stage)} if isinstance(stage, Inner) else {}
     for source in stage.inputs:
         found |= _kinds(source)
     return found
 
 
-def _described(description: Mapping[str, Any], kinds: Mapping[str, type[Inner]]) -> Joint:
+def _described(description: Mapping[str, Any], kinds: Mapping[str, type[Inner]]) -> Lineage:
     kind = description["kind"]
     if kind == _SOURCE:
-        return Joint(kind, (), (), _itself, _nothing, description)
+        return _source(description)
     if kind == _REPEAT:
         raise InvalidArgument(_repeated(kind))
     if kind not in kinds:
@@ -153,15 +167,12 @@ def _described(description: Mapping[str, Any], kinds: Mapping[str, type[Inner]])
     below = description["of"][:1] if issubclass(stage, OneInput) else description["of"]
     inputs = tuple(_described(each, kinds) for each in below)
     names = description.get("names") or range(len(inputs))
-    return Joint(kind, inputs, tuple(names), stage.origins, stage.held)
+    return Lineage(kind, inputs, tuple(names), stage.origins, stage.held)
 
 
-def _itself(token: Token) -> Sequence[tuple[int, Token]]:
-    return ((0, token),)
-
-
-def _nothing(_: Mapping[str, Any]) -> Sequence[tuple[int, Token]]:
-    return ()
+def _source(source: Any) -> Lineage:
+    """Return the lineage of a stage that reads a dataset, or of its description."""
+    return Lineage(_SOURCE, (), (), lambda token: ((0, token),), lambda _: (), source)
 
 
 def _repeated(what: object) -> str:

@@ -1,4 +1,4 @@
-"""Streams over the lines of files that are read from their start to their end."""
+"""Streams over the lines of files that are read from start to end, without an index."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["FromLines", "open_stream"]
 
 _KEEPS_BLANK: Final = {"jsonl": False, "text": True}
-"""The formats of one record a line, and whether a blank line is one."""
+"""The formats of one record a line; True if a blank line is a record."""
 
 _PAIR: Final = 2
 _SPACE: Final = 32
@@ -55,24 +55,24 @@ def open_stream(
 ) -> Stream:
     r"""Return the lines of files as a stream, without an index: each file is read from its start to its end.
 
-    For files that can be indexed ``sk.open`` is better: it gives any record, shuffles, and resumes anywhere
-    at once. This is for what is read once, or cannot be indexed: standard input, what a command prints, a
-    large ``.zst`` of one frame.
+    For files that can be indexed ``sk.open`` is better: it gives any record, shuffles, and resumes at any
+    position without reading. Use this function for data that is read once or cannot be indexed: standard
+    input, the output of a command, a large ``.zst`` of one frame.
 
-    A stream of plain files resumes at once. What is compressed, or printed by a command, can only be read
-    from its start: with ``replay=True`` as much is skipped as was read, without it no state can be taken.
-    Standard input never resumes.
+    A stream of plain files resumes without reading again. Compressed files and the output of commands can
+    only be read from the start: with ``replay=True`` a resume skips what was read, without it no state can be
+    taken. Standard input never resumes.
 
     Args:
-        source: a path, a folder, a glob, ``"-"`` for standard input, ``"command |"`` for what a command
-            prints, or a list of those. What ends with ``.gz`` or ``.zst`` is decompressed.
-        lanes: how many; whole files are dealt to them in turn.
-        format: ``"jsonl"`` or ``"text"``; told by the suffix if left out, which standard input and commands
-            do not have.
-        decode: ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes; the format's
-            own if left out.
-        replay: whether content may be skipped to resume, and gone through again for ``stream[token]``.
-        allow_pipes: whether commands may be run; they are run by the shell.
+        source: a path, a folder, a glob, ``"-"`` for standard input, ``"command |"`` for the output of a
+            command, or a list of those. Files with the suffix ``.gz`` or ``.zst`` are decompressed.
+        lanes: the number of lanes; whole files are distributed to them in turn.
+        format: ``"jsonl"`` or ``"text"``; by default the format of the suffix, which standard input and
+            commands lack.
+        decode: ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes; by default the
+            decoding of the format.
+        replay: allow a resume to skip content, and ``stream[token]`` to read a file from its start again.
+        allow_pipes: allow commands; the shell runs them.
         version: enters the fingerprint beside the name of a ``decode`` function.
 
     Raises:
@@ -122,7 +122,7 @@ def _format_of_all(files: Sequence[SequentialFile]) -> Format:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FromLines(ForwardOnly):
-    """Lane ``l`` has the files ``f % lanes == l``; tokens are (number of the file, number of the record)."""
+    """The lines of files: lane ``l`` has the files ``f % lanes == l``. A token is (file, row in it)."""
 
     files: tuple[SequentialFile, ...]
     format: Format
@@ -134,17 +134,17 @@ class FromLines(ForwardOnly):
 
     @property
     def checkpointable(self) -> bool:
-        """With ``replay``, or where all are plain files."""
+        """True with ``replay``, or if all files are plain."""
         return self.replay or all(file.plain for file in self.files)
 
     @property
     def constant_time(self) -> bool:
-        """Where all are plain files, and none is gone through again for an item."""
+        """True if all files are plain, and ``replay`` is not set."""
         return not self.replay and self.checkpointable
 
     @property
     def way_out(self) -> str:
-        """What to do with compressed files, commands and standard input."""
+        """Advice for compressed files, commands and standard input."""
         if any(file.way == "stdin" for file in self.files):
             return "standard input cannot be read again: write it to a file first"
         if any(file.way == "command" for file in self.files):
@@ -157,20 +157,25 @@ class FromLines(ForwardOnly):
         )
 
     def arguments(self) -> dict[str, Any]:
-        """The format, the decoding, and every file by name, size and both ends."""
+        """Return the format, the decoding, and of every file the name, the size and a digest of both ends."""
         function = self.decoder.function
         decode = self.decoder.name if function is None else describe_function(function, self.version)
         return {"format": self.format.name, "decode": decode, "files": self._described}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the call of ``sk.open_stream``."""
         given = f", lanes={self.lane_count}" if self.lane_count > 1 else ""
         given += ", replay=True" if self.replay else ""
         asked = repr(self.asked[0]) if len(self.asked) == 1 else f"[{listed([*map(repr, self.asked)])}]"
         return f"open_stream({asked}{given})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
-        """Go on behind the record that was given last, after a look whether it is still that one."""
+        """Yield the records behind the last delivered one, after a comparison of that one with the state.
+
+        Raises:
+            CorruptRecord: a line cannot be decoded.
+            StateMismatch: the last delivered record has other bytes now.
+        """
         state, checked = lane.state, self.checkpointable
         for number in range(state.get("file", lane.number), len(self.files), self.lanes):
             row, start = (state["row"], state["start"]) if state.get("file") == number else (0, 0)
@@ -185,7 +190,11 @@ class FromLines(ForwardOnly):
                 yield (number, row), item
 
     def read(self, tokens: Sequence[Token]) -> list[Any]:
-        """Go through each file once, and pick the records."""
+        """Return the records of some tokens; each file is read once.
+
+        Raises:
+            BadToken: ``replay`` is not set, or a file has no such record.
+        """
         if not self.replay:
             message = f"{self!r} cannot give a record again: say replay=True, which reads its file once more"
             raise BadToken(message)
@@ -198,16 +207,20 @@ class FromLines(ForwardOnly):
         return found
 
     def places(self, token: Token) -> list[Any]:
-        """Say where the record lies; its file is gone through for that, with ``replay``."""
+        """Return the ``Location`` of a record; its file is read for that.
+
+        Raises:
+            BadToken: ``replay`` is not set, or the file has no such record.
+        """
         number, row = self._parsed(token)
         if not self.replay:
-            message = f"where record {row} of {self.files[number].path!r} lies is told with replay=True only"
+            message = f"record {row} of {self.files[number].path!r} can be located with replay=True only"
             raise BadToken(message)
         ((_, _, start, view, _),) = self._picked([token])
         return [Location(self.files[number].path, row, start, line_span(view))]
 
     def _picked(self, tokens: Sequence[Token]) -> Iterator[tuple[int, int, int, memoryview, list[int]]]:
-        """Yield the records of tokens in the order of the files, and at which places they are wanted."""
+        """Yield file, row, byte offset and line of each record, and its indices in ``tokens``."""
         wanted: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for place, token in enumerate(tokens):
             number, row = self._parsed(token)
@@ -225,7 +238,7 @@ class FromLines(ForwardOnly):
                 raise BadToken(message)
 
     def _records(self, number: int, row: int, start: int) -> Iterator[tuple[int, int, memoryview]]:
-        """Yield rows, where in the content they start, and their lines, from one of them on."""
+        """Yield row, byte offset and line of each record, from a given row and offset on."""
         file, keep_blank = self.files[number], _KEEPS_BLANK[self.format.name]
         pieces = content_from(file, start)
         if not start:
@@ -237,7 +250,7 @@ class FromLines(ForwardOnly):
             row += 1
 
     def _headed(self, file: SequentialFile, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """Pass content on, after a look at its head: at what is there, since more may take its time."""
+        """Yield the content after a check of its first piece: the next piece of a pipe may come late."""
         head = next(pieces, b"")
         assert not is_table_indexer(self.format.scanner)
         self.format.scanner.check_head(head[:END_BYTES], file.path)
@@ -259,7 +272,7 @@ class FromLines(ForwardOnly):
         raise corrupt from cause
 
     def _check(self, number: int, state: dict[str, Any], found: tuple[int, int, memoryview] | None) -> None:
-        """Compare the record that was given last with what is there now."""
+        """Raise ``StateMismatch`` unless the last delivered record is still the same."""
         if found is None or xxhash.xxh3_64_hexdigest(found[2]) != state.get("check"):
             message = (
                 f"record {state['row'] - 1} of {self.files[number].path!r}, at byte {state['start']:,} of "
@@ -281,7 +294,7 @@ class FromLines(ForwardOnly):
 
 
 def _lines(pieces: Iterable[bytes], start: int) -> Iterator[tuple[int, memoryview]]:
-    """Yield where lines start and their bytes, line end included; a byte order mark belongs to none."""
+    """Yield the byte offset and the bytes of each line, with its line end and without a byte order mark."""
     held: list[bytes] = []
     at = start
     for piece in pieces:

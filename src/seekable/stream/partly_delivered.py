@@ -1,8 +1,8 @@
-"""Rows of which something was delivered while something else still waits.
+"""Rows of which one item was delivered while another item still waits in a stage.
 
-Where a stage makes several items of one, a row may be in both states at once; then it counts as delivered,
-and what waits says nothing of that. So it is noted, in graphs with such a stage alone, and forgotten as soon
-as nothing of the row waits any more.
+Where a stage makes several items of one, a row can be both delivered and waiting. ``resume="rows"`` counts
+such a row as delivered, but the waiting items alone do not show it. So the iterator records these rows, in
+graphs with such a stage only, until no item of the row waits any more.
 """
 
 from __future__ import annotations
@@ -10,70 +10,81 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState
-from seekable.stream.lineage import joint_of, rows_held
+from seekable.stream.lineage import lineage_of, rows_held
 from seekable.stream.stage import Inner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from seekable.stream.lane import StageState
-    from seekable.stream.lineage import Joint
+    from seekable.stream.lineage import Lineage
     from seekable.stream.stage import Stage
 
     Row = tuple[int, int]
 
-__all__ = ["Given", "noted_joint", "parsed"]
+__all__ = ["PartlyDelivered", "parsed", "splitting_lineage"]
 
-_FEW = 1000
-"""Rows of a lane that are noted before it is looked which of them can be forgotten."""
+_MOST_RECORDED = 1000
+"""Rows of a lane that are recorded before the first search for rows of which nothing waits."""
 
 
-def noted_joint(stage: Stage) -> Joint | None:
-    """Return the graph by which delivered rows are noted; None where none need be.
+def splitting_lineage(stage: Stage) -> Lineage | None:
+    """Return the lineage of a stream in which a row can be partly delivered; None for any other stream.
 
     Example:
         >>> import seekable as sk
         >>> stream = sk.from_sequence("abc").stream()
-        >>> noted_joint(stream.stage) is None, noted_joint(stream.flatten().stage) is None
+        >>> splitting_lineage(stream.stage) is None, splitting_lineage(stream.flatten().stage) is None
         (True, False)
     """
-    return joint_of(stage) if _splits(stage) and _has_rows(stage) else None
+    return lineage_of(stage) if _splits(stage) and _has_rows(stage) else None
 
 
-class Given:
-    """The rows of some lanes."""
+class PartlyDelivered:
+    """The partly delivered rows of some lanes, as pairs of a source's number and a position."""
 
-    def __init__(self, joint: Joint | None, rows: Mapping[int, Iterable[Row]] | None = None) -> None:
-        """Know some; without a graph there are never any."""
-        self._joint = joint
+    def __init__(self, lineage: Lineage | None, rows: Mapping[int, Iterable[Row]] | None = None) -> None:
+        """Begin with the rows of a state; without a lineage there are never any."""
+        self._lineage = lineage
         self._rows = {lane: set(some) for lane, some in (rows or {}).items()}
         self._most: dict[int, int] = {}
 
-    def add(self, lane: int, rows: Iterable[Row], stages: Callable[[], Sequence[StageState]]) -> None:
-        """Note rows that a lane delivered; ``stages`` returns what the lane remembers then."""
-        noted = self._rows.setdefault(lane, set())
-        noted.update(rows)
-        if len(noted) > self._most.get(lane, _FEW):
-            self._forget(lane, stages())
-            # Looking takes as long as there are rows that wait, so it is done the more seldom.
-            self._most[lane] = _FEW + 2 * len(noted)
+    def add(self, lane: int, rows: Iterable[Row], states: Callable[[], Sequence[StageState]]) -> None:
+        """Record the rows of an item that a lane delivered.
 
-    def document(self, stages: Mapping[int, Sequence[StageState]]) -> dict[str, Any] | None:
-        """Return what a state has to know, JSON-safe; None where that is nothing."""
+        Args:
+            lane: the number of the lane.
+            rows: the rows that the item was made of.
+            states: returns the states of the lane's stages after that item.
+        """
+        recorded = self._rows.setdefault(lane, set())
+        recorded.update(rows)
+        if len(recorded) > self._most.get(lane, _MOST_RECORDED):
+            self._drop(lane, states())
+            # A search takes time in proportion to the waiting rows, so the next one comes after as many more.
+            self._most[lane] = _MOST_RECORDED + 2 * len(recorded)
+
+    def document(self, states: Mapping[int, Sequence[StageState]]) -> dict[str, Any] | None:
+        """Return the rows as a JSON-safe dict of lanes; None if there are none.
+
+        Args:
+            states: the states of each lane's stages.
+        """
         for lane in self._rows:
-            self._forget(lane, stages[lane])
+            self._drop(lane, states[lane])
         return {str(lane): sorted(map(list, some)) for lane, some in self._rows.items() if some} or None
 
-    def _forget(self, lane: int, stages: Sequence[StageState]) -> None:
-        if self._joint is not None and self._rows[lane]:
-            self._rows[lane].intersection_update(rows_held(self._joint, stages))
+    def _drop(self, lane: int, states: Sequence[StageState]) -> None:
+        """Drop the rows of which no item waits."""
+        if self._lineage is not None and self._rows[lane]:
+            self._rows[lane].intersection_update(rows_held(self._lineage, states))
 
 
 def parsed(document: Mapping[str, Any] | None) -> dict[int, list[Row]]:
-    """Return the rows that a state notes.
+    """Return the rows that ``PartlyDelivered.document`` returned, for each lane.
 
     Raises:
-        CorruptState: it does not note them so.
+        CorruptState: the document has another form.
     """
     try:
         return {
@@ -90,7 +101,7 @@ def _splits(stage: Stage) -> bool:
 
 
 def _has_rows(stage: Stage) -> bool:
-    """Tell whether all sources have rows, and none begins anew."""
+    """Return True if all sources are datasets, and no stage restarts them."""
     if not stage.inputs:
         return stage.kind == "dataset"
     return stage.kind != "repeat" and all(map(_has_rows, stage.inputs))

@@ -1,4 +1,4 @@
-"""Files, commands and standard input, read from their start to their end."""
+"""Files, the output of commands and standard input, read from start to end."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ _STDIN = "-"
 _PIPE = "|"
 
 _taken = False
-"""Whether somebody began to read standard input: what was read is gone."""
+"""True once standard input was read from: what was read cannot be read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SequentialFile:
-    """One thing that is read from its start to its end."""
+    """A file, a command or standard input, whose bytes are read from start to end."""
 
     name: str
-    """What it is called, wherever it lies: a file's name below what was asked for, a command, ``-``."""
+    """The name in fingerprints: a file's name relative to the folder of its pattern, a command, or ``-``."""
 
     path: str
-    """A file's absolute path; for people, what else it is."""
+    """The absolute path of a file; a label for messages otherwise."""
 
     way: Literal["file", "command", "stdin"]
-    """How it is read."""
+    """The way to read it."""
 
     size: int = 0
-    """How many bytes a file had when it was looked for."""
+    """The bytes of a file when the stream was opened."""
 
     mtime_ns: int = 0
-    """When it was modified then."""
+    """The modification time of a file when the stream was opened, in nanoseconds."""
 
     @property
     def plain(self) -> bool:
-        """Whether reading can begin in its middle."""
+        """True for a file that is not compressed: reading can begin at any byte."""
         return self.way == "file" and compression_of(self.path) is None
 
     def describe(self) -> dict[str, object]:
-        """Return, JSON-safe, what identifies it."""
+        """Return what identifies the content, JSON-safe: the name; of a file also its size and both ends."""
         if self.way != "file":
             return {"name": self.name}
         with _opened(self) as descriptor:
@@ -67,16 +67,16 @@ class SequentialFile:
 def sequential_files(
     asked: Sequence[str], *, suffixes: tuple[str, ...], allow_pipes: bool
 ) -> tuple[SequentialFile, ...]:
-    """Return what is meant, in its order.
+    """Return the files, commands and standard input that some arguments name, in their order.
 
     Args:
-        asked: paths, folders, globs, ``-`` and commands that end with ``|``.
-        suffixes: how names of data files in folders end.
-        allow_pipes: whether commands may be run.
+        asked: paths, folders, globs, ``-`` for standard input, and commands that end with ``|``.
+        suffixes: the suffixes of data files in folders.
+        allow_pipes: accept commands.
 
     Raises:
         DataNotFound: there is no such file.
-        InvalidArgument: a command, and they are not allowed; or standard input twice.
+        InvalidArgument: a command without ``allow_pipes``, or standard input twice.
     """
     found: list[SequentialFile] = []
     for each in asked:
@@ -104,14 +104,15 @@ def sequential_files(
 
 
 def content_from(source: SequentialFile, start: int) -> Iterator[bytes]:
-    """Yield the content from some byte of it on, decompressed if it is a compressed file.
+    """Yield the content in pieces, from byte ``start`` of the (decompressed) content on.
 
     Raises:
-        IndexStale: a file is no longer the one that was looked for.
+        IndexStale: the file was changed since the stream was opened.
+        DataNotFound: the file was removed.
         UnsupportedFormat: a compressed file is damaged.
-        StateMismatch: the content ends before that byte.
+        StateMismatch: the content ends before ``start``.
         WorkerDied: a command failed.
-        NotResumable: standard input, which was read before.
+        NotResumable: standard input was read before.
     """
     if source.way == "file":
         kind = compression_of(source.path)
@@ -174,13 +175,13 @@ def _standard_input() -> Iterator[bytes]:
 
 
 def _output_of(source: SequentialFile) -> Generator[bytes]:
-    # A session of its own, so that all of a pipeline can be ended together.
+    # The command runs in a session of its own, so that all processes of a shell pipeline can be killed.
     command = ["/bin/sh", "-c", source.name]
     process = subprocess.Popen(  # noqa: S603 - the caller allowed it
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
     )
     assert process.stdout is not None
-    # At the end of the interpreter nobody closes this generator.
+    # This generator may still be open when the interpreter ends, and is not closed then.
     ending = weakref.finalize(process, _end, process.pid)
     try:
         while data := process.stdout.read(_READ_BYTES):

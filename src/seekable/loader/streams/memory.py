@@ -16,7 +16,7 @@ from seekable.resume.serialize import rows_of_stream, stream_from_rows
 from seekable.state.stream import StreamState
 from seekable.stream.description import text_of_stream
 from seekable.stream.iterator import check_resumable, check_stream
-from seekable.stream.partly_delivered import Given, noted_joint, parsed
+from seekable.stream.partly_delivered import PartlyDelivered, parsed, splitting_lineage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class OfStream:
         self._stream, self._own = stream, lanes
         self.pipeline = self._settled = stream
         self.lanes = Lanes.fresh(stream, lanes)
-        self._given = Given(noted_joint(stream.stage))
+        self._given = PartlyDelivered(splitting_lineage(stream.stage))
 
     @property
     def by_rows(self) -> bool:
@@ -135,4 +135,4 @@ class OfStream:
         self.pipeline = self._settled = stream
         self.lanes = lanes
         own = {lane: rows for lane, rows in given.items() if lane in lanes.stages}
-        self._given = Given(noted_joint(stream.stage), own)
+        self._given = PartlyDelivered(splitting_lineage(stream.stage), own)

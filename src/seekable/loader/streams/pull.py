@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seekable.errors import NothingPassed
 from seekable.loader.streams.lanes import LaneChanges
 from seekable.stream.lane import LaneIterator
-from seekable.stream.partly_delivered import noted_joint
+from seekable.stream.partly_delivered import splitting_lineage
 
 if TYPE_CHECKING:
     from seekable.loader.streams.lanes import Lanes
@@ -52,7 +52,7 @@ class Puller:
         self._sources = [each for flow in self._flows.values() for each in flow.walk() if not each.inputs]
         self._holes = [_holes_of(source) for source in self._sources]
         self._ended = set(lanes.ended)
-        self._joint = noted_joint(stream.stage)
+        self._joint = splitting_lineage(stream.stage)
         self._given: dict[int, list[tuple[int, int]]] = {}
         self._over: set[int] = set()
 
