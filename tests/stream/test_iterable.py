@@ -101,7 +101,7 @@ def test_one_pass_gives_all_items_that_waited() -> None:
 
 def test_items_of_one_token_are_not_one_object() -> None:
     stream = sk.from_iterable(Calls([[1], [2]]), replay=True, version=1)
-    first, second = stream.read([(0, 1), (0, 1)])  # type: ignore[attr-defined]
+    first, second = stream.stage.read([(0, 1), (0, 1)])  # type: ignore[attr-defined]
     assert first == second == [2]
     assert first is not second
 
