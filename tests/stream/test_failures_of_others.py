@@ -56,7 +56,9 @@ def test_lhotse_a_state_of_mixed_streams_survives_json() -> None:
     """In Lhotse the state of a multiplexer of streams could not be loaded from JSON, and was 7.6 kB of it."""
     stream = sk.mix([numbers(500), numbers(500).filter(is_odd)], weights=[2, 1], seed=3)
     state = state_after(stream, 100)
-    assert len(json.dumps(state)) < 400
+    without_description = {key: value for key, value in state.items() if key != "pipeline"}
+    assert len(json.dumps(without_description)) < 400
+    assert len(json.dumps(state)) < 1000
     rest = items_of(stream)[100:]
     assert [item for _, item in following(resumed(stream, state))] == rest
 

@@ -369,7 +369,7 @@ def test_a_state() -> None:
     iterator = iter(flow(2).filter(is_odd).shuffle(buffer=4, seed=1).batch(2))
     for _ in range(3):
         next(iterator)
-    assert iterator.state_dict() == {
+    assert iterator.state_dict(rows=False) == {
         "seekable": 1,
         "fingerprint": "xxh3:09ee8bb6c893ffdcae0beff200fb6a66",
         "step": 3,
@@ -380,4 +380,15 @@ def test_a_state() -> None:
         },
         "of": 2,
         "check": "11d0f5a0d98c01d2",
+    }
+    assert iterator.state_dict() == {
+        **iterator.state_dict(rows=False),
+        "pipeline": (
+            '{"files":[],"nodes":['
+            '{"kind":"sequence","length":20,"type":"builtins.range","version":"golden"},'
+            '{"epochs":1,"kind":"dataset","lanes":2,"of":[0],"start":0},'
+            '{"fn":{"name":"tests.stream.test_golden.is_odd"},"kind":"filter","lanes":2,"of":[1]},'
+            '{"buffer":4,"kind":"shuffle","lanes":2,"of":[2],"seed":1},'
+            '{"kind":"batch","lanes":2,"of":[3],"size":2}]}'
+        ),
     }
