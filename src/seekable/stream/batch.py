@@ -31,7 +31,7 @@ class BatchItems(OneInput):
         return {"size": self.size}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.batch`` as an expression."""
         return f"{inputs[0]}.batch({self.size})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
@@ -60,7 +60,7 @@ class BatchItems(OneInput):
         return [(0, each) for each in token]
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the list.
+        """Return the list of some items.
 
         Raises:
             BadToken: the token has more tokens than a list has items.

@@ -114,7 +114,7 @@ class Bucket(OneInput):
         }
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.bucket`` as an expression."""
         name = describe_function(self.cost, self.version)["name"]
         return (
             f"{inputs[0]}.bucket({name}, max_cost={self.limit.cost:g}, buffer={self.size}, seed={self.seed})"
@@ -155,7 +155,7 @@ class Bucket(OneInput):
         return [(0, each) for each in token]
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the batch."""
+        """Return the batch of some items."""
         return list(items)
 
     @cached

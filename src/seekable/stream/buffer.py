@@ -39,7 +39,7 @@ class TokenBuffer:
     """
 
     def __init__(self, rebuild: Callable[[Sequence[Token]], list[Any]], *, all_at_once: bool = False) -> None:
-        """Make an empty buffer.
+        """Make a buffer without items.
 
         Args:
             rebuild: returns the items of some tokens, in their order.

@@ -1,4 +1,4 @@
-"""Streams one after another."""
+"""Several streams, delivered one after another."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ class Chain(SeveralInputs):
         return numbered(token)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the input item."""
+        """Return the item of the input unchanged."""
         return items[0]

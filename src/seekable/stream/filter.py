@@ -39,7 +39,7 @@ class FilterItems(SameTokens):
         return {"fn": describe_function(self.fn, self.version)}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.filter`` as an expression."""
         return f"{inputs[0]}.filter({describe_function(self.fn, self.version)['name']})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
@@ -61,7 +61,7 @@ class FilterItems(SameTokens):
                     stall.check(dropped)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the input item.
+        """Return the item of the input unchanged.
 
         Raises:
             BadToken: the function does not pass the item.

@@ -46,7 +46,7 @@ class Flatten(OneInput):
         return {"fn": None if self.fn is None else describe_function(self.fn, self.version)}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.flatten`` as an expression."""
         name = "" if self.fn is None else describe_function(self.fn, self.version)["name"]
         return f"{inputs[0]}.flatten({name})"
 
@@ -73,7 +73,7 @@ class Flatten(OneInput):
 
     @staticmethod
     def origins(token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the outer item.
+        """Return the outer item's token.
 
         Raises:
             BadToken: the token is not a pair of a token and a number.

@@ -262,7 +262,7 @@ class _Pass:
         return item
 
     def skip(self, count: int) -> None:
-        """Skip the first items.
+        """Draw the first items and drop them.
 
         Raises:
             CorruptState: ``count`` is not a count.

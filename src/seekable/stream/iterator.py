@@ -52,7 +52,7 @@ class StreamIterator:
         return self
 
     def __next__(self) -> Any:
-        """Return the next item.
+        """Return the item of the next slot that has one.
 
         Raises:
             CorruptRecord: a source cannot decode a record.

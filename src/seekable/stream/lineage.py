@@ -60,7 +60,7 @@ class Lineage:
     """The number of sources before those of each input, and of all sources; (0, 1) for a source."""
 
     def __post_init__(self) -> None:
-        """Count the sources."""
+        """Count the sources below each input."""
         widths = [below.starts[-1] for below in self.inputs]
         object.__setattr__(self, "starts", (0, *itertools.accumulate(widths)) if widths else (0, 1))
 

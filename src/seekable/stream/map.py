@@ -39,7 +39,7 @@ class MapItems(SameTokens):
         return {"fn": describe_function(self.fn, self.version), "seed": self.seed}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.map`` as an expression."""
         seed = "" if self.seed is None else f", rng=True, seed={self.seed}"
         return f"{inputs[0]}.map({describe_function(self.fn, self.version)['name']}{seed})"
 

@@ -99,7 +99,7 @@ class MixItems(SeveralInputs):
         return numbered(token)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the part's item."""
+        """Return the item of the part unchanged."""
         return items[0]
 
     def labels(
@@ -240,7 +240,7 @@ class MixBounded(Inner):
         return numbered(token)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the part's item."""
+        """Return the item of the part unchanged."""
         return items[0]
 
 

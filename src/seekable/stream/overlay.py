@@ -61,7 +61,7 @@ class Overlay(SameTokens):
         }
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.overlay`` as an expression."""
         name = describe_function(self.fn, self.version)["name"]
         other = self.other.expression()
         return f"{inputs[0]}.overlay({other}, {name}, prob={self.prob}, seed={self.seed})"

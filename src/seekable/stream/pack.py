@@ -57,7 +57,7 @@ class Piece:
 
     @property
     def size(self) -> int:
-        """The number of tokens."""
+        """The number of tokens in the piece."""
         return self.stop - self.start
 
 
@@ -258,11 +258,11 @@ class PackConcat(_Pack):
     kind: ClassVar[str] = "pack-concat"
 
     def arguments(self) -> dict[str, Any]:
-        """Return the options."""
+        """Return the options for the fingerprint."""
         return self.options.described()
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.pack`` as an expression."""
         return f"{inputs[0]}.pack({self.options.length}, key={self.options.key!r})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
@@ -300,7 +300,7 @@ class PackBestFit(_Pack):
         return {**self.options.described(), "bins": self.bins}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.pack`` as an expression."""
         options = self.options
         return f"{inputs[0]}.pack({options.length}, key={options.key!r}, method='best_fit', bins={self.bins})"
 

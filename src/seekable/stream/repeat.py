@@ -38,7 +38,7 @@ class RepeatItems(OneInput):
         return {"times": self.times}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.repeat`` as an expression."""
         return f"{inputs[0]}.repeat({'' if self.times is None else self.times})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
@@ -59,7 +59,7 @@ class RepeatItems(OneInput):
 
     @staticmethod
     def origins(token: Token) -> Sequence[tuple[int, Token]]:
-        """Return the input item.
+        """Return the input item's token.
 
         Raises:
             BadToken: the token is not a pair of a round and a token.
@@ -70,7 +70,7 @@ class RepeatItems(OneInput):
         return ((0, token[1]),)
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the input item.
+        """Return the item of the input unchanged.
 
         Raises:
             BadToken: there are fewer rounds.

@@ -28,7 +28,7 @@ class OneInput(Inner):
 
     @property
     def inputs(self) -> tuple[Stage, ...]:
-        """The one input.
+        """The only input, in a tuple.
 
         Raises:
             InvalidArgument: the stage is not part of a stream yet.
@@ -68,7 +68,7 @@ class SameItems(SameTokens):
     """A stage that passes input items on unchanged, with their tokens."""
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the input item."""
+        """Return the item of the input unchanged."""
         return items[0]
 
 

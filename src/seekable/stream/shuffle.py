@@ -39,7 +39,7 @@ class ShuffleItems(SameItems):
         return {"buffer": self.size, "seed": self.seed}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.shuffle`` as an expression."""
         return f"{inputs[0]}.shuffle(buffer={self.size}, seed={self.seed})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:

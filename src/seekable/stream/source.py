@@ -53,7 +53,7 @@ class FromDataset(Leaf):
 
     @property
     def lanes(self) -> int:
-        """The number of lanes."""
+        """The number of lanes that was asked for."""
         return self.lane_count
 
     @property
@@ -78,7 +78,7 @@ class FromDataset(Leaf):
 
     @property
     def datasets(self) -> tuple[Node, ...]:
-        """The dataset."""
+        """The dataset that the records come from."""
         return (self.dataset,)
 
     def arguments(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class FromDataset(Leaf):
 
     @property
     def first(self) -> int:
-        """The first position."""
+        """The first position that the stream reads."""
         return self.start if self.begin is None else self.begin
 
     def _reads(self, lane: int, done: int) -> Iterator[tuple[list[int], list[Any]]]:

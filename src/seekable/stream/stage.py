@@ -63,7 +63,7 @@ class LaneInput(Protocol):
 
 
 class Lane(Protocol):
-    """What a stage may use of the lane in which it runs. Each lane belongs to one thread at a time."""
+    """The lane in which a stage runs, as far as the stage may use it; one thread at a time uses a lane."""
 
     @property
     def number(self) -> int:
@@ -72,7 +72,7 @@ class Lane(Protocol):
 
     @property
     def state(self) -> dict[str, Any]:
-        """What the stage remembers: JSON values under string keys.
+        """The values that the stage has to remember: JSON values under string keys.
 
         The keys ``"buffer"`` and ``"notes"`` are reserved. ``"epochs"``, if the stage sets it, counts the
         epochs that the stage has completed.

@@ -92,7 +92,7 @@ class Stream(StageMethods):
 
     @property
     def indexed(self) -> bool:
-        """True if ``stream[token]`` works."""
+        """True if ``stream[token]`` can return any item again."""
         return self.stage.indexed
 
     @property

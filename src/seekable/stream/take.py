@@ -36,7 +36,7 @@ class TakeSlots(SameItems):
         return {"count": self.count}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.take`` as an expression."""
         return f"{inputs[0]}.take({self.count})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:
@@ -66,7 +66,7 @@ class SkipSlots(SameItems):
         return {"count": self.count}
 
     def shown(self, inputs: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of ``Stream.skip`` as an expression."""
         return f"{inputs[0]}.skip({self.count})"
 
     def items(self, lane: Lane) -> Iterator[tuple[Token, Any]]:

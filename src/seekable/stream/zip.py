@@ -61,7 +61,7 @@ class ZipItems(SeveralInputs):
         return list(enumerate(token))
 
     def remake(self, token: Token, items: Sequence[Any]) -> Any:
-        """Return the tuple.
+        """Return the tuple of some items.
 
         Raises:
             BadToken: the token has fewer tokens than there are streams.
