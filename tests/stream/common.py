@@ -53,18 +53,21 @@ def run_of(stream: sk.Stream, most: int | None = None) -> tuple[Pairs, list[dict
 
 
 def check_cuts(stream: sk.Stream, *, cuts: Iterable[int] | None = None, most: int | None = None) -> None:
-    """Cut, and resume for half of the way to the end: items, tokens and states are those of one run.
+    """Cut at each item, or where it is said, and resume, by induction as in tests/induction.py.
 
-    The state that is reached is the one of a cut there, and that is resumed from in turn: what holds at all
-    cuts holds to the end, and after any number of resumes.
+    At each cut the next item, its token and the state after it are those of one run. At the first cut, the
+    middle and the last one the whole rest is, with a second resume half way; and at each cut that is named.
     """
     pairs, states = run_of(stream, most)
+    whole = {0, len(pairs) // 2, len(pairs)} if cuts is None else {*cuts}
     for at in range(len(states)) if cuts is None else cuts:
-        middle = (at + len(pairs) + 1) // 2
+        middle = (at + len(pairs) + 1) // 2 if at in whole else at + 1
         iterator = resumed(stream, states[at])
         check_same(following(iterator, middle - at), pairs[at:middle])
         assert iterator.state_dict() == states[middle]
-        if cuts is not None or middle == at:
+        if at in whole:
+            if cuts is None:
+                check_same(following(resumed(stream, states[middle]), len(pairs) - middle), pairs[middle:])
             check_same(following(iterator, len(pairs) - middle), pairs[middle:])
             check_same(following(iterator, 1) if most is None else [], [])
 
