@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.heads import check_is_text
 from seekable.formats.lines import BYTE_ORDER_MARK, find_newlines
+from seekable.formats.sniff import check_is_text
 from seekable.index.digest import END_BYTES
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.heads import check_is_text
 from seekable.formats.lines import BYTE_ORDER_MARK, scan_lines
+from seekable.formats.sniff import check_is_text
 from seekable.index.digest import END_BYTES
 
 if TYPE_CHECKING:

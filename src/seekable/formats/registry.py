@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.formats.decoding import Decode
-    from seekable.formats.table import TableFormat
+    from seekable.formats.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
     from seekable.storage.listing import Asked, Found

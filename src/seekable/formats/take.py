@@ -11,7 +11,7 @@ from seekable._optional import optional
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from seekable.formats.table import Int64s
+    from seekable.formats.table_format import Int64s
 else:
     pa = optional("pyarrow", extra="parquet")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from seekable.formats.heads import check_is_text
 from seekable.formats.lines import scan_lines
+from seekable.formats.sniff import check_is_text
 
 if TYPE_CHECKING:
     import numpy as np

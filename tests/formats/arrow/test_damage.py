@@ -13,7 +13,7 @@ from tests.formats.arrow.tables import Codec, Held, Kind, batch, opened, written
 
 from seekable.errors import CorruptRecord, UnsupportedFormat
 from seekable.formats.arrow import ArrowFormat
-from seekable.formats.arrow.footer import blocks_of, read_footer
+from seekable.formats.arrow.ipc import blocks_of, read_footer
 
 if TYPE_CHECKING:
     from seekable.formats.arrow.table import ArrowTable

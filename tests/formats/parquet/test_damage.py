@@ -19,8 +19,8 @@ from tests.formats.parquet.truth import Bytes, Kept, leaf_of, opened, same, writ
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, SeekableError, UnsupportedFormat
 from seekable.formats.parquet import ParquetFormat, page_tables
-from seekable.formats.parquet.header import leading_header
-from seekable.formats.parquet.thrift import BadThrift, unsigned
+from seekable.formats.parquet.pages import leading_header
+from seekable.formats.parquet.thrift import ThriftError, unsigned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,9 +190,9 @@ def test_a_header_that_says_more_than_there_is_is_refused() -> None:
     page = data[paged.table.offset[0] : paged.table.offset[0] + paged.table.size[0]]
     assert leading_header(memoryview(page)).values > 0
     for size in (0, 1, 5, len(page) - 1):
-        with pytest.raises(BadThrift):
+        with pytest.raises(ThriftError):
             leading_header(memoryview(page[:size]))
-    with pytest.raises(BadThrift):
+    with pytest.raises(ThriftError):
         leading_header(memoryview(page + b"x"))
 
 

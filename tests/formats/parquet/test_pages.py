@@ -14,10 +14,10 @@ from tests.formats.parquet import family
 from tests.formats.parquet.truth import Bytes, Kept, opened, same, truth, written
 
 from seekable.formats.parquet import ParquetFormat, page_tables
-from seekable.formats.parquet.kept import as_bytes, from_bytes
-from seekable.formats.parquet.levels import constant, hybrid, picked
+from seekable.formats.parquet.encodings import constant, rle_bitpacked, select_values
+from seekable.formats.parquet.page_tables import as_bytes, from_bytes
 from seekable.formats.parquet.pages import PageTable
-from seekable.formats.parquet.thrift import BadThrift, unsigned
+from seekable.formats.parquet.thrift import ThriftError, unsigned
 
 KINDS = {name: family.FLAT[name] for name in ("int64", "string")} | {
     name: family.NESTED[name] for name in ("list", "list_long", "struct_two")
@@ -90,8 +90,8 @@ def test_tables_come_back_as_they_were_kept(drawn: list[tuple[int, list[int], bo
         assert (back[chunk].offset == table.offset).all()
         assert (back[chunk].size == table.size).all()
         assert back[chunk].dictionary == table.dictionary
-        assert (back[chunk].torn is None) == (table.torn is None)
-        assert np.array_equal(np.array(back[chunk].torn), np.array(table.torn))
+        assert (back[chunk].mid_row is None) == (table.mid_row is None)
+        assert np.array_equal(np.array(back[chunk].mid_row), np.array(table.mid_row))
     assert from_bytes(b"another", as_bytes(b"footer", tables)) is None
 
 
@@ -142,9 +142,9 @@ def test_hybrids_are_decoded_whole_and_in_places(
     drawn: tuple[bytes, int, list[int]], data: st.DataObject
 ) -> None:
     encoded, width, values = drawn
-    assert hybrid(memoryview(encoded), width, len(values)).tolist() == values
+    assert rle_bitpacked(memoryview(encoded), width, len(values)).tolist() == values
     places = sorted(data.draw(st.sets(st.integers(0, len(values) - 1), min_size=1)))
-    found = picked(memoryview(encoded), width, np.array(places))
+    found = select_values(memoryview(encoded), width, np.array(places))
     assert found is not None
     assert found.tolist() == [values[place] for place in places]
     count = data.draw(st.integers(1, len(values)))
@@ -157,10 +157,10 @@ def test_hybrids_are_decoded_whole_and_in_places(
 def test_hybrids_that_are_cut_off_are_refused(drawn: tuple[bytes, int, list[int]], more: int) -> None:
     encoded, width, values = drawn
     for count in (len(values) + more, 2**40):
-        with pytest.raises(BadThrift):
-            hybrid(memoryview(encoded), width, count)
-    with pytest.raises(BadThrift):
-        picked(memoryview(encoded), width, np.array([len(values) + more]))
+        with pytest.raises(ThriftError):
+            rle_bitpacked(memoryview(encoded), width, count)
+    with pytest.raises(ThriftError):
+        select_values(memoryview(encoded), width, np.array([len(values) + more]))
 
 
 def test_threads_share_an_open_file(data: bytes) -> None:

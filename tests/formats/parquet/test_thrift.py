@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.formats.parquet import thrift
-from seekable.formats.parquet.thrift import BadThrift, Cut, read_struct, skip
+from seekable.formats.parquet.thrift import ThriftError, Truncated, read_struct, skip
 
 NUMBERS = st.integers(-(2**62), 2**62)
 STOP = b"\0"
@@ -72,9 +72,9 @@ def test_what_is_cut_off_is_told_from_what_is_wrong(
 ) -> None:
     whole, _ = drawn
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
-    with pytest.raises(Cut):
+    with pytest.raises(Truncated):
         read_struct(cut)
-    with pytest.raises(Cut):
+    with pytest.raises(Truncated):
         skip(cut, 0)
 
 
@@ -83,22 +83,22 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for read in (read_struct, lambda some: skip(some, 0), lambda some: list(thrift.fields(some, 0))):
         try:
             read(data)
-        except BadThrift:
+        except ThriftError:
             continue
 
 
 @pytest.mark.parametrize("times", [40, 100_000])
 def test_structs_too_deep_are_refused(times: int) -> None:
     for data in (b"\x1c" * times, b"\x19\x1c" * times, b"\x19\x19" * times):
-        with pytest.raises(BadThrift):
+        with pytest.raises(ThriftError):
             read_struct(data)
-        with pytest.raises(BadThrift):
+        with pytest.raises(ThriftError):
             skip(data, 0)
 
 
 def test_a_list_of_more_elements_than_bytes_is_refused() -> None:
     data = b"\x19\xf8" + thrift.unsigned(2**60) + b"\0" * 50
-    with pytest.raises(BadThrift, match="elements in"):
+    with pytest.raises(ThriftError, match="elements in"):
         read_struct(data)
-    with pytest.raises(BadThrift, match="elements in"):
+    with pytest.raises(ThriftError, match="elements in"):
         skip(data, 0)

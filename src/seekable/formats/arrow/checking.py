@@ -11,8 +11,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from seekable._optional import optional
+
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["check_rows"]
 
@@ -56,8 +60,6 @@ def check_rows(array: pa.Array[Any], start: int, stop: int, *, path: str, sound:
 @cache
 def _checks() -> dict[int, Check | None]:
     """Return what checks some types, by their ids; None for those of which any bytes can be read."""
-    from pyarrow import lib
-
     safe = ("NA BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 HALF_FLOAT FLOAT DOUBLE "
             "DATE32 TIMESTAMP DURATION INTERVAL_MONTH_DAY_NANO FIXED_SIZE_BINARY")  # fmt: skip
     by_name: dict[str, Check | None] = {
@@ -67,7 +69,7 @@ def _checks() -> dict[int, Check | None]:
         "STRUCT": _check_struct,
         "DICTIONARY": _check_dictionary,
     }
-    return {getattr(lib, f"Type_{name}"): check for name, check in by_name.items()}
+    return {getattr(pa.lib, f"Type_{name}"): check for name, check in by_name.items()}
 
 
 def _check_other(array: Any, start: int, stop: int, path: str, sound: set[Place]) -> None:

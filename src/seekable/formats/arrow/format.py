@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Final
 
 from seekable._optional import optional
 from seekable.errors import SeekableError, UnsupportedFormat
-from seekable.formats.arrow.flatbuffer import Torn
+from seekable.formats.arrow.ipc import InvalidArrow
 from seekable.formats.arrow.layout import find_layout, kept_layout, layout_to_keep
 from seekable.formats.arrow.table import ArrowTable
-from seekable.formats.table import TableLayout
+from seekable.formats.table_format import TableLayout
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from seekable.formats.arrow.layout import Layout
-    from seekable.formats.table import PageStore, RangeSource
+    from seekable.formats.table_format import PageStore, RangeSource
 else:
     pa = optional("pyarrow", extra="parquet")
 
@@ -80,7 +80,7 @@ def _layout(source: RangeSource, pages: PageStore | None) -> Layout:
             raise UnsupportedFormat(message)
     try:
         layout = find_layout(source)
-    except Torn as torn:
+    except InvalidArrow as torn:
         raise _damaged(source, torn) from torn
     if pages and layout.segments:
         pages.save(layout_to_keep(layout, size=source.size))
@@ -92,7 +92,7 @@ def _opened(source: RangeSource, layout: Layout) -> ArrowTable:
         table = ArrowTable(source, layout)
     except SeekableError:
         raise
-    except (pa.ArrowException, Torn, ValueError, OSError) as error:
+    except (pa.ArrowException, InvalidArrow, ValueError, OSError) as error:
         raise _damaged(source, error) from error
     for field in table.schema:
         if unreadable := _unreadable(field.type):

@@ -1,25 +1,41 @@
-"""Where in a file its record batches lie, found without a look at the data.
+"""Where the record batches of a file lie, found without reading data.
 
-The footer of a file says it. A stream is walked from one message to the next; what it says of dictionaries
-holds until they are replaced, which makes *segments*: runs of record batches with the same dictionaries.
+The footer of a file says it. A stream is walked from one message to the next. A dictionary of a stream holds
+until another one replaces it: record batches in a row with the same dictionaries are a *segment*.
 """
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import xxhash
 
-from seekable.formats.arrow.flatbuffer import Torn
-from seekable.formats.arrow.footer import MAGIC, blocks_of, made_footer, read_footer
-from seekable.formats.arrow.messages import DICTIONARY, ROWS, SCHEMA, Block, Head, Message, head_at, parse
+from seekable.formats.arrow.ipc import (
+    BLOCK_FORM,
+    DICTIONARY,
+    FOOTER_LENGTH,
+    MAGIC,
+    ROWS,
+    SCHEMA,
+    Block,
+    Head,
+    InvalidArrow,
+    Message,
+    blocks_of,
+    head_at,
+    parse,
+    read_footer,
+)
 
 if TYPE_CHECKING:
-    from seekable.formats.table import RangeSource
+    from collections.abc import Sequence
+
+    from seekable.formats.table_format import RangeSource
 
 __all__ = ["Group", "Layout", "find_layout", "kept_layout", "layout_to_keep", "tail_of"]
 
@@ -98,13 +114,13 @@ def find_layout(source: RangeSource) -> Layout:
     """Return where in a file its record batches lie.
 
     Raises:
-        Torn: it is damaged, or was cut off.
+        InvalidArrow: it is damaged, or was cut off.
     """
     whole = bytes(source.range(0, min(len(MAGIC), source.size))) == MAGIC
     layout = _layout_of_file(source) if whole else _layout_of_stream(source)
     if sum(group.rows for group in layout.groups) > _MOST_ROWS:
         message = "its record batches are said to have more rows than can be counted"
-        raise Torn(message)
+        raise InvalidArrow(message)
     return layout
 
 
@@ -112,20 +128,66 @@ def tail_of(source: RangeSource, layout: Layout, segment: int) -> bytes:
     """Return what has to stand behind the last byte of a file so that a segment's batches can be read.
 
     Raises:
-        Torn: a stream does not begin with a schema.
+        InvalidArrow: a stream does not begin with a schema.
     """
     if not layout.segments:
         return b""
     head, message = _schema(source)
     first, behind = (bisect_left(layout.groups, each, key=_segment) for each in (segment, segment + 1))
     batches = [group.block for group in layout.groups[first:behind]]
-    return made_footer(
+    return _made_footer(
         head.data,
         at=message.at,
         version=message.version,
         dictionaries=layout.segments[segment],
         batches=batches,
     )
+
+
+_HEAD = struct.Struct("<I6H iIIIh2x")
+"""The way to the table, its vtable of four slots, and the table: three offsets and the version."""
+
+_COUNT = struct.Struct("<I")
+
+_TABLE: Final = 16
+
+_TABLE_BYTES: Final = 20
+
+_VERSION_AT, _SCHEMA_AT, _DICTIONARIES_AT, _BATCHES_AT = 16, 4, 8, 12
+
+
+def _made_footer(
+    schema: bytes, *, at: int, version: int, dictionaries: Sequence[Block], batches: Sequence[Block]
+) -> bytes:
+    """Return what ends a file.
+
+    Args:
+        schema: the head of its schema's message.
+        at: where in that the table of the schema begins.
+        version: of Arrow's metadata.
+        dictionaries: where its dictionaries lie.
+        batches: where its record batches lie.
+    """
+    vectors = b""
+    places = []
+    for blocks in (dictionaries, batches):
+        # Blocks are aligned to 8 bytes, and the count stands right before them.
+        vectors += bytes(-(_TABLE + _TABLE_BYTES + len(vectors) + _COUNT.size) % 8)
+        places.append(_TABLE + _TABLE_BYTES + len(vectors))
+        vectors += _COUNT.pack(len(blocks))
+        vectors += b"".join(
+            BLOCK_FORM.pack(block.offset, block.head_bytes, block.body_bytes) for block in blocks
+        )
+    # The table of the schema stays within its own message, where what it points at is.
+    schema_at = _TABLE + _TABLE_BYTES + len(vectors) + at
+    head = _HEAD.pack(
+        *(_TABLE, 12, _TABLE_BYTES, _VERSION_AT, _SCHEMA_AT, _DICTIONARIES_AT, _BATCHES_AT),
+        *(_TABLE - _COUNT.size, schema_at - _TABLE - _SCHEMA_AT),
+        *(place - _TABLE - slot for place, slot in zip(places, (_DICTIONARIES_AT, _BATCHES_AT), strict=True)),
+        version,
+    )
+    footer = head + vectors + schema
+    return footer + FOOTER_LENGTH.pack(len(footer)) + MAGIC
 
 
 def _layout_of_file(source: RangeSource) -> Layout:
@@ -137,7 +199,7 @@ def _layout_of_file(source: RangeSource) -> Layout:
         if message is None or message.kind != ROWS:
             there = message.name if message else "nothing"
             wrong = f"{there} is at byte {block.offset}, where record batch {number} should be"
-            raise Torn(wrong)
+            raise InvalidArrow(wrong)
         groups.append(Group(block, message.rows, message.compressed, 0, number))
     return Layout(tuple(groups), ())
 
@@ -179,7 +241,7 @@ def _layout_of_stream(source: RangeSource) -> Layout:
         message = _parsed(found)
         block = Block(at, found.stop - at, message.body_bytes)
         if wrong := _wrong_in_stream(message, block, source.size):
-            raise Torn(wrong)
+            raise InvalidArrow(wrong)
         walk.add(message, block)
         at = block.end
     walk.end_segment()
@@ -203,13 +265,13 @@ def _schema(source: RangeSource) -> tuple[Head, Message]:
     message = _parsed(head) if head else None
     if head is None or message is None or message.kind != SCHEMA:
         wrong = f"it begins with {message.name if message else 'nothing'}, and a stream begins with a schema"
-        raise Torn(wrong)
+        raise InvalidArrow(wrong)
     return head, message
 
 
 def _parsed(head: Head) -> Message:
     try:
         return parse(head.data)
-    except Torn as torn:
+    except InvalidArrow as torn:
         message = f"the message at byte {head.start}: {torn}"
-        raise Torn(message) from None
+        raise InvalidArrow(message) from None

@@ -7,13 +7,13 @@ import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
+from seekable._optional import optional
 from seekable.errors import CorruptRecord, SeekableError, UnsupportedFormat
 from seekable.formats.arrow.checking import check_rows
-from seekable.formats.arrow.flatbuffer import Torn
+from seekable.formats.arrow.ipc import InvalidArrow, buffers_of, head_at
 from seekable.formats.arrow.layout import tail_of
-from seekable.formats.arrow.messages import buffers_of, head_at
-from seekable.formats.arrow.reading import Ranges
-from seekable.formats.table import TableFile
+from seekable.formats.arrow_file import RangeFile
+from seekable.formats.table_format import TableFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
     from seekable.formats.arrow.checking import Place
     from seekable.formats.arrow.layout import Layout
-    from seekable.formats.table import Bounds, RangeSource
+    from seekable.formats.table_format import Bounds, RangeSource
 
     Int64s = NDArray[np.int64]
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["ArrowTable", "open_reader"]
 
@@ -60,7 +62,7 @@ class ArrowTable(TableFile):
         """Open a file whose record batches lie like that.
 
         Raises:
-            Torn: it is damaged.
+            InvalidArrow: it is damaged.
             ArrowException: pyarrow finds that it is; as do ValueError and OSError.
         """
         self._source, self._layout = source, layout
@@ -76,8 +78,6 @@ class ArrowTable(TableFile):
 
     def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
         """Return some rows of a record batch; what lies between them is not looked at, if it is much."""
-        import pyarrow as pa
-
         if not columns:
             return _of_no_columns(len(rows))
         first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (0, -1)
@@ -101,7 +101,7 @@ class ArrowTable(TableFile):
         """Return how long the buffers of some columns are once they are decompressed."""
         try:
             sizes = self._buffer_sizes(group)
-        except Torn:  # said with all details when it is read
+        except InvalidArrow:  # said with all details when it is read
             return self._layout.groups[group].block.body_bytes
         counts = [_buffers(field.type) for field in self._schema]
         if any(count is None for count in counts) or sum(filter(None, counts)) != len(sizes):
@@ -131,15 +131,13 @@ class ArrowTable(TableFile):
         Raises:
             CorruptRecord: the record batch is damaged as a whole; it is said of the row that was wanted.
         """
-        import pyarrow as pa
-
         try:
             return self._read(group, columns)
         except pa.ArrowNotImplementedError as error:
             raise _unsupported(self._source.path, error) from error
         except SeekableError:
             raise
-        except (pa.ArrowException, Torn, ValueError, OSError, MemoryError) as error:
+        except (pa.ArrowException, InvalidArrow, ValueError, OSError, MemoryError) as error:
             raise self._corrupt(group, row, f"record batch {group}: {error}") from error
 
     def _read(self, group: int, columns: Sequence[str]) -> _Batch:
@@ -159,8 +157,6 @@ class ArrowTable(TableFile):
 
     def _checked(self, group: int, found: _Batch, start: int, stop: int) -> pa.RecordBatch:
         """Return some rows of a record batch, after a look whether they can be read."""
-        import pyarrow as pa
-
         batch, reader = found
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             try:
@@ -185,13 +181,13 @@ class ArrowTable(TableFile):
         """Return how long the buffers of a record batch are once they are decompressed.
 
         Raises:
-            Torn: they cannot be so long.
+            InvalidArrow: they cannot be so long.
         """
         place = self._layout.groups[group]
         head = head_at(self._source, place.block.offset)
         if head is None:
             message = f"there is nothing at byte {place.block.offset}"
-            raise Torn(message)
+            raise InvalidArrow(message)
         buffers = buffers_of(head.data, body_bytes=place.block.body_bytes)
         if not place.compressed:
             return [length for _, length in buffers]
@@ -207,7 +203,7 @@ class ArrowTable(TableFile):
             return length - _PREFIX.size
         if not 0 <= inflated <= length * _MOST_INFLATED:
             message = f"{length} compressed bytes at byte {start} are said to be {inflated} bytes of data"
-            raise Torn(message)
+            raise InvalidArrow(message)
         return int(inflated)
 
     def _corrupt(self, group: int, row: int, what: str) -> CorruptRecord:
@@ -234,22 +230,16 @@ def open_reader(source: RangeSource, tail: bytes, columns: tuple[int, ...] = ())
     Raises:
         ArrowException: it cannot be read.
     """
-    from pyarrow import PythonFile, ipc
-
-    options = ipc.IpcReadOptions(included_fields=list(columns))
-    return ipc.open_file(PythonFile(Ranges(source, tail), mode="r"), options=options)
+    options = pa.ipc.IpcReadOptions(included_fields=list(columns))
+    return pa.ipc.open_file(pa.PythonFile(RangeFile(source, tail), mode="r"), options=options)
 
 
 def _of_no_columns(rows: int) -> pa.RecordBatch:
-    import pyarrow as pa
-
     return pa.record_batch([pa.nulls(rows)], names=[""]).select([])
 
 
 def _first_wrong(column: Any, start: int, stop: int) -> int:
     """Return the first row that cannot be read of those among which there is one."""
-    import pyarrow as pa
-
     below, above = start, stop - 1
     while below < above:
         middle = (below + above) // 2
@@ -264,14 +254,12 @@ def _first_wrong(column: Any, start: int, stop: int) -> int:
 
 def _buffers(kind: Any) -> int | None:
     """Return how many buffers an array of a type has in a file; None if that differs from batch to batch."""
-    from pyarrow import BaseExtensionType, types
-
-    if isinstance(kind, BaseExtensionType):
+    if isinstance(kind, pa.BaseExtensionType):
         return _buffers(kind.storage_type)
-    if types.is_string_view(kind) or types.is_binary_view(kind):
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return None
     own = kind.num_buffers
-    if types.is_null(kind) or types.is_union(kind) or types.is_run_end_encoded(kind):
+    if pa.types.is_null(kind) or pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind):
         own -= 1  # the validity that these do not have
     for number in range(kind.num_fields):
         inner = _buffers(kind.field(number).type)

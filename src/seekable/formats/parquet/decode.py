@@ -7,24 +7,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._optional import optional
 from seekable.formats.parquet.dictionaries import Dictionary
-from seekable.formats.parquet.footer import arrow
-from seekable.formats.parquet.header import PageHeader, leading_header
-from seekable.formats.parquet.pages import Span
-from seekable.formats.parquet.splice import row_before
-from seekable.formats.parquet.thrift import BadThrift
+from seekable.formats.parquet.one_column_file import row_before
+from seekable.formats.parquet.pages import PageHeader, Span, leading_header
+from seekable.formats.parquet.thrift import ThriftError
 from seekable.formats.take import take_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from seekable.formats.parquet.layout import Chunk, Leaf
+    from seekable.formats.parquet.one_column_file import OneColumnFile
     from seekable.formats.parquet.pages import PageTable
-    from seekable.formats.parquet.quick import Quick
-    from seekable.formats.parquet.splice import Mold
-    from seekable.formats.table import Int64s, RangeSource
+    from seekable.formats.parquet.point_read import PointReader
+    from seekable.formats.table_format import Int64s, RangeSource
+else:
+    pa = optional("pyarrow", extra="parquet")
+    pq = optional("pyarrow.parquet", extra="parquet")
 
 __all__ = ["Paged"]
 
@@ -45,12 +48,12 @@ class _Piece:
     pages: list[_Page]
     start: int
     stop: int
-    torn: bool
+    starts_mid_row: bool
 
     @property
     def rows(self) -> int:
         """How many rows are decoded of it."""
-        return self.stop - self.start + self.torn
+        return self.stop - self.start + self.starts_mid_row
 
     @property
     def weight(self) -> int:
@@ -66,8 +69,8 @@ class Paged:
     chunk: Chunk
     leaf: Leaf
     table: PageTable
-    mold: Mold
-    quick: Quick | None
+    file_maker: OneColumnFile
+    points: PointReader | None
     opened: int
     """The number of the open file, which no other one of this process has."""
 
@@ -78,12 +81,12 @@ class Paged:
             rows: within the group, ascending and distinct; at least one.
 
         Raises:
-            BadThrift, OSError, pyarrow.ArrowException: the file is damaged there.
+            ThriftError, OSError, pyarrow.ArrowException: the file is damaged there.
         """
         batch: list[_Piece] = []
         weight = 0
         for piece in self._pieces(self.table.spans(rows)):
-            if (some := self._quickly(piece, rows)) is not None:
+            if (some := self._points_of(piece, rows)) is not None:
                 if batch:
                     yield self._pick(batch, rows)
                     batch, weight = [], 0
@@ -108,30 +111,30 @@ class Paged:
         first = spans[0].first
         decoded = self._decode([self._piece(first, self._read(Span(first, spans[-1].last)))])
         return decoded.slice(
-            start - int(self.table.first[first]) + self.table.begins_torn(first), stop - start
+            start - int(self.table.first[first]) + self.table.starts_mid_row(first), stop - start
         )
 
-    def _quickly(self, piece: _Piece, rows: Int64s) -> pa.Array | None:
+    def _points_of(self, piece: _Piece, rows: Int64s) -> pa.Array | None:
         """Return those of some rows that a page has, None where pyarrow has to decode it."""
-        if self.quick is None:
+        if self.points is None:
             return None
         low, high = np.searchsorted(rows, (piece.start, piece.stop))
         page = piece.pages[0]
         places = rows[low:high] - piece.start
-        return self.quick.rows(self.chunk.codec, page.header, page.data, places, self._dictionary)
+        return self.points.rows(self.chunk.codec, page.header, page.data, places, self._dictionary)
 
     def _dictionary(self) -> Dictionary:
         """Return the dictionary page."""
         start, size = self.table.dictionary
         if not size:
-            raise BadThrift(f"the chunk at byte {self.chunk.start} has no dictionary, and a page needs one")
+            raise ThriftError(f"the chunk at byte {self.chunk.start} has no dictionary, and a page needs one")
         return Dictionary((self.opened, start), self.chunk.codec, self.source.range(start, start + size))
 
     def _pieces(self, spans: list[Span]) -> Iterator[_Piece]:
         """Yield what can be decoded by itself: pages, or several where rows go on from one to the next."""
         for span in spans:
             pages = self._read(span)
-            if self.table.torn is not None:
+            if self.table.mid_row is not None:
                 yield self._piece(span.first, pages)
             else:
                 for number, page in enumerate(pages, span.first):
@@ -140,7 +143,7 @@ class Paged:
     def _piece(self, number: int, pages: list[_Page]) -> _Piece:
         first = self.table.first
         return _Piece(
-            pages, int(first[number]), int(first[number + len(pages)]), self.table.begins_torn(number)
+            pages, int(first[number]), int(first[number + len(pages)]), self.table.starts_mid_row(number)
         )
 
     def _read(self, span: Span) -> list[_Page]:
@@ -156,7 +159,7 @@ class Paged:
             rows = header.rows if self.leaf.repeated else header.values
             expected = int(first[number + 1] - first[number])
             if rows is not None and rows != expected:
-                raise BadThrift(f"the page at byte {start + at} has {rows} rows; expected {expected}")
+                raise ThriftError(f"the page at byte {start + at} has {rows} rows; expected {expected}")
             pages.append(_Page(header, page))
         return pages
 
@@ -166,34 +169,33 @@ class Paged:
         wanted = rows[low:high]
         starts = np.array([piece.start for piece in batch], np.int64)
         sizes = np.array([piece.rows for piece in batch], np.int64)
-        torn = np.array([piece.torn for piece in batch], np.int64)
+        starts_mid_row = np.array([piece.starts_mid_row for piece in batch], np.int64)
         # Where row 0 of the group would be, were all of a piece's rows before it there.
-        shift = np.cumsum(sizes) - sizes + torn - starts
+        shift = np.cumsum(sizes) - sizes + starts_mid_row - starts
         places = wanted + shift[np.searchsorted(starts, wanted, side="right") - 1]
         return take_array(self._decode(batch), places)
 
     def _decode(self, batch: Sequence[_Piece]) -> pa.ChunkedArray:
         """Return all rows of a batch; before a piece that begins within a row there is one to leave out."""
-        import pyarrow as pa
-
-        pq = arrow()
         parts: list[bytes | memoryview] = []
         values = 0
         if any(page.header.needs_dictionary for piece in batch for page in piece.pages):
             parts.append(self._dictionary().page)
         for piece in batch:
-            if piece.torn:
+            if piece.starts_mid_row:
                 if self.leaf.width > self.chunk.unpacked:
-                    raise BadThrift(f"values of {self.leaf.width} bytes in a chunk of {self.chunk.unpacked}")
+                    raise ThriftError(
+                        f"values of {self.leaf.width} bytes in a chunk of {self.chunk.unpacked}"
+                    )
                 parts.append(row_before(self.leaf, self.chunk.codec))
                 values += 1
             parts.extend(page.data for page in piece.pages)
             values += sum(page.header.values for page in piece.pages)
         data = parts[0] if len(parts) == 1 else b"".join(parts)
-        footer = pq.read_metadata(pa.BufferReader(self.mold.footer(self.chunk, values, len(data))))
+        footer = pq.read_metadata(pa.BufferReader(self.file_maker.footer(self.chunk, values, len(data))))
         file = pq.ParquetFile(pa.BufferReader(data), metadata=footer, pre_buffer=False)
-        column = self.mold.read(file)
+        column = self.file_maker.read(file)
         expected = sum(piece.rows for piece in batch)
         if len(column) != expected:
-            raise BadThrift(f"pages of {len(column)} rows; expected {expected}")
+            raise ThriftError(f"pages of {len(column)} rows; expected {expected}")
         return column

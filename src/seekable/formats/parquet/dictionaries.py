@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from seekable.formats.parquet.codecs import unpacked
-from seekable.formats.parquet.header import leading_header
+from seekable.formats.parquet.encodings import unpacked
+from seekable.formats.parquet.pages import leading_header
 from seekable.storage.cache import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.formats.parquet.header import PageHeader
+    from seekable.formats.parquet.pages import PageHeader
 
 __all__ = ["Dictionary"]
 
@@ -39,7 +39,7 @@ class Dictionary:
         """Return the header.
 
         Raises:
-            BadThrift: it is none.
+            ThriftError: it is none.
         """
         return leading_header(self.page)
 
@@ -54,7 +54,7 @@ class Dictionary:
             until: unpacks a page as far as a value.
 
         Raises:
-            BadThrift, OSError, pyarrow.ArrowException: the page is damaged.
+            ThriftError, OSError, pyarrow.ArrowException: the page is damaged.
         """
         if (kept := _KEPT.get(self.key)) is not None:
             return kept

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from seekable.errors import MissingDependency, UnsupportedFormat
+from seekable._optional import optional
+from seekable.errors import UnsupportedFormat
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from seekable.formats.table import RangeSource
+    from seekable.formats.table_format import RangeSource
+else:
+    pa = optional("pyarrow", extra="parquet")
+    pq = optional("pyarrow.parquet", extra="parquet")
 
-__all__ = ["MAGIC", "Footer", "arrow", "read_footer"]
+__all__ = ["MAGIC", "Footer", "read_footer"]
 
 MAGIC = b"PAR1"
 _ENCRYPTED = b"PARE"
@@ -25,19 +29,6 @@ _SIGNATURE = 28
 
 _LEAST = 12
 """The bytes of a file without anything: both magics and the footer's length."""
-
-
-def arrow() -> Any:
-    """Return ``pyarrow.parquet``.
-
-    Raises:
-        MissingDependency: it is not installed.
-    """
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependency("reading Parquet needs pyarrow: pip install 'seekable[parquet]'") from error
-    return pyarrow.parquet
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +55,11 @@ def read_footer(source: RangeSource) -> Footer:
         UnsupportedFormat: the file is of another format, damaged or encrypted.
         MissingDependency: pyarrow is not installed.
     """
-    pq = arrow()
-
-    import pyarrow as pa
-
+    read_metadata = pq.read_metadata  # before anything of the file is read: pyarrow may be missing
     raw, start = _raw(source)
     whole = b"".join((MAGIC, raw, len(raw).to_bytes(4, "little"), MAGIC))
     try:
-        metadata = pq.read_metadata(pa.BufferReader(whole))
+        metadata = read_metadata(pa.BufferReader(whole))
         # Not metadata.schema.to_arrow_schema(), which knows no extension types.
         schema = pq.ParquetFile(pa.BufferReader(b""), metadata=metadata).schema_arrow.remove_metadata()
     except (pa.ArrowException, OSError, ValueError) as error:

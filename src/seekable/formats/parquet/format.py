@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from seekable.errors import UnsupportedFormat
 from seekable.formats.parquet.footer import read_footer
 from seekable.formats.parquet.table import ParquetTable
-from seekable.formats.table import TableLayout
+from seekable.formats.table_format import TableLayout
 
 if TYPE_CHECKING:
-    from seekable.formats.table import PageStore, RangeSource
+    from seekable.formats.table_format import PageStore, RangeSource
 
 __all__ = ["ParquetFormat", "page_tables"]
 

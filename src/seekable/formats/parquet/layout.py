@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from seekable.formats.parquet.thrift import BadThrift, fields, list_head, read_struct, skip
+from seekable.formats.parquet.thrift import ThriftError, fields, list_head, read_struct, skip
 
 __all__ = ["Chunk", "Field", "Layout", "Leaf"]
 
@@ -119,7 +119,7 @@ class Layout:
         """The columns, in their order.
 
         Raises:
-            BadThrift: the footer does not say.
+            ThriftError: the footer does not say.
         """
         return _fields(self._footer, self._places[_SCHEMA])
 
@@ -132,7 +132,7 @@ class Layout:
                 places[field] = at
                 if len(places) == 2:  # noqa: PLR2004 - both are found
                     return places
-        raise BadThrift("the footer has no schema or no row groups")
+        raise ThriftError("the footer has no schema or no row groups")
 
     def chunk(self, group: int, leaf: int, limit: int) -> Chunk:
         """Return where a leaf's values lie in a group.
@@ -143,11 +143,11 @@ class Layout:
             limit: where the file's data ends.
 
         Raises:
-            BadThrift: the footer does not say, or says what cannot be.
+            ThriftError: the footer does not say, or says what cannot be.
         """
         places = self._chunks(group)
         if leaf >= len(places):
-            raise BadThrift(f"group {group} has {len(places)} columns, and there is no column {leaf}")
+            raise ThriftError(f"group {group} has {len(places)} columns, and there is no column {leaf}")
         return _chunk(read_struct(self._footer, places[leaf])[0], limit, self._left_out)
 
     def chunks(self, group: int, limit: int) -> list[Chunk]:
@@ -158,7 +158,7 @@ class Layout:
         """Return where the ColumnIndex of a chunk lies, and how many bytes it has; None if there is none.
 
         Raises:
-            BadThrift: as ``chunk``.
+            ThriftError: as ``chunk``.
         """
         chunk, _ = read_struct(self._footer, self._chunks(group)[leaf])
         at, length = chunk.get(6, 0), chunk.get(7, 0)
@@ -174,11 +174,11 @@ class Layout:
     def _find_chunks(self, group: int) -> list[int]:
         groups = self._groups
         if group >= len(groups):
-            raise BadThrift(f"group {group} is not among the {len(groups)} of the footer")
+            raise ThriftError(f"group {group} is not among the {len(groups)} of the footer")
         for field, kind, at in fields(self._footer, groups[group]):
             if field == 1 and kind == _LIST:
                 return _structs(self._footer, at)
-        raise BadThrift(f"group {group} has no columns")
+        raise ThriftError(f"group {group} has no columns")
 
     @cached_property
     def _groups(self) -> list[int]:
@@ -190,7 +190,7 @@ def _structs(data: bytes, at: int) -> list[int]:
     """Return where each struct of a list begins."""
     count, kind, at = list_head(data, at)
     if count and kind != _STRUCT:
-        raise BadThrift(f"a list at byte {at} of the footer has no structs")
+        raise ThriftError(f"a list at byte {at} of the footer has no structs")
     places = []
     for _ in range(count):
         places.append(at)
@@ -200,12 +200,14 @@ def _structs(data: bytes, at: int) -> list[int]:
 
 def _chunk(chunk: dict[int, Any], limit: int, left_out: int) -> Chunk:
     if not _OF_ENCRYPTION.isdisjoint(chunk):
-        raise BadThrift("the column is encrypted, and there is no way to give its key: decrypt the file once")
+        raise ThriftError(
+            "the column is encrypted, and there is no way to give its key: decrypt the file once"
+        )
     meta = chunk.get(3)
     if not isinstance(meta, dict):
-        raise BadThrift("a column has no metadata")
+        raise ThriftError("a column has no metadata")
     if not all(isinstance(meta.get(field), int) for field in (1, 4, 5, 6, 7, 9)):
-        raise BadThrift("the metadata of a column lacks what must be there")
+        raise ThriftError("the metadata of a column lacks what must be there")
     start, size = meta[9], meta[7]
     dictionary = meta.get(11, 0)
     if isinstance(dictionary, int) and 0 < dictionary < start:
@@ -217,7 +219,7 @@ def _chunk(chunk: dict[int, Any], limit: int, left_out: int) -> Chunk:
         and meta[5] >= 0
         and meta[6] >= 0
     ):
-        raise BadThrift(f"a column of {size} bytes at byte {start}, and the data ends at byte {limit}")
+        raise ThriftError(f"a column of {size} bytes at byte {start}, and the data ends at byte {limit}")
     at, length = chunk.get(4, 0), chunk.get(5, 0)
     indexed = isinstance(at, int) and isinstance(length, int) and at > 0 and length > 0
     path = meta.get(3)
@@ -251,12 +253,12 @@ def _below(elements: list[dict[int, Any]], at: int, leaves: int) -> tuple[int, l
         if left > 1:
             todo.append((left - 1, defined, repeated, path))
         if at >= len(elements):
-            raise BadThrift("the schema ends within a column")
+            raise ThriftError("the schema ends within a column")
         element = elements[at]
         at += 1
         repetition, name, children = element.get(3, _REQUIRED), element.get(4, b""), element.get(5, 0)
         if not (isinstance(children, int) and isinstance(name, bytes)):
-            raise BadThrift("the schema has an element without a name")
+            raise ThriftError("the schema has an element without a name")
         defined, repeated = defined + (repetition != _REQUIRED), repeated + (repetition == _REPEATED)
         if children > 0:
             todo.append((children, defined, repeated, (*path, name)))

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._optional import optional
 from seekable.errors import CorruptRecord, SeekableError
-from seekable.formats.parquet.bounds import ColumnPages, bounds_of_group, page_bounds, runs_of
+from seekable.formats.arrow_file import RangeFile
 from seekable.formats.parquet.decode import Paged
-from seekable.formats.parquet.footer import arrow
 from seekable.formats.parquet.layout import Layout
-from seekable.formats.parquet.merging import leaves_of, merged
-from seekable.formats.parquet.quick import quick_way
-from seekable.formats.parquet.ranges import Ranges
-from seekable.formats.parquet.splice import Mold
-from seekable.formats.parquet.tables import PageTables
-from seekable.formats.parquet.thrift import BadThrift
-from seekable.formats.table import TableFile
+from seekable.formats.parquet.nested import leaves_of, merged
+from seekable.formats.parquet.one_column_file import OneColumnFile
+from seekable.formats.parquet.page_tables import PageTables
+from seekable.formats.parquet.point_read import point_reader
+from seekable.formats.parquet.statistics import ColumnPages, bounds_of_group, page_bounds, runs_of
+from seekable.formats.parquet.thrift import ThriftError
+from seekable.formats.table_format import TableFile
 from seekable.formats.take import one_array, take_array
 from seekable.storage.ranges import MappedRanges
 
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     from seekable.formats.parquet.footer import Footer
     from seekable.formats.parquet.layout import Field, Leaf
-    from seekable.formats.table import Bounds, Int64s, PageStore, RangeSource
+    from seekable.formats.table_format import Bounds, Int64s, PageStore, RangeSource
+else:
+    pa = optional("pyarrow", extra="parquet")
+    pq = optional("pyarrow.parquet", extra="parquet")
 
 __all__ = ["ParquetTable"]
 
@@ -59,7 +63,7 @@ class ParquetTable(TableFile):
         self._footer = footer
         self._store = pages
         self._layout = Layout(footer.raw, footer.metadata.created_by or "")
-        self._molds: dict[int, Mold] = {}
+        self._files: dict[int, OneColumnFile] = {}
         self._paged: dict[tuple[int, str], tuple[Paged, ...]] = {}
 
     @property
@@ -78,19 +82,17 @@ class ParquetTable(TableFile):
             raise
 
     def _rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
-        import pyarrow as pa
-
         if not len(rows):
             return self._batch(0, columns, [self.schema.field(name).type for name in columns])
         first = int(rows[0])
         arrays: dict[str, Any] = {}
         for name in columns:
-            with self._told(group, first, name):
+            with self._damage_named(group, first, name):
                 if leaves := self._pages(group, name):
                     parts = [one_array(pa.chunked_array(leaf.rows(rows))) for leaf in leaves]
                     arrays[name] = self._typed(name, parts)
         if whole := [name for name in columns if name not in arrays]:
-            with self._told(group, first, whole[0]):
+            with self._damage_named(group, first, whole[0]):
                 table = self._group(group, whole)
                 arrays.update(
                     (name, self._typed(name, [take_array(table.column(name), rows)])) for name in whole
@@ -105,13 +107,13 @@ class ParquetTable(TableFile):
         arrays: dict[str, Any] = {}
         if count <= self._group_rows(group) // 2:
             for name in columns:
-                with self._told(group, start, name):
+                with self._damage_named(group, start, name):
                     if leaves := self._pages(group, name):
                         arrays[name] = self._typed(
                             name, [one_array(leaf.run(start, stop)) for leaf in leaves]
                         )
         if whole := [name for name in columns if name not in arrays]:
-            with self._told(group, start, whole[0]):
+            with self._damage_named(group, start, whole[0]):
                 table = self._group(group, whole).slice(start, count)
                 arrays.update((name, self._typed(name, [one_array(table.column(name))])) for name in whole)
         return self._batch(count, columns, [arrays[name] for name in columns])
@@ -120,7 +122,7 @@ class ParquetTable(TableFile):
         """Return about how many bytes of memory some columns of all the group's rows take."""
         total = 0
         for name in columns:
-            with self._told(group, 0, name):
+            with self._damage_named(group, 0, name):
                 for leaf in self._field(name).leaves:
                     chunk = self._layout.chunk(group, leaf.number, self._footer.start)
                     total += max(chunk.unpacked, chunk.values * _LEAST_VALUE)
@@ -136,7 +138,7 @@ class ParquetTable(TableFile):
             if len(leaves) != 1 or leaves[0].repeated:
                 continue
             leaf = leaves[0]
-            with self._told(group, 0, name):
+            with self._damage_named(group, 0, name):
                 self._layout.chunk(group, leaf.number, self._footer.start)  # pyarrow ends at an encrypted one
                 known = bounds_of_group(metadata.column(leaf.number), kind)
                 if known is not None:
@@ -152,7 +154,7 @@ class ParquetTable(TableFile):
 
     def span(self, group: int) -> tuple[int, int]:
         """Return where in the file the group's bytes begin, and how many there are."""
-        with self._told(group, 0, None):
+        with self._damage_named(group, 0, None):
             chunks = self._layout.chunks(group, self._footer.start)
             start = min((chunk.start for chunk in chunks), default=0)
             return start, max((chunk.stop for chunk in chunks), default=0) - start
@@ -161,7 +163,7 @@ class ParquetTable(TableFile):
         """Make the page tables of all columns that can have them, and keep them."""
         for group in range(self._footer.metadata.num_row_groups):
             for name in self.schema.names if self._group_rows(group) else ():
-                with self._told(group, 0, name):
+                with self._damage_named(group, 0, name):
                     self._pages(group, name)
         self._tables.save()
 
@@ -191,23 +193,23 @@ class ParquetTable(TableFile):
         table = self._tables.table(group, chunk, leaf, self._group_rows(group))
         if table is None:
             return None
-        quick = quick_way(self.schema.field(name).type, leaf)
-        return Paged(self._source, chunk, leaf, table, self._mold(name, leaf), quick, self._opened)
+        points = point_reader(self.schema.field(name).type, leaf)
+        return Paged(self._source, chunk, leaf, table, self._one_column(name, leaf), points, self._opened)
 
-    def _mold(self, name: str, leaf: Leaf) -> Mold:
-        if leaf.number not in self._molds:
+    def _one_column(self, name: str, leaf: Leaf) -> OneColumnFile:
+        if leaf.number not in self._files:
             writer = self._footer.metadata.created_by
             field = self._field(name)
             stored = self._stored.field(field.number) if self._stored is not None else None
             which = field.leaves.index(leaf)
-            self._molds[leaf.number] = Mold(field, which, stored, writer.encode() if writer else None)
-        return self._molds[leaf.number]
+            self._files[leaf.number] = OneColumnFile(
+                field, which, stored, writer.encode() if writer else None
+            )
+        return self._files[leaf.number]
 
     @cached_property
     def _stored(self) -> pa.Schema | None:
         """The schema that an Arrow writer left in the footer."""
-        import pyarrow as pa
-
         stored = (self._footer.metadata.metadata or {}).get(b"ARROW:schema")
         if stored is None:
             return None
@@ -228,7 +230,7 @@ class ParquetTable(TableFile):
     def _field(self, name: str) -> Field:
         fields = self._layout.fields
         if len(fields) != len(self.schema):
-            raise BadThrift(f"the footer has {len(fields)} columns, and pyarrow finds {len(self.schema)}")
+            raise ThriftError(f"the footer has {len(fields)} columns, and pyarrow finds {len(self.schema)}")
         return fields[self._numbers[name]]
 
     def _group_rows(self, group: int) -> int:
@@ -246,8 +248,8 @@ class ParquetTable(TableFile):
                 chunk = self._layout.chunk(group, leaf.number, self._footer.start)
                 if rows > _MANY_ROWS * (chunk.stop - chunk.start):
                     self._pages(group, name)  # so many rows in so few bytes are counted first
-        file = arrow().ParquetFile(
-            Ranges(self._source),
+        file = pq.ParquetFile(
+            RangeFile(self._source),
             metadata=self._footer.metadata,
             pre_buffer=False,
             page_checksum_verification=True,
@@ -256,7 +258,7 @@ class ParquetTable(TableFile):
         threads = isinstance(self._source, MappedRanges)
         table = file.reader.read_row_group(group, column_indices=leaves, use_threads=threads)
         if table.num_rows != rows:
-            raise BadThrift(f"group {group} has {table.num_rows} rows; the footer says {rows}")
+            raise ThriftError(f"group {group} has {table.num_rows} rows; the footer says {rows}")
         return table
 
     def _typed(self, name: str, parts: list[pa.Array]) -> pa.Array:
@@ -265,8 +267,6 @@ class ParquetTable(TableFile):
 
     def _batch(self, rows: int, columns: Sequence[str], arrays: list[Any]) -> pa.RecordBatch:
         """Return columns as a batch; those given as types are without rows."""
-        import pyarrow as pa
-
         if not columns:
             return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
         schema = pa.schema([self.schema.field(name) for name in columns])
@@ -274,15 +274,13 @@ class ParquetTable(TableFile):
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     @contextmanager
-    def _told(self, group: int, row: int, column: str | None) -> Iterator[None]:
+    def _damage_named(self, group: int, row: int, column: str | None) -> Iterator[None]:
         """Tell of damage as where it lies: this file, group, column and byte."""
-        import pyarrow as pa
-
         try:
             yield
         except SeekableError:
             raise
-        except (pa.ArrowException, BadThrift, binascii.Error, OSError, ValueError, MemoryError) as error:
+        except (pa.ArrowException, ThriftError, binascii.Error, OSError, ValueError, MemoryError) as error:
             raise self._corrupt(group, row, column, error) from error
 
     def _corrupt(self, group: int, row: int, column: str | None, error: Exception) -> CorruptRecord:
@@ -291,7 +289,7 @@ class ParquetTable(TableFile):
             leaf = self._field(column).leaves[0].number if column is not None else 0
             chunk = self._layout.chunk(group, leaf, start)
             start, stop = chunk.start, chunk.stop
-        except (BadThrift, IndexError):
+        except (ThriftError, IndexError):
             pass  # then it is the footer that is damaged
         where = f"group {group}" if column is None else f"column {column!r} of group {group}"
         return CorruptRecord(

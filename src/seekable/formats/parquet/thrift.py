@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
-    "BadThrift",
-    "Cut",
+    "ThriftError",
+    "Truncated",
     "fields",
     "list_head",
     "nested",
@@ -40,11 +40,11 @@ _LONG_FIELD = 16
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
 
-class BadThrift(ValueError):
+class ThriftError(ValueError):
     """Bytes that are not what the protocol says."""
 
 
-class Cut(BadThrift):
+class Truncated(ThriftError):
     """The bytes end before the struct does: more of them may help."""
 
 
@@ -52,8 +52,8 @@ def varint(data: Buffer, at: int) -> tuple[int, int]:
     """Return an unsigned number of variable length, and where it ends.
 
     Raises:
-        Cut: the bytes end before it does.
-        BadThrift: it has more than 64 bits.
+        Truncated: the bytes end before it does.
+        ThriftError: it has more than 64 bits.
 
     Example:
         >>> varint(bytes([0xAC, 0x02]), 0)
@@ -69,9 +69,9 @@ def varint(data: Buffer, at: int) -> tuple[int, int]:
                 break
             shift += 7
             if shift > 63:  # noqa: PLR2004 - ten bytes of seven bits
-                raise BadThrift(f"a number at byte {at} has more than 64 bits")
+                raise ThriftError(f"a number at byte {at} has more than 64 bits")
     except IndexError:
-        raise Cut("ends within a number") from None
+        raise Truncated("ends within a number") from None
     return value, at
 
 
@@ -79,8 +79,8 @@ def read_struct(data: Buffer, at: int = 0, *, depth: int = 0) -> tuple[dict[int,
     """Return a struct, and where it ends.
 
     Raises:
-        Cut: the bytes end before it does.
-        BadThrift: it is no struct of this protocol.
+        Truncated: the bytes end before it does.
+        ThriftError: it is no struct of this protocol.
 
     Example:
         >>> read_struct(bytes([0x15, 0x06, 0x00]))
@@ -102,13 +102,13 @@ def read_struct(data: Buffer, at: int = 0, *, depth: int = 0) -> tuple[dict[int,
             else:
                 found[field], at = _value(data, at, kind, depth)
     except IndexError:
-        raise Cut("ends within a struct") from None
+        raise Truncated("ends within a struct") from None
     return found, at + 1
 
 
 def _bounded(depth: int, at: int) -> None:
     if depth > _DEPTH:
-        raise BadThrift(f"structs and lists lie more than {_DEPTH} deep in each other at byte {at}")
+        raise ThriftError(f"structs and lists lie more than {_DEPTH} deep in each other at byte {at}")
 
 
 def _zigzag(data: Buffer, at: int) -> tuple[int, int]:
@@ -122,7 +122,7 @@ def _value(data: Buffer, at: int, kind: int, depth: int) -> tuple[Any, int]:
     if kind == _BINARY:
         size, at = varint(data, at)
         if at + size > len(data):
-            raise Cut("ends within a string")
+            raise Truncated("ends within a string")
         return bytes(data[at : at + size]), at + size
     if kind == _STRUCT:
         return read_struct(data, at, depth=depth + 1)
@@ -132,9 +132,9 @@ def _value(data: Buffer, at: int, kind: int, depth: int) -> tuple[Any, int]:
         return data[at], at + 1
     if kind == _DOUBLE:
         if at + 8 > len(data):
-            raise Cut("ends within a number")
+            raise Truncated("ends within a number")
         return struct.unpack_from("<d", data, at)[0], at + 8
-    raise BadThrift(f"a field of the unknown kind {kind} at byte {at}")
+    raise ThriftError(f"a field of the unknown kind {kind} at byte {at}")
 
 
 def _list(data: Buffer, at: int, depth: int) -> tuple[list[Any], int]:
@@ -155,14 +155,14 @@ def list_head(data: Buffer, at: int) -> tuple[int, int, int]:
     """Return how many elements a list has, of what kind, and where they begin.
 
     Raises:
-        Cut: there are not as many bytes as elements.
+        Truncated: there are not as many bytes as elements.
     """
     head = data[at]
     size, kind, at = head >> 4, head & 15, at + 1
     if size == 15:  # noqa: PLR2004 - more than fit into four bits
         size, at = varint(data, at)
     if size > len(data) - at:  # an element has a byte at least
-        raise Cut(f"a list of {size} elements in {len(data) - at} bytes")
+        raise Truncated(f"a list of {size} elements in {len(data) - at} bytes")
     return size, kind, at
 
 
@@ -170,8 +170,8 @@ def skip(data: bytes, at: int, *, depth: int = 0) -> int:
     """Return where a struct ends, without making anything of it.
 
     Raises:
-        Cut: the bytes end before it does.
-        BadThrift: it is no struct of this protocol.
+        Truncated: the bytes end before it does.
+        ThriftError: it is no struct of this protocol.
 
     Example:
         >>> skip(bytes([0x15, 0x06, 0x00]), 0)
@@ -186,9 +186,9 @@ def skip(data: bytes, at: int, *, depth: int = 0) -> int:
             if (kind := head & 15) > _FALSE:
                 at = _skip_value(data, at, kind, depth)
             elif not kind:
-                raise BadThrift(f"a field without a kind at byte {at}")
+                raise ThriftError(f"a field without a kind at byte {at}")
     except IndexError:
-        raise Cut("ends within a struct") from None
+        raise Truncated("ends within a struct") from None
     return at + 1
 
 
@@ -202,8 +202,8 @@ def fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
     """Yield for each field of a struct its id, its kind and where its value begins, without reading values.
 
     Raises:
-        Cut: the bytes end before it does.
-        BadThrift: it is no struct of this protocol.
+        Truncated: the bytes end before it does.
+        ThriftError: it is no struct of this protocol.
 
     Example:
         >>> list(fields(bytes([0x15, 0x06, 0x18, 0x01, 0x61, 0x00]), 0))
@@ -222,7 +222,7 @@ def fields(data: bytes, at: int) -> Iterator[tuple[int, int, int]]:
             if kind > _FALSE:
                 at = _skip_value(data, at, kind, 0)
     except IndexError:
-        raise Cut("ends within a struct") from None
+        raise Truncated("ends within a struct") from None
 
 
 def _skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
@@ -243,7 +243,7 @@ def _skip_value(data: bytes, at: int, kind: int, depth: int) -> int:
         return at + 1
     if kind == _DOUBLE:
         return at + 8
-    raise BadThrift(f"a field of the unknown kind {kind} at byte {at}")
+    raise ThriftError(f"a field of the unknown kind {kind} at byte {at}")
 
 
 def number(field: int, value: int) -> bytes:

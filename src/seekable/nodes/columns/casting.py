@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from seekable._optional import optional
 from seekable.errors import WrongType
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pyarrow as pa
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["Target", "target_of"]
 
@@ -165,8 +170,6 @@ def _check(was: Any, now: Any) -> None:
 
 
 def _arrow(value: Any, to: Any) -> Any:
-    import pyarrow as pa
-
     try:
         return pa.array([value], type=None).cast(to)[0].as_py()
     except pa.ArrowNotImplementedError as error:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import BadValue, MissingDependency, WrongType
+from seekable._optional import optional
+from seekable.errors import BadValue, WrongType
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seekable.nodes.contract import Node
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["INFERRED_FROM", "LOOKED_AT", "schema_of"]
 
@@ -27,11 +30,6 @@ INFERRED_FROM = b"seekable.inferred_from"
 
 def schema_of(dataset: Node) -> pa.Schema:
     """Return the columns of a dataset's records; see ``Dataset.schema``."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        message = "types of columns are pyarrow's: pip install 'seekable[parquet]'"
-        raise MissingDependency(message) from None
     declared = dataset.declared()
     if declared is not None and None not in declared.values():
         return pa.schema(list(declared.items()))
@@ -68,8 +66,6 @@ def _seen(dataset: Node, declared: Mapping[str, Any] | None) -> tuple[dict[str, 
 
 
 def _type(name: str, values: Iterable[Any]) -> Any:
-    import pyarrow as pa
-
     there = [value for value in values if value is not None]
     try:
         return pa.array(there).type

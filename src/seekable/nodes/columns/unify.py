@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seekable._optional import optional
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["in_one"]
 
@@ -40,8 +46,6 @@ def in_one(declared: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | 
 def _common(one: Any, other: Any) -> Any:
     if one is None or other is None or one.equals(other):
         return one if other is not None else None
-    import pyarrow as pa
-
     schemas = [pa.schema([("column", kind)]) for kind in (one, other)]
     try:
         return pa.unify_schemas(schemas, promote_options="permissive").field("column").type

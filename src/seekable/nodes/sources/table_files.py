@@ -18,7 +18,7 @@ from seekable.remote.placeholder import display_path
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.formats.table import TableFile, TableFormat
+    from seekable.formats.table_format import TableFile, TableFormat
     from seekable.index.fileset import FileSet
 
     Int64s = NDArray[np.int64]

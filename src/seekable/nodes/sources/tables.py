@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.registry import Format, OnError, SourceOptions
-    from seekable.formats.table import TableFormat
+    from seekable.formats.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Where
     from seekable.nodes.contract import BatchForm

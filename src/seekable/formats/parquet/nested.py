@@ -1,7 +1,7 @@
-"""A column of several leaves, put together of what each leaf alone makes of it.
+"""Nested columns, put together from their leaves.
 
-Of a list of pairs one leaf gives a list of structs with the one field, and another a list of structs with the
-other: lists of equal lengths, nulls in the same places.
+Each leaf alone decodes to the column with one field: a list of pairs to a list of structs with the first
+field, and to a list of structs with the second one. The lists have equal lengths, and nulls in the same rows.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.formats.parquet.thrift import BadThrift
+from seekable._optional import optional
+from seekable.formats.parquet.thrift import ThriftError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["leaves_of", "merged"]
 
@@ -30,8 +33,6 @@ def leaves_of(kind: pa.DataType) -> int:
 
 
 def _children(kind: pa.DataType) -> list[pa.DataType]:
-    import pyarrow as pa
-
     if isinstance(kind, pa.BaseExtensionType):
         return [kind.storage_type]
     if pa.types.is_map(kind):
@@ -44,8 +45,6 @@ def _children(kind: pa.DataType) -> list[pa.DataType]:
 
 
 def _entries(kind: pa.MapType) -> pa.StructType:
-    import pyarrow as pa
-
     return pa.struct([kind.key_field, kind.item_field])
 
 
@@ -57,14 +56,12 @@ def merged(kind: pa.DataType, parts: list[Any]) -> pa.Array:
         parts: for each leaf the column as it is without the others.
 
     Raises:
-        BadThrift: the parts do not fit together.
+        ThriftError: the parts do not fit together.
     """
-    import pyarrow as pa
-
     if len(parts) == 1 and parts[0].type == kind:
         return parts[0]
     if len({len(part) for part in parts}) != 1 or leaves_of(kind) != len(parts) or not _children(kind):
-        raise BadThrift(f"values of {len(parts)} leaves do not make {kind}")
+        raise ThriftError(f"values of {len(parts)} leaves do not make {kind}")
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(
             kind, merged(kind.storage_type, [_storage(part) for part in parts])
@@ -93,20 +90,16 @@ def _fields(kind: pa.StructType, parts: list[Any]) -> list[Any]:
 
 def _offsets(kind: pa.DataType, parts: list[Any]) -> pa.Buffer:
     """Return where each list begins, nulls being empty."""
-    import pyarrow as pa
-
     bounds = []
     for part in parts:
         lengths = np.diff(part.offsets.to_numpy())
         lengths[part.is_null().to_numpy(zero_copy_only=False)] = 0
         bounds.append(np.cumsum(np.append(0, lengths), dtype=np.int64))
     if any(not np.array_equal(bound, bounds[0]) for bound in bounds[1:]):
-        raise BadThrift(f"lists of different lengths do not make {kind}")
+        raise ThriftError(f"lists of different lengths do not make {kind}")
     width = np.int64 if pa.types.is_large_list(kind) else np.int32
     return pa.py_buffer(bounds[0].astype(width))
 
 
 def _storage(part: pa.Array) -> pa.Array:
-    import pyarrow as pa
-
     return part.storage if isinstance(part.type, pa.BaseExtensionType) else part

@@ -1,8 +1,7 @@
-"""A Parquet file of one column, made in memory of some pages of another file.
+"""A Parquet file of one column, made in memory from some pages of another file.
 
-pyarrow decodes it as it decodes any file: all encodings, logical types and levels are its own concern. What
-is written here is a footer that says what the original's says, of one column and as many values as the pages
-have.
+pyarrow decodes it as it decodes any file, with all encodings, logical types and levels. Only the footer is
+made here: it says what the footer of the original says, for one column and the values of those pages.
 """
 
 from __future__ import annotations
@@ -10,17 +9,20 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
+from seekable._optional import optional
 from seekable.formats.parquet import thrift
-from seekable.formats.parquet.codecs import packed
-from seekable.formats.parquet.header import DATA, RLE
+from seekable.formats.parquet.encodings import packed
+from seekable.formats.parquet.pages import DATA, RLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     from seekable.formats.parquet.layout import Chunk, Field, Leaf
+else:
+    pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["Mold", "row_before"]
+__all__ = ["OneColumnFile", "row_before"]
 
 _MAGIC = b"PAR1"
 _PLAIN = 0
@@ -31,7 +33,7 @@ _ZERO = {_BOOLEAN: 1, 1: 4, 2: 8, _INT96: 12, 4: 4, 5: 8, _BYTE_ARRAY: 4}
 """How many bytes the PLAIN value of a physical type takes: false, a number, or a string of none."""
 
 
-class Mold:
+class OneColumnFile:
     """What stays the same in the files that are made of pages of one column; safe from threads."""
 
     def __init__(self, field: Field, leaf: int, stored: pa.Field | None, writer: bytes | None) -> None:
@@ -93,8 +95,6 @@ def _column(leaf: Leaf, chunk: Chunk, values: int, size: int) -> bytes:
 
 def _metadata(stored: pa.Field | None) -> bytes:
     """Return the field of the metadata, which follows the field of the groups."""
-    import pyarrow as pa
-
     if stored is None:
         return b""
     schema = base64.b64encode(pa.schema([stored]).serialize().to_pybytes())

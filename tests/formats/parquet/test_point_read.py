@@ -1,4 +1,4 @@
-"""The quick way to values gives what pyarrow gives, and is taken where it should be."""
+"""Some values of a page, read without the others, are those of pyarrow; pages of common kinds are read so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.formats.parquet import family
 from tests.formats.parquet.truth import leaf_of, opened, same, written
 
-from seekable.formats.parquet.quick import quick_way
+from seekable.formats.parquet.point_read import point_reader
 
 if TYPE_CHECKING:
     from seekable.formats.parquet.decode import Paged
@@ -28,21 +28,21 @@ QUICK = {
 
 
 def both(paged: Paged, rows: list[int]) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Return rows by the quick way, where it can be gone, and by pyarrow alone."""
-    assert paged.quick is not None
-    slow = dataclasses.replace(paged, quick=None)
+    """Return rows by the reader of some values where there is one, and by pyarrow alone."""
+    assert paged.points is not None
+    slow = dataclasses.replace(paged, points=None)
     wanted = np.array(rows, np.int64)
     return pa.chunked_array(paged.rows(wanted)), pa.chunked_array(slow.rows(wanted))
 
 
 def test_which_types_are_picked() -> None:
     table = opened(written(family.table(family.FLAT | family.NESTED, 10)))
-    quick = set()
+    points = set()
     for name in table.schema.names:
         leaves = table._field(name).leaves
-        if len(leaves) == 1 and quick_way(table.schema.field(name).type, leaves[0]) is not None:
-            quick.add(name)
-    assert quick == QUICK
+        if len(leaves) == 1 and point_reader(table.schema.field(name).type, leaves[0]) is not None:
+            points.add(name)
+    assert points == QUICK
 
 
 @given(st.data())
@@ -64,8 +64,8 @@ def test_picked_values_are_those_that_pyarrow_decodes(data: st.DataObject) -> No
     table = pa.table([column], pa.schema([pa.field(name, kind, nullable=bool(nulls))]))
     paged = leaf_of(opened(written(table, write_batch_size=4, **options)), 0, name)
     wanted = sorted(data.draw(st.sets(st.integers(0, rows - 1), min_size=1)))
-    picked, decoded = both(paged, wanted)
-    assert same(picked, decoded)
+    select_values, decoded = both(paged, wanted)
+    assert same(select_values, decoded)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -88,6 +88,6 @@ def test_pages_that_are_unpacked_up_to_a_value(codec: str, version: str) -> None
         for name in table.column_names:
             paged = leaf_of(opening, 0, name)
             for some in ([0], [1], [700], [1499], [3, 4, 900], [*range(0, 1500, 50)]):
-                picked, decoded = both(paged, some)
-                assert same(picked, decoded)
-                assert same(picked, table.column(name).take(pa.array(some)))
+                select_values, decoded = both(paged, some)
+                assert same(select_values, decoded)
+                assert same(select_values, table.column(name).take(pa.array(some)))

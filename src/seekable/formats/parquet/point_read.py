@@ -1,6 +1,6 @@
-"""Some values of a page without decoding the others: numbers and strings, PLAIN or by a dictionary.
+"""Reading some values of a page without decoding the others: numbers and strings, PLAIN or by a dictionary.
 
-What is not of the commonest kinds, or seems damaged, is left to pyarrow, whose word is final.
+Pages of other kinds, and pages that seem to be damaged, are left to pyarrow.
 """
 
 from __future__ import annotations
@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.formats.parquet.codecs import leading, unpacked
-from seekable.formats.parquet.header import DATA, DATA_V2, RLE
-from seekable.formats.parquet.levels import constant, hybrid, picked
-from seekable.formats.parquet.thrift import BadThrift
+from seekable._optional import optional
+from seekable.formats.parquet.encodings import (
+    constant,
+    decompress_start,
+    rle_bitpacked,
+    select_values,
+    unpacked,
+)
+from seekable.formats.parquet.pages import DATA, DATA_V2, RLE
+from seekable.formats.parquet.thrift import ThriftError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,13 +29,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.formats.parquet.dictionaries import Dictionary
-    from seekable.formats.parquet.header import PageHeader
     from seekable.formats.parquet.layout import Leaf
-    from seekable.formats.table import Int64s
+    from seekable.formats.parquet.pages import PageHeader
+    from seekable.formats.table_format import Int64s
 
     Bools = NDArray[np.bool_]
+else:
+    pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["Quick", "quick_way"]
+__all__ = ["PointReader", "point_reader"]
 
 _PLAIN = 0
 _PLAIN_DICTIONARY = 2
@@ -56,12 +64,12 @@ class _Unpacking:
         if not self.guess:
             return memoryview(unpacked(self.codec, data, size)).cast("B")
         most = int(size * (value + 1) / max(of, 1) * _SPARE) + _SPARE_BYTES
-        return memoryview(leading(self.codec, data, size, most)).cast("B")
+        return memoryview(decompress_start(self.codec, data, size, most)).cast("B")
 
 
 @dataclass(frozen=True, slots=True)
-class Quick:
-    """How values of one column are picked from its pages."""
+class PointReader:
+    """Reads some values of the pages of one column."""
 
     kind: pa.DataType
     """The column's type."""
@@ -90,8 +98,6 @@ class Quick:
             places: which of its rows.
             dictionary: returns the chunk's dictionary page.
         """
-        import pyarrow as pa
-
         if not header.needs_dictionary:
             stepping = not self.width and int(places[-1]) >= _MOST_STRINGS
             if header.encoding != _PLAIN or stepping:
@@ -99,7 +105,7 @@ class Quick:
         for guess in (True, False):
             try:
                 return self._rows(_Unpacking(codec, guess), header, data, places, dictionary)
-            except (BadThrift, ValueError, IndexError, OSError, struct.error, pa.ArrowException):
+            except (ThriftError, ValueError, IndexError, OSError, struct.error, pa.ArrowException):
                 continue
         return None
 
@@ -113,7 +119,7 @@ class Quick:
     ) -> pa.Array | None:
         valid, values, places = self._values(unpacking, header, data[header.length :], places)
         if header.needs_dictionary:
-            numbers = picked(values[1:], values[0], places)
+            numbers = select_values(values[1:], values[0], places)
             page = dictionary()
             about = page.header()
             if numbers is None or about.encoding not in (_PLAIN, _PLAIN_DICTIONARY):
@@ -134,7 +140,7 @@ class Quick:
             if not self.leaf.defined:
                 return None, body, places
             if header.levels_as[1] != RLE:
-                raise BadThrift("levels of an old kind")
+                raise ThriftError("levels of an old kind")
             stop = 4 + int.from_bytes(body[:4], "little")
             levels, values = body[4:stop], body[stop:]
         else:
@@ -146,14 +152,12 @@ class Quick:
                 values = unpacking.until(last, header.values, values, header.unpacked - stop)
         if not self.leaf.defined or constant(levels, 1, header.values) == 1:
             return None, values, places
-        there = hybrid(levels, 1, header.values)
+        there = rle_bitpacked(levels, 1, header.values)
         valid = there[places] == 1
         return valid, values, (np.cumsum(there) - 1)[places[valid]]
 
     def _array(self, values: memoryview, valid: Bools | None, places: Int64s) -> pa.Array | None:
         """Return values as an array, with nulls between them."""
-        import pyarrow as pa
-
         size = len(places) if valid is None else len(valid)
         bitmap = None
         if valid is not None:
@@ -194,20 +198,18 @@ def _strings(values: memoryview, places: Int64s) -> list[memoryview] | None:
             number += 1
         stop = at + 4 + read(values, at)[0]
         if stop > len(values):
-            raise BadThrift(f"string {place} ends at byte {stop} of {len(values)}")
+            raise ThriftError(f"string {place} ends at byte {stop} of {len(values)}")
         found[place] = values[at + 4 : stop]
     return [found[place] for place in places.tolist()]
 
 
-def quick_way(kind: pa.DataType, leaf: Leaf) -> Quick | None:
-    """Return how values of a column are picked, None if pyarrow has to decode them.
+def point_reader(kind: pa.DataType, leaf: Leaf) -> PointReader | None:
+    """Return the reader of some values of a column; None if pyarrow has to decode its pages.
 
     Args:
         kind: the column's type.
         leaf: its leaf.
     """
-    import pyarrow as pa
-
     if leaf.repeated or leaf.defined > 1 or len(leaf.path) > 1 or isinstance(kind, pa.BaseExtensionType):
         return None
     kinds = pa.types
@@ -221,12 +223,12 @@ def quick_way(kind: pa.DataType, leaf: Leaf) -> Quick | None:
     }
     if physical == _BYTE_ARRAY:
         if kinds.is_string(kind) or kinds.is_binary(kind):
-            return Quick(kind, leaf, 0, 4)
+            return PointReader(kind, leaf, 0, 4)
         if kinds.is_large_string(kind) or kinds.is_large_binary(kind):
-            return Quick(kind, leaf, 0, 8)
+            return PointReader(kind, leaf, 0, 8)
         return None
     if not same.get(physical, False):
         return None
     width = _WIDTHS.get(physical, leaf.width)
     taken = kind.bit_width // 8
-    return Quick(kind, leaf, width, taken) if taken <= width else None
+    return PointReader(kind, leaf, width, taken) if taken <= width else None

@@ -1,8 +1,8 @@
-"""What a Parquet file tells of values without their being read: statistics of row groups, and of pages.
+"""Bounds of the values of columns, from the statistics of row groups and pages, without reading values.
 
-Those of groups are pyarrow's. Those of pages stand in the ColumnIndex, where a writer has left one; they are
-used of types whose order is that of Python's values, and are left out wherever anything is odd: less is known
-then, and more is read.
+Statistics of row groups are read by pyarrow. Those of pages are in the ColumnIndex, where a writer has left
+one. They are used for types that are ordered in the file as their values are in Python; anything odd is
+ignored, so that more rows are read, and never fewer.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.formats.parquet.thrift import BadThrift, read_struct
-from seekable.formats.table import Bounds
+from seekable._optional import optional
+from seekable.formats.parquet.thrift import ThriftError, read_struct
+from seekable.formats.table_format import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.formats.table import Int64s, RangeSource
+    from seekable.formats.table_format import Int64s, RangeSource
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["ColumnPages", "bounds_of_group", "page_bounds", "runs_of"]
 
@@ -79,7 +82,7 @@ def page_bounds(
             return None
         least = _decoded([low for low, none in zip(lows, empty, strict=True) if not none], kind)
         greatest = _decoded([high for high, none in zip(highs, empty, strict=True) if not none], kind)
-    except (BadThrift, KeyError, TypeError, ValueError, struct.error):
+    except (ThriftError, KeyError, TypeError, ValueError, struct.error):
         return None
     bounds = []
     ends = iter(zip(least, greatest, strict=True))
@@ -93,7 +96,7 @@ def page_bounds(
 def runs_of(
     rows: int, groups: Mapping[str, Bounds], pages: Mapping[str, ColumnPages]
 ) -> list[tuple[int, int, Mapping[str, Bounds]]]:
-    """Cut a group's rows where a page of any column ends, and return what is known of each run.
+    """Return runs of a group's rows, cut where a page of any column ends, with the bounds known of each.
 
     Example:
         >>> known = Bounds(0, 9, nulls=False, values=True)
@@ -115,8 +118,6 @@ def runs_of(
 
 def _ordered(kind: pa.DataType) -> bool:
     """Tell whether values of a type are ordered in the file as they are in Python."""
-    import pyarrow as pa
-
     types = pa.types
     return bool(
         types.is_integer(kind)
@@ -135,8 +136,6 @@ def _decoded(values: Sequence[bytes], kind: pa.DataType) -> list[Any]:
     Raises:
         ValueError, TypeError, struct.error: they are not of this type.
     """
-    import pyarrow as pa
-
     types = pa.types
     if types.is_string(kind) or types.is_large_string(kind):
         # What was cut off in the middle of a character is not text: nothing is known then.

@@ -1,0 +1,62 @@
+"""A file as pyarrow reads files, over ranges of a source."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seekable.formats.table_format import RangeSource
+
+__all__ = ["RangeFile"]
+
+
+class RangeFile(io.RawIOBase):
+    """The bytes of a source, and bytes put behind its end; nothing is copied where the source is mapped.
+
+    It has a position, so threads must not share it.
+    """
+
+    def __init__(self, source: RangeSource, tail: bytes = b"") -> None:
+        """Begin at byte 0.
+
+        Args:
+            source: the file.
+            tail: bytes that stand behind the last byte of the file.
+        """
+        super().__init__()
+        self._source = source
+        self._tail = memoryview(tail)
+        self._size = source.size + len(tail)
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Return True: the file can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True: a read may begin at any byte."""
+        return True
+
+    def tell(self) -> int:
+        """Return the byte at which the next read begins."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Set the byte at which the next read begins, and return it."""
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def read_buffer(self, size: int) -> memoryview:
+        """Return the next bytes, fewer at the end. pyarrow calls this instead of ``read`` to save a copy."""
+        start, stop = min(self._at, self._size), min(self._at + size, self._size)
+        self._at, end = stop, self._source.size
+        if stop <= end:
+            return self._source.range(start, stop)
+        if start >= end:
+            return self._tail[start - end : stop - end]
+        return memoryview(bytes(self._source.range(start, end)) + self._tail[: stop - end])
+
+    def read(self, size: int = -1) -> bytes:
+        """Return a copy of the next bytes, fewer at the end; all of them if ``size`` is negative."""
+        return bytes(self.read_buffer(self._size if size < 0 else size))
