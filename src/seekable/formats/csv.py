@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["CSV_DELIMITERS", "CsvRecords", "CsvScanner", "csv_records", "record_span"]
 
 CSV_DELIMITERS: Final = {"csv": ",", "tsv": "\t", "csv-semicolon": ";"}
-"""What stands between fields, by the name of the format."""
+"""The delimiter of fields, by the name of the format."""
 
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 _ENDS: Final = "\r\n"
@@ -45,7 +45,7 @@ class CsvScanner:
 
     name: str = "csv"
     splittable: bool = False
-    """Whether a byte is quoted is told by all that is before it."""
+    """False: a byte is quoted or not because of all bytes before it."""
 
     def check_head(self, head: bytes, path: str) -> None:
         """Refuse what is no text, other delimiters, and columns of one name."""
@@ -100,7 +100,7 @@ def _line_ends(chunk: Chunk) -> Int64s:
 
 
 class _Quoting:
-    """Which bytes of a file are within quotes, from one chunk to the next.
+    """Finds the bytes of a file that are within quotes, from one chunk to the next.
 
     Quotes matter in runs. Within a quoted field a run of an even number is as many quotes as it has pairs,
     and one of an odd number ends with the closing quote. Outside, a run that begins a field opens it: an odd
@@ -110,14 +110,14 @@ class _Quoting:
 
     def __init__(self, source: ByteSource, delimiter: int) -> None:
         self.first = len(BYTE_ORDER_MARK) if source.head.startswith(BYTE_ORDER_MARK) else 0
-        """Where the first record begins."""
+        """The byte at which the first record begins."""
         self._begins_field: Flags = np.zeros(256, bool)
         self._begins_field[[delimiter, _NEWLINE, _RETURN]] = True
         self._inside = False
         self._before = 0
         """The last byte of the chunk before."""
         self._run = (0, False)
-        """How many quotes end that chunk, and whether they begin a field."""
+        """The number of quotes at the end of that chunk, and True if they begin a field."""
 
     def within(self, chunk: Chunk, places: Int64s) -> Flags:
         """Return which places of the next chunk are within quotes; no quotes are at any of them."""
@@ -179,7 +179,7 @@ class CsvRecords:
     names: tuple[str, ...]
     delimiter: str
     wrong: str = ""
-    """What is wrong with the header, if anything is."""
+    """The error of the header; empty if there is none."""
 
     def fast(self, view: memoryview) -> dict[str, str]:
         """Return the record whose range is given, or raise."""

@@ -19,14 +19,14 @@ from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.csv import CSV_DELIMITERS, csv_records, record_span
 
 Decode = str | Callable[[bytes], Any]
-"""How a user names a decoder: "json", "text", "bytes", or a function of the line's bytes."""
+"""A decoder as users name it: "json", "text", "bytes", or a function of the bytes of a line."""
 
 _HEADS_REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    r"""How records are made of bytes. Small, picklable if its function is, and safe from threads.
+    r"""Decodes the bytes of a record. Small, picklable if its function is, and safe from threads.
 
     Example:
         >>> decoder_named("text").fast(memoryview(b"good day\r\n"))
@@ -34,7 +34,7 @@ class Decoder:
     """
 
     name: str
-    """What it is called: "json", "text", "bytes", or the function's qualified name."""
+    """The name of the decoder: "json", "text", "bytes", or the qualified name of the function."""
 
     fast: Callable[[memoryview], Any]
     """Returns the record whose range is given, or raises."""
@@ -50,13 +50,13 @@ class Decoder:
     """The format, if its records may be more than a line."""
 
     headed: bool = False
-    """Whether a file's head tells how its records are read; then nothing is before `for_head` was asked."""
+    """True if the head of a file decides how its records are read; `for_head` returns the decoder then."""
 
     column: str = ""
-    """What a record calls its only value, if it is a dict of one."""
+    """The key of the only value, if records are dicts of one value; otherwise empty."""
 
     plain: Decoder | None = None
-    """What decodes that value."""
+    """The decoder of that value."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name: some of what decodes is made of C."""

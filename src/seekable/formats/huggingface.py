@@ -23,19 +23,19 @@ __all__ = ["data_files"]
 
 _STATE, _INFO, _SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 _DESCRIPTIONS = frozenset({_INFO, "dataset_infos.json", _SPLITS})
-"""What describes data and is none, by names that nothing else has."""
+"""Names of files that describe data and hold none."""
 
 _DATA = ".arrow"
 
 
 class _DataFile(msgspec.Struct):
-    """What a state says of a file."""
+    """A file as the state of a dataset names it."""
 
     filename: str
 
 
 def data_files(folder: str, names: Sequence[str]) -> Sequence[str]:
-    """Return which files of a folder are data, in the order in which their records come.
+    """Return the data files of a folder, in the order of their records.
 
     Args:
         folder: any folder.
@@ -110,10 +110,10 @@ def _built(folder: str, splits: Mapping[str, Any], names: Sequence[str]) -> list
 
 
 def _read(folder: str, name: str) -> dict[str, Any]:
-    """Return what a document says.
+    """Return the content of a JSON document.
 
     Raises:
-        UnsupportedFormat: it is none.
+        UnsupportedFormat: the file holds no JSON object.
     """
     path = os.path.join(folder, name)
     with open(path, "rb") as file:

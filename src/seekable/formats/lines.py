@@ -1,6 +1,6 @@
-"""Where lines start: the scan behind all formats of one record a line, at the speed of memory.
+"""The scan for the starts of lines, for all formats of one record a line; it runs at the speed of memory.
 
-A line end is a newline byte; what stands before it, a carriage return too, is the line's own.
+A line end is a newline byte. The bytes before it belong to the line, a carriage return too.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def scan_lines(source: ByteSource, *, keep_blank: bool) -> NDArray[np.uint64]:
 
 
 def _first_start(source: ByteSource) -> int:
-    """Return where the first line starts that starts in the part, as far as what is before it tells."""
+    """Return the start of the first line of the part; -1 if the byte before the part ends no line."""
     first = len(BYTE_ORDER_MARK) if source.head.startswith(BYTE_ORDER_MARK) else 0
     if source.start <= first:
         return first
@@ -116,11 +116,11 @@ class _BlankLines:
 
     @property
     def undecided(self) -> bool:
-        """Whether the last line was blank up to the end of the last chunk."""
+        """True if the last line was blank up to the end of the last chunk."""
         return self._undecided != _NONE
 
     def drop(self, chunk: Chunk, starts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return which of these starts are known, now, not to be those of blank lines.
+        """Return the starts of lines that are certainly not blank, as far as the chunk decides it.
 
         Args:
             chunk: the next bytes.

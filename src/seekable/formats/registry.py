@@ -123,7 +123,7 @@ class Format:
     """The class of what finds the records in its files, ``module:name``; it is made of the format's name."""
 
     builder: str
-    """The `SourceBuilder`, ``module:name``."""
+    """The `SourceBuilder` of its records, ``module:name``."""
 
     decode: str
     """The decoding of its records by default."""
@@ -133,7 +133,7 @@ class Format:
 
     @property
     def scanner(self) -> Scanner | TableFormat:
-        """What finds the records in its files; of tables, what reads them too."""
+        """The scanner that finds the records in its files; of tables, the format that reads them too."""
         found: Scanner | TableFormat = _imported(self.finder)(self.name)
         return found
 
@@ -173,7 +173,7 @@ FORMATS = MappingProxyType(
         )
     }
 )  # fmt: skip
-"""All formats by name."""
+"""All formats that there are, by name."""
 
 SUFFIXES = tuple(
     suffix + more
@@ -260,7 +260,7 @@ def format_of_all(found: Sequence[Found]) -> Format:
 
 
 def _suffix(name: str) -> str:
-    """Return the suffix that says the format, in lower case; of compressed files both suffixes."""
+    """Return the suffix that decides the format, in lower case; of compressed files both suffixes."""
     stem, suffix = os.path.splitext(name)
     return (os.path.splitext(stem)[1] + suffix if compression_of(name) else suffix).lower()
 

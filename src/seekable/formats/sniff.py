@@ -1,4 +1,4 @@
-"""Knowing by its first bytes that a file is not what its name says."""
+"""Refusal of files whose first bytes are not those of text, whatever their names."""
 
 from __future__ import annotations
 

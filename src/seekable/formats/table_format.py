@@ -1,4 +1,4 @@
-"""What a format of tables owes the rest: files whose records lie in groups of rows, column by column.
+"""The contract of a format of tables: files whose records lie in groups of rows, column by column.
 
 A file is surveyed once, when it is indexed: its groups and its schema, from its footer and never from its
 data. To read records it is opened as a ``TableFile``, which gives columns of a group's rows as Arrow arrays.
@@ -29,26 +29,26 @@ __all__ = ["Bounds", "PageStore", "RangeSource", "TableFile", "TableFormat", "Ta
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What is known of a column in a run of rows."""
+    """The bounds of the values of a column in a run of rows."""
 
     least: Any
-    """No value is less; None if that is not known."""
+    """A lower bound of all values; None if there is none."""
 
     greatest: Any
-    """No value is greater; None if that is not known."""
+    """An upper bound of all values; None if there is none."""
 
     nulls: bool
-    """Whether there may be nulls."""
+    """True if there may be nulls."""
 
     values: bool
-    """Whether there may be anything else."""
+    """True if there may be values that are not null."""
 
     exact: bool = True
-    """Whether the least and the greatest are values that do occur, and not cut or rounded."""
+    """True if both bounds are values that occur, neither cut nor rounded."""
 
 
 class PageStore(Protocol):
-    """Where a file's page tables are kept from one process to the next: bytes that only the format knows."""
+    """Keeps the page tables of a file from one process to the next, as bytes that only the format reads."""
 
     def load(self) -> bytes | None:
         """Return what was kept, None if there is nothing."""
@@ -99,7 +99,7 @@ class TableFile(ABC):
 
     @abstractmethod
     def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
-        """Return what the file tells of values without their being read.
+        """Return bounds of values from the statistics of the file, without reading values.
 
         Args:
             group: the group's number.
@@ -112,7 +112,7 @@ class TableFile(ABC):
 
     @abstractmethod
     def walk(self) -> None:
-        """Find out where all of the file's pages lie, and keep that, where it is not known yet.
+        """Find the places of all pages of the file, and keep them.
 
         Raises:
             CorruptRecord: the file is damaged.

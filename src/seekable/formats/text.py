@@ -27,5 +27,5 @@ class TextScanner:
         check_is_text(head, path)
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
-        """Return where lines start."""
+        """Return the offsets at which lines start."""
         return scan_lines(source, keep_blank=True)

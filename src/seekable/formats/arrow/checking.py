@@ -1,8 +1,8 @@
-"""Making sure that some rows of an Arrow array can be read: what no library checks on its own.
+"""Validation of some rows of an Arrow array, which pyarrow offers for whole arrays only.
 
-Offsets and indices in a damaged file may point anywhere, and reading through them ends the process. They are
-checked for the rows that are wanted and no others, so that the first row of a large batch costs no more than
-that. Offsets of lists are gone through here; what has no children is checked by pyarrow, text as UTF-8 too.
+Offsets and indices of a damaged file may point anywhere, and reading through them ends the process. Only the
+wanted rows are validated, so that the first row of a large batch does not cost a read of the whole batch.
+Offsets of lists are validated here; arrays without children are validated by pyarrow, with their UTF-8.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["check_rows"]
 
 
 Place = tuple[int, ...]
-"""Where the buffers of an array lie in memory."""
+"""The addresses of the buffers of an array in memory."""
 
 Check = Callable[[Any, int, int, str, set[Place]], None]
 

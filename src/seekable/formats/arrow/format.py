@@ -32,7 +32,7 @@ _OTHERS: Final = {
 
 
 _NO_ARRAYS: Final = frozenset({"month_interval", "day_time_interval"})
-"""Types that files can have and pyarrow knows by name only."""
+"""Types that files can have and pyarrow has no arrays of."""
 
 
 @dataclass(frozen=True, slots=True)

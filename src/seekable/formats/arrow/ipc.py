@@ -43,11 +43,11 @@ _VTABLE_HEAD = 4
 
 
 class InvalidArrow(Exception):
-    """The bytes are no such structure; the message says what was found where."""
+    """The bytes are not what the format demands; the message names the byte and the value found there."""
 
 
 class Table:
-    """One table within some bytes; its fields are known by their slots, numbered as in the schema."""
+    """One table within some bytes. A field is read by its slot, which the schema numbers."""
 
     __slots__ = ("_at", "_data", "_vtable", "_vtable_bytes")
 
@@ -63,7 +63,7 @@ class Table:
 
     @property
     def at(self) -> int:
-        """Where in the bytes it begins."""
+        """The first byte of the table."""
         return self._at
 
     def i16(self, slot: int) -> int:
@@ -163,20 +163,20 @@ _DICTIONARY_ID, _DICTIONARY_BATCH, _DICTIONARY_DELTA = range(3)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Where a message lies."""
+    """The place of a message in a file."""
 
     offset: int
-    """Where in the file its head begins."""
+    """The first byte of its head."""
 
     head_bytes: int
-    """How long that is, with the length before it and the padding behind it."""
+    """The bytes of the head, with the length before it and the padding behind it."""
 
     body_bytes: int
-    """How long what follows is."""
+    """The bytes of the body, which follows the head."""
 
     @property
     def end(self) -> int:
-        """Where the next message begins."""
+        """The first byte behind the message."""
         return self.offset + self.head_bytes + self.body_bytes
 
 
@@ -188,43 +188,43 @@ class Head:
     """The FlatBuffer, without the length before it."""
 
     start: int
-    """Where in the file the message begins."""
+    """The first byte of the message in the file."""
 
     stop: int
-    """Where the body begins."""
+    """The first byte of the body in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What the head of a message says."""
+    """The content of the head of a message."""
 
     kind: int
     """`SCHEMA`, `DICTIONARY`, `ROWS`, or something else that no table has."""
 
     version: int
-    """Which version of Arrow's metadata it is written in."""
+    """The version of Arrow's metadata in which the message is written."""
 
     body_bytes: int
-    """How long its body is."""
+    """The number of bytes of the body."""
 
     at: int
-    """Where in the head the table of its kind begins."""
+    """The first byte, in the head, of the table of its kind."""
 
     rows: int = 0
-    """How many rows a record batch has."""
+    """The number of rows of a record batch."""
 
     compressed: bool = False
-    """Whether each buffer is compressed by itself."""
+    """True if each buffer is compressed by itself."""
 
     dictionary: int = 0
-    """Which dictionary it is."""
+    """The number of the dictionary that the message holds."""
 
     delta: bool = False
-    """Whether it adds to the dictionary and does not replace it."""
+    """True if the message adds to its dictionary, False if it replaces it."""
 
     @property
     def name(self) -> str:
-        """What to call it in errors."""
+        """The name of the kind of message, for errors."""
         return _KINDS.get(self.kind, f"a message of kind {self.kind}")
 
 
@@ -256,7 +256,7 @@ def head_at(source: RangeSource, at: int) -> Head | None:
 
 
 def parse(data: bytes) -> Message:
-    """Return what the head of a message says.
+    """Return the content of the head of a message.
 
     Raises:
         InvalidArrow: it is none.

@@ -46,27 +46,27 @@ _segment = attrgetter("segment")
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One record batch."""
+    """A record batch and its place in the file."""
 
     block: Block
-    """Where it lies."""
+    """The place of its message."""
 
     rows: int
-    """How many rows it has."""
+    """The number of its rows."""
 
     compressed: bool
-    """Whether its buffers are."""
+    """True if its buffers are compressed."""
 
     segment: int
     """The segment that it is of."""
 
     number: int
-    """Which of the segment's record batches it is."""
+    """The number of the record batch in its segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where all that matters of a file lies."""
+    """The record batches of a file, and the dictionaries of a stream."""
 
     groups: tuple[Group, ...]
     """Its record batches in their order."""
@@ -76,7 +76,7 @@ class Layout:
 
 
 class _Kept(msgspec.Struct, array_like=True, frozen=True):
-    """What is kept of a layout, in bytes."""
+    """A layout as it is kept between processes."""
 
     version: int
     size: int
@@ -206,12 +206,12 @@ def _layout_of_file(source: RangeSource) -> Layout:
 
 @dataclass(slots=True)
 class _Walk:
-    """What was seen of a stream so far."""
+    """The messages of a stream that were read so far."""
 
     dictionaries: list[tuple[int, Block]] = field(default_factory=list)
     """Those that hold now, with their numbers."""
     batches: int = 0
-    """How many the present segment has."""
+    """The number of record batches in the present segment."""
     groups: list[Group] = field(default_factory=list)
     segments: list[tuple[Block, ...]] = field(default_factory=list)
 

@@ -36,7 +36,7 @@ _MOST_READERS: Final = 8
 """A stream has a reader for each segment, and what is compressed for each choice of columns."""
 
 _MOST_INFLATED: Final = 40_000
-"""How many bytes one compressed byte can stand for at most: zstd repeats a byte 131,072 times in 4."""
+"""The most bytes that one compressed byte can stand for: zstd repeats a byte 131,072 times in 4."""
 
 _PREFIX = struct.Struct("<q")
 _DENSE: Final = 64
@@ -114,7 +114,7 @@ class ArrowTable(TableFile):
         return total
 
     def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
-        """Return one run of which nothing is known: the format keeps no statistics."""
+        """Return one run without bounds: the format keeps no statistics."""
         return [(0, self._layout.groups[group].rows, {})]
 
     def walk(self) -> None:
@@ -129,7 +129,7 @@ class ArrowTable(TableFile):
         """Return some columns of a record batch, whose buffers are as long as they have to be.
 
         Raises:
-            CorruptRecord: the record batch is damaged as a whole; it is said of the row that was wanted.
+            CorruptRecord: the record batch is damaged as a whole; the error names the row that was wanted.
         """
         try:
             return self._read(group, columns)

@@ -32,7 +32,7 @@ else:
 __all__ = ["Paged"]
 
 _AT_ONCE = 64 << 20
-"""How many bytes of pages, unpacked, are decoded together."""
+"""The most bytes of pages, decompressed, that are decoded together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class _Piece:
 
     @property
     def rows(self) -> int:
-        """How many rows are decoded of it."""
+        """The number of rows that are decoded."""
         return self.stop - self.start + self.starts_mid_row
 
     @property
     def weight(self) -> int:
-        """How many bytes its pages have, unpacked."""
+        """The number of bytes of its pages, decompressed."""
         return sum(page.header.unpacked for page in self.pages)
 
 
@@ -124,7 +124,7 @@ class Paged:
         return self.points.rows(self.chunk.codec, page.header, page.data, places, self._dictionary)
 
     def _dictionary(self) -> Dictionary:
-        """Return the dictionary page."""
+        """Return the dictionary page of the chunk."""
         start, size = self.table.dictionary
         if not size:
             raise ThriftError(f"the chunk at byte {self.chunk.start} has no dictionary, and a page needs one")

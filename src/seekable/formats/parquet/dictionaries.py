@@ -1,4 +1,4 @@
-"""The dictionary pages of chunks; what is asked for again and again is kept unpacked."""
+"""The dictionary pages of chunks; those that are used often are kept decompressed."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Dictionary:
     """The dictionary page of one chunk of one open file."""
 
     key: tuple[int, int]
-    """Which open file it is of, in this process, and where in it the page lies."""
+    """The number of the open file in this process, and the first byte of the page."""
 
     codec: int
-    """How it is compressed, as Parquet numbers it."""
+    """The codec, as Parquet numbers it."""
 
     page: memoryview
     """The page, header and all."""
 
     def header(self) -> PageHeader:
-        """Return the header.
+        """Return the header of the page.
 
         Raises:
-            ThriftError: it is none.
+            ThriftError: the page begins with no header.
         """
         return leading_header(self.page)
 

@@ -22,7 +22,7 @@ __all__ = ["CODECS", "constant", "decompress_start", "packed", "rle_bitpacked", 
 _WIDEST = 32
 
 _MOST_RUNS = 500
-"""How many runs are stepped over one by one before pyarrow is faster at decoding them all."""
+"""The most runs that are skipped one by one; with more, pyarrow decodes all of them faster."""
 
 
 def rle_bitpacked(data: memoryview | bytes, width: int, count: int) -> NDArray[np.int64]:
@@ -139,14 +139,14 @@ _MOST_OF_IT = 0.7
 """From how many bytes on, and up to which part of them, leaving off is faster than going to the end."""
 
 CODECS = MappingProxyType({1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"})
-"""What can be unpacked here; 0 is no compression. What is missing pyarrow's reader may know."""
+"""The codecs that are decompressed here; 0 is no compression. Chunks of others are left to pyarrow."""
 
 
 def unpacked(codec: int, data: memoryview, size: int) -> pa.Buffer:
-    """Return bytes as they were before compression.
+    """Return bytes decompressed.
 
     Raises:
-        ThriftError: this codec is not known here.
+        ThriftError: the codec is none of `CODECS`.
         pyarrow.ArrowException, OSError: the bytes are damaged.
     """
     if not codec:
@@ -175,7 +175,7 @@ def decompress_start(codec: int, data: memoryview, size: int, most: int) -> pa.B
 
 
 def packed(codec: int, data: bytes) -> bytes:
-    """Return bytes compressed."""
+    """Return bytes compressed by a codec."""
     if not codec:
         return data
     compressed: bytes = pa.compress(data, _named(codec), asbytes=True)

@@ -22,10 +22,10 @@ __all__ = ["MAGIC", "Footer", "read_footer"]
 MAGIC = b"PAR1"
 _ENCRYPTED = b"PARE"
 _FIRST_READ = 64 << 10
-"""How many bytes of a file's end are read at first: most footers are within."""
+"""The bytes at the end of a file that are read first; most footers are within."""
 
 _SIGNATURE = 28
-"""How many bytes stand behind the Thrift of a footer that is signed."""
+"""The bytes of the signature, behind the Thrift of a signed footer."""
 
 _LEAST = 12
 """The bytes of a file without anything: both magics and the footer's length."""
@@ -39,17 +39,17 @@ class Footer:
     """Its Thrift, without length and magic."""
 
     start: int
-    """Where in the file it begins: what lies before is data."""
+    """The first byte of the footer; the bytes before it are data."""
 
     metadata: pq.FileMetaData
-    """What pyarrow makes of it."""
+    """The footer as pyarrow reads it."""
 
     schema: pa.Schema
     """The file's columns, without metadata of the whole schema."""
 
 
 def read_footer(source: RangeSource) -> Footer:
-    """Read a file's footer.
+    """Return the footer of a file.
 
     Raises:
         UnsupportedFormat: the file is of another format, damaged or encrypted.

@@ -1,4 +1,4 @@
-"""The format as the rest knows it: how a Parquet file is surveyed and opened."""
+"""Parquet as a format of tables: files are surveyed, to be indexed, and opened."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ParquetFormat:
     """
 
     name: str = "parquet"
-    """What the index calls it."""
+    """The name of the format in the index."""
 
     def read_layout(self, source: RangeSource) -> TableLayout:
         """Return a file's groups and columns, from its footer.
@@ -64,7 +64,7 @@ class ParquetFormat:
         return TableLayout(rows, footer.schema.serialize().to_pybytes())
 
     def open(self, source: RangeSource, pages: PageStore | None) -> ParquetTable:
-        """Return a file, open.
+        """Return an open file.
 
         Raises:
             UnsupportedFormat: as ``read_layout``.

@@ -1,7 +1,7 @@
-"""What a file's footer says of its columns and their chunks, read from the Thrift as it is needed.
+"""The columns of a file and their chunks, read from the Thrift of the footer as they are needed.
 
-pyarrow reads footers too, but tells neither where page indexes lie nor what the Thrift of a column is; and it
-ends the process when it is asked for the chunk of an encrypted column.
+pyarrow reads footers too, but offers neither the places of page indexes nor the Thrift of a column, and it
+ends the process when the chunk of an encrypted column is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Leaf:
     """Its physical type, as Parquet numbers them."""
 
     width: int
-    """How many bytes a value has, where the type is fixed-length bytes."""
+    """The bytes of a value, where the type is fixed-length bytes."""
 
     path: tuple[bytes, ...]
     """The names from the column down to it."""
@@ -50,13 +50,13 @@ class Field:
     """One column of the file, with all that lies below it."""
 
     number: int
-    """Which column it is."""
+    """The number of the column."""
 
     elements: bytes
     """Its elements of the schema, as they stand in the footer."""
 
     count: int
-    """How many elements these are."""
+    """The number of those elements."""
 
     leaves: tuple[Leaf, ...]
     """Its leaves, in their order."""
@@ -64,7 +64,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Where the values of a leaf in a group lie, and how."""
+    """The place of the values of a leaf in a group, and their codec."""
 
     path: tuple[bytes, ...]
     """The leaf's path, as the chunk has it."""
@@ -73,22 +73,22 @@ class Chunk:
     """The leaf's physical type, as the chunk has it."""
 
     codec: int
-    """How its pages are compressed, as Parquet numbers it."""
+    """The codec of its pages, as Parquet numbers it."""
 
     values: int
-    """How many values it says to have, nulls among them; more than rows where values repeat."""
+    """The number of values, with nulls; larger than the number of rows where values repeat."""
 
     start: int
-    """Where in the file its first page begins."""
+    """The first byte of its first page."""
 
     stop: int
-    """Where its pages end."""
+    """The byte behind its last page."""
 
     unpacked: int
-    """How many bytes it says to have before compression."""
+    """The number of bytes before compression."""
 
     index: tuple[int, int] | None
-    """Where its OffsetIndex lies, and how many bytes that has."""
+    """The first byte and the size of its OffsetIndex; None if it has none."""
 
 
 _OLD_WRITER = re.compile(r"parquet-mr version (\d+)\.(\d+)\.(\d+)")
@@ -125,7 +125,7 @@ class Layout:
 
     @cached_property
     def _places(self) -> dict[int, int]:
-        """Where the list of the schema's elements and that of the row groups begin."""
+        """The first bytes of the list of the schema's elements and of the list of row groups."""
         places: dict[int, int] = {}
         for field, kind, at in fields(self._footer, 0):
             if kind == _LIST and field in (_SCHEMA, _ROW_GROUPS):
@@ -135,7 +135,7 @@ class Layout:
         raise ThriftError("the footer has no schema or no row groups")
 
     def chunk(self, group: int, leaf: int, limit: int) -> Chunk:
-        """Return where a leaf's values lie in a group.
+        """Return the chunk of a leaf in a group.
 
         Args:
             group: the group's number.
@@ -182,7 +182,7 @@ class Layout:
 
     @cached_property
     def _groups(self) -> list[int]:
-        """Where the Thrift of each group begins."""
+        """The first byte of the Thrift of each group."""
         return _structs(self._footer, self._places[_ROW_GROUPS])
 
 

@@ -30,14 +30,14 @@ _STOP = b"\0"
 
 _BOOLEAN, _INT96, _BYTE_ARRAY, _FIXED = 0, 3, 6, 7
 _ZERO = {_BOOLEAN: 1, 1: 4, 2: 8, _INT96: 12, 4: 4, 5: 8, _BYTE_ARRAY: 4}
-"""How many bytes the PLAIN value of a physical type takes: false, a number, or a string of none."""
+"""The bytes of a PLAIN value of each physical type: false, a number, or an empty string."""
 
 
 class OneColumnFile:
-    """What stays the same in the files that are made of pages of one column; safe from threads."""
+    """Makes files of the pages of one column; safe from threads."""
 
     def __init__(self, field: Field, leaf: int, stored: pa.Field | None, writer: bytes | None) -> None:
-        """Prepare.
+        """Prepare all of the footer that is the same in these files.
 
         Args:
             field: the column.
@@ -102,7 +102,7 @@ def _metadata(stored: pa.Field | None) -> bytes:
 
 
 def row_before(leaf: Leaf, codec: int) -> bytes:
-    """Return a page of one row of one value, which a page that begins within a row can follow."""
+    """Return a dummy page holding one row, to put before a page that continues a row started earlier."""
     size = leaf.width if leaf.physical == _FIXED else _ZERO[leaf.physical]
     levels = b"".join(
         _level(most, value) for most, value in ((leaf.repeated, 0), (leaf.defined, leaf.defined))

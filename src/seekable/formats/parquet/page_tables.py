@@ -132,7 +132,7 @@ class PageTables:
         return made
 
     def save(self) -> None:
-        """Keep what there is."""
+        """Save the page tables that were made."""
         if self._store is not None:
             self._saved = len(self._tables)
             self._store.save(self.as_bytes())

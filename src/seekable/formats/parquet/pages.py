@@ -49,28 +49,28 @@ _DICTIONARY_ENCODINGS = (2, 8)
 
 @dataclass(frozen=True, slots=True)
 class PageHeader:
-    """What stands before a page's bytes."""
+    """The header of a page, which stands before its bytes."""
 
     kind: int
     """`DATA`, `DICTIONARY`, `DATA_V2`, or a number that readers are to pass over."""
 
     length: int
-    """How many bytes the header itself has."""
+    """The bytes of the header itself."""
 
     packed: int
-    """How many bytes follow it."""
+    """The bytes of the page behind the header."""
 
     unpacked: int
-    """How many bytes these are before compression."""
+    """The bytes of the page before compression."""
 
     values: int
-    """How many values the page has, nulls among them."""
+    """The number of values of the page, with nulls."""
 
     rows: int | None
-    """How many rows the page has, None where it does not say."""
+    """The number of rows of the page; None if the header lacks it."""
 
     encoding: int
-    """How the values are encoded, as Parquet numbers it."""
+    """The encoding of the values, as Parquet numbers it."""
 
     levels: tuple[int, int]
     """Of `DATA_V2`: how many bytes the repetition levels take, and the definition levels."""
@@ -82,16 +82,16 @@ class PageHeader:
     """The CRC-32 of the bytes that follow, where the writer has left it."""
 
     levels_as: tuple[int, int] = (RLE, RLE)
-    """How repetition and definition levels are encoded."""
+    """The encodings of repetition and definition levels."""
 
     @property
     def needs_dictionary(self) -> bool:
-        """Whether its values are numbers of values of the dictionary page."""
+        """True if its values are indices into the dictionary page."""
         return self.encoding in _DICTIONARY_ENCODINGS and self.kind in (DATA, DATA_V2)
 
     @property
     def size(self) -> int:
-        """How many bytes header and page have together."""
+        """The bytes of header and page together."""
         return self.length + self.packed
 
 
@@ -173,10 +173,10 @@ class Span:
     """Pages that follow each other, and are decoded together."""
 
     first: int
-    """The first of them."""
+    """The number of the first page."""
 
     last: int
-    """The last of them."""
+    """The number of the last page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +184,19 @@ class PageTable:
     """The pages of one leaf in one group, in their order."""
 
     first: Int64s
-    """How many rows of the group begin before each page, and behind the last one how many there are."""
+    """The number of rows that begin before each page, and at the end the number of rows of the group."""
 
     offset: Int64s
-    """Where in the file each page's header begins."""
+    """The first byte of the header of each page."""
 
     size: Int64s
-    """How many bytes each page has, its header among them."""
+    """The bytes of each page with its header."""
 
     mid_row: Bools | None
     """For each page, True if it starts within a row; None if no page does."""
 
     dictionary: tuple[int, int]
-    """Where the dictionary page begins and how many bytes it has, with its header; 0 if there is none."""
+    """The first byte of the dictionary page, and its bytes with the header; 0 bytes if there is none."""
 
     def spans(self, rows: Int64s) -> list[Span]:
         """Return the pages that hold some rows.
@@ -232,15 +232,15 @@ def _spans(pages: Int64s, breaks: Int64s) -> list[Span]:
 
 
 _FIRST_WINDOW = 1 << 10
-"""How much is read for a header at first; one with long statistics takes more."""
+"""The bytes that are read first for a header; one with long statistics takes more."""
 
 
 class NoRowStarts(Exception):
-    """Where rows begin in the pages cannot be told here."""
+    """The pages do not say where rows begin."""
 
 
 def page_table(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> PageTable:
-    """Return where the pages of a chunk lie.
+    """Return the page table of a chunk.
 
     Args:
         source: the file.

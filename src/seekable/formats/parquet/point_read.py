@@ -44,17 +44,17 @@ _PLAIN_DICTIONARY = 2
 _INT32, _INT64, _FLOAT, _DOUBLE, _BYTE_ARRAY, _FIXED = 1, 2, 4, 5, 6, 7
 _WIDTHS = {_INT32: 4, _INT64: 8, _FLOAT: 4, _DOUBLE: 8}
 _MOST_STRINGS = 2000
-"""How many strings are stepped over one by one before pyarrow is faster at decoding them all."""
+"""The most strings that are skipped one by one; with more, pyarrow decodes all of them faster."""
 
 _SPARE, _SPARE_BYTES = 1.1, 4096
-"""How much more than its share of a page is unpacked to reach a value."""
+"""The spare, beyond its share of a page, that is decompressed to reach a value: a factor, and bytes."""
 
 _LENGTH = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
 class _Unpacking:
-    """How pages are unpacked: as far as values are needed, by a guess, or to their ends."""
+    """Decompresses pages, either to their ends or by a guess up to the last value that is needed."""
 
     codec: int
     guess: bool
@@ -72,14 +72,14 @@ class PointReader:
     """Reads some values of the pages of one column."""
 
     kind: pa.DataType
-    """The column's type."""
+    """The Arrow type of the column."""
 
     leaf: Leaf
     width: int
-    """How many bytes a value takes in the file; 0 for strings."""
+    """The bytes of a value in the file; 0 for strings."""
 
     taken: int
-    """How many of these Arrow keeps; for strings, how many bytes an offset takes."""
+    """The bytes of a value in Arrow; for strings, the bytes of an offset."""
 
     def rows(
         self,

@@ -33,7 +33,7 @@ _NULL_PAGES, _LEAST, _GREATEST, _NULL_COUNTS = 1, 2, 3, 5
 
 
 def bounds_of_group(chunk: Any, kind: pa.DataType) -> Bounds | None:
-    """Return what the footer tells of a column in a group.
+    """Return the bounds of a column in a group, from the footer; None if it has no usable ones.
 
     Args:
         chunk: the column's metadata, as pyarrow has it.
@@ -52,7 +52,7 @@ def bounds_of_group(chunk: Any, kind: pa.DataType) -> Bounds | None:
 
 @dataclass(frozen=True, slots=True)
 class ColumnPages:
-    """The pages of a column in a group, and what is known of each."""
+    """The pages of a column in a group, and the bounds of each."""
 
     first: Int64s
     """The first row of each page, and the number of rows."""
@@ -63,7 +63,7 @@ class ColumnPages:
 def page_bounds(
     source: RangeSource, place: tuple[int, int], kind: pa.DataType, pages: int
 ) -> list[Bounds] | None:
-    """Return what the ColumnIndex tells of each page of a column, None if it tells nothing that can be used.
+    """Return the bounds of each page of a column, from the ColumnIndex; None if it has no usable ones.
 
     Args:
         source: the file.

@@ -1,4 +1,4 @@
-"""One open Parquet file."""
+"""An open Parquet file: rows by their pages, runs of rows by pyarrow."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ else:
 __all__ = ["ParquetTable"]
 
 _LEAST_VALUE = 4
-"""How many bytes a value takes at least, which may have been a few bits in the file."""
+"""The fewest bytes of a value in memory; in the file it may have been a few bits."""
 
 _OPENED = itertools.count()
 
 _MANY_ROWS = 1 << 17
-"""How many rows a byte of a column can stand for before they are counted page by page."""
+"""The most rows that a byte of a column can stand for; with more, rows are counted page by page first."""
 
 
 class ParquetTable(TableFile):
@@ -68,7 +68,7 @@ class ParquetTable(TableFile):
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns."""
+        """The columns and their types."""
         return self._footer.schema
 
     def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
@@ -262,7 +262,7 @@ class ParquetTable(TableFile):
         return table
 
     def _typed(self, name: str, parts: list[pa.Array]) -> pa.Array:
-        """Return a column as its type says, of what its leaves make of it, or of itself."""
+        """Return a column in its type, put together from what its leaves decode to."""
         return merged(self.schema.field(name).type, parts)
 
     def _batch(self, rows: int, columns: Sequence[str], arrays: list[Any]) -> pa.RecordBatch:

@@ -32,7 +32,7 @@ __all__ = [
 
 Buffer = bytes | memoryview
 _DEPTH = 32
-"""How deep structs and lists may lie in each other; Parquet's lie 10 deep at most."""
+"""The most levels of nested structs and lists; Parquet has at most 10."""
 
 _LONG_FIELD = 16
 """A field's first byte is below this where the field's id follows it."""
@@ -41,7 +41,7 @@ _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _ST
 
 
 class ThriftError(ValueError):
-    """Bytes that are not what the protocol says."""
+    """The bytes break a rule of the protocol."""
 
 
 class Truncated(ThriftError):
