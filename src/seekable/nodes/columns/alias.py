@@ -34,11 +34,11 @@ class Alias(OverColumns):
     kind: ClassVar[str] = "alias"
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Both names, and whether a record may lack the old one."""
+        """Return both names, and the rule for records that lack the old one."""
         return {"new": self.new, "old": self.old, "missing": self.missing}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of the method, over the shown child."""
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.alias({self.new!r}, {self.old!r}{missing})"
 
@@ -53,15 +53,15 @@ class Alias(OverColumns):
         return lacking(record, [self.old])
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """The old one for the new."""
+        """Return the old name in place of the new one."""
         return columns - {self.new} | {self.old} if self.new in columns else columns
 
     def beneath(self, column: str) -> str | None:
-        """The old name of the new."""
+        """Return the old name for the new one; other names are the same."""
         return self.old if column == self.new else column
 
     def declared(self) -> Mapping[str, Any] | None:
-        """The child's, and the old one's under the new name."""
+        """Return the columns of the child, and the new one with the type of the old one."""
         below = self.child.declared()
         return None if below is None else {**below, self.new: below.get(self.old)}
 
@@ -85,11 +85,11 @@ class Computed(OverColumns):
         describe_function(self.fn, self.version)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The name, and the function by name; how many records it is given at once changes nothing."""
+        """Return the column and the function, by name; the number of records in a call changes no value."""
         return {"new": self.new, "fn": describe_function(self.fn, self.version)}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of the method, over the shown child."""
         size = "" if self.most is None else f", size={self.most}"
         name = describe_function(self.fn, self.version)["name"]
         return f"{children[0]}.alias({self.new!r}, {name}{size})"
@@ -104,7 +104,7 @@ class Computed(OverColumns):
 
     @property
     def at_once(self) -> int | None:
-        """As many as the function takes in a call, if it takes lists."""
+        """The number of records in a call of the function; None if it takes single records."""
         return self.most if self.looked_at(self.new) else None
 
     def made_together(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -123,14 +123,14 @@ class Computed(OverColumns):
         return [{**record, self.new: value} for record, value in zip(records, values, strict=True)]
 
     def needs(self, columns: frozenset[str]) -> frozenset[str] | None:
-        """All where the function is called."""
+        """Return None, all columns, if the function is called; otherwise the same columns."""
         return None if self.new in columns else columns
 
     def beneath(self, column: str) -> str | None:
-        """The same name, but for the new one."""
+        """Return the same name; None for the new column."""
         return None if column == self.new else column
 
     def declared(self) -> Mapping[str, Any] | None:
-        """The child's, and one more that only records tell."""
+        """Return the columns of the child, and the new one with an unknown type."""
         below = self.child.declared()
         return None if below is None else {**below, self.new: None}

@@ -1,4 +1,4 @@
-"""Columns as other types."""
+"""Nodes that give columns as other types."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Cast(OverColumns):
     kind: ClassVar[str] = "cast"
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The types, and whether a record may lack a column."""
+        """Return the types by column, and the rule for records that lack one."""
         types = {name: target.described for name, target in sorted(self.targets, key=lambda pair: pair[0])}
         return {"columns": types, "missing": self.missing}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of the method, over the shown child."""
         types = ", ".join(f"{name!r}: {target.name}" for name, target in self.targets)
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.cast({{{types}}}{missing})"
@@ -66,7 +66,7 @@ class Cast(OverColumns):
         return made
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
-        """Name the column and the value."""
+        """Return the error that names the column and the value."""
         if self.missing == "error" and (lacks := lacking(record, [name for name, _ in self._taken])):
             return lacks
         for name, target in self._taken:
@@ -83,15 +83,15 @@ class Cast(OverColumns):
         return None
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """The same."""
+        """Return the same columns."""
         return columns
 
     def beneath(self, column: str) -> str | None:
-        """The same name, unless its values are cast."""
+        """Return the same name; None if the values of the column are cast."""
         return None if any(column == name for name, _ in self.targets) else column
 
     def declared(self) -> Mapping[str, Any] | None:
-        """The child's, with the types that were asked for."""
+        """Return the columns of the child, with the target types."""
         below = self.child.declared()
         if below is None:
             return None

@@ -33,7 +33,7 @@ _TRUE, _FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What values are made into.
+    """A type that values are cast to.
 
     Example:
         >>> target_of("int").cast("12"), target_of("float32").cast(1), target_of(bool).cast("false")
@@ -47,7 +47,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name of the target in messages."""
         return (
             str(self.to) if self.way in ("numpy", "arrow") else getattr(self.to, "__qualname__", str(self.to))
         )

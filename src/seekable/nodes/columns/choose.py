@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["DropColumns", "Missing", "SelectColumns"]
 
 Missing = Literal["error", "none"]
-"""What becomes of a record that lacks a column: an error, or None in its place."""
+"""The rule for a record that lacks a column: an error, or None as the value."""
 
 
 @final
@@ -34,11 +34,11 @@ class SelectColumns(OverColumns):
     kind: ClassVar[str] = "select_columns"
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The names, and whether a record may lack one."""
+        """Return the names, and the rule for records that lack one."""
         return {"columns": list(self.names), "missing": self.missing}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of the method, over the shown child."""
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.select_columns({list(self.names)!r}{missing})"
 
@@ -49,19 +49,19 @@ class SelectColumns(OverColumns):
         return {name: record[name] for name in self._taken}
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
-        """Name the columns that are not there."""
+        """Return the error that names the missing columns."""
         return lacking(record, self._taken)
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """Those of the names."""
+        """Return the columns that are among the names."""
         return columns.intersection(self.names)
 
     def beneath(self, column: str) -> str | None:
-        """The same name, if it is one of these."""
+        """Return the same name; None if the column is not among the names."""
         return column if column in self.names else None
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Those of the child that are named."""
+        """Return the named columns of the child."""
         below = self.child.declared()
         return None if below is None else {name: below.get(name) for name in self.names}
 
@@ -82,11 +82,11 @@ class DropColumns(OverColumns):
     kind: ClassVar[str] = "drop_columns"
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The names, in no order."""
+        """Return the names, sorted."""
         return {"columns": sorted(self.names)}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of the method, over the shown child."""
         return f"{children[0]}.drop_columns({list(self.names)!r})"
 
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
@@ -95,15 +95,15 @@ class DropColumns(OverColumns):
         return {name: value for name, value in record.items() if name not in dropped}
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """All but those that are dropped."""
+        """Return all columns but the dropped ones."""
         return columns - self._dropped
 
     def beneath(self, column: str) -> str | None:
-        """The same name, unless it is dropped."""
+        """Return the same name; None if the column is dropped."""
         return None if column in self._dropped else column
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Those of the child that are left."""
+        """Return the columns of the child that are not dropped."""
         below = self.child.declared()
         if below is None:
             return None

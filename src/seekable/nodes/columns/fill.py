@@ -1,4 +1,4 @@
-"""Values for what is missing."""
+"""Nodes that fill missing values."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Fill(OverColumns):
     kind: ClassVar[str] = "fill"
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The values, and whether they also go into lists and dicts."""
+        """Return the values by column, and True if they also fill lists and dicts."""
         values = {name: _told(value) for name, value in sorted(self.values, key=lambda pair: pair[0])}
         return {"values": values, "nested": self.nested}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of the method, over the shown child."""
         nested = ", nested=True" if self.nested else ""
         return f"{children[0]}.fill({dict(self.values)!r}{nested})"
 
@@ -53,15 +53,15 @@ class Fill(OverColumns):
         return made
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """The same."""
+        """Return the same columns."""
         return columns
 
     def beneath(self, column: str) -> str | None:
-        """The same name, unless it is filled: then None is another value there."""
+        """Return the same name; None if the column is filled, because the child has None there."""
         return None if any(column == name for name, _ in self.values) else column
 
     def declared(self) -> Mapping[str, Any] | None:
-        """The child's, and those that it lacks."""
+        """Return the columns of the child, and the filled ones that it lacks."""
         below = self.child.declared()
         return (
             None

@@ -1,4 +1,4 @@
-"""The columns of records and their types, as the files tell them or as the first records have them."""
+"""The columns of records and their types, declared by files or inferred from the first records."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ else:
 __all__ = ["INFERRED_FROM", "LOOKED_AT", "schema_of"]
 
 LOOKED_AT = 1000
-"""How many records are looked at for a type that no file tells."""
+"""The number of records that are read to infer a type that no file declares."""
 
 INFERRED_FROM = b"seekable.inferred_from"
-"""The key of a schema's, or a field's, metadata that says how many records its types were seen in."""
+"""The key, in the metadata of a schema or a field, for the number of records its types are inferred from."""
 
 
 def schema_of(dataset: Node) -> pa.Schema:

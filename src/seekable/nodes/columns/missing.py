@@ -1,4 +1,4 @@
-"""Columns that are asked for and are not there."""
+"""Errors for columns that do not exist."""
 
 from __future__ import annotations
 

@@ -32,17 +32,17 @@ class SourceColumn(OverColumns):
     by_file: ClassVar[bool] = True
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The names of the columns, and which path it is."""
+        """Return the names of the columns, and True if paths are relative."""
         return {"column": self.column, "row": self.row, "relative": self.relative}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of the method, over the shown child."""
         row = "" if self.row is None else f", row={self.row!r}"
         relative = ", relative=True" if self.relative else ""
         return f"{children[0]}.source_column({self.column!r}{row}{relative})"
 
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return the record of no file: as it is."""
+        """Return a copy of the record, which has no file."""
         return dict(record)
 
     def made_of(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
@@ -57,19 +57,19 @@ class SourceColumn(OverColumns):
         return made
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
-        """Return what was raised: it names the column."""
+        """Return the error as it is: it names the column."""
         return error if isinstance(error, BadValue) else None
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """These; the new ones too, lest there be such columns."""
+        """Return the columns, the new names too, so that a clash with an existing column is found."""
         return columns
 
     def beneath(self, column: str) -> str | None:
-        """The same name, but for the new ones."""
+        """Return the same name; None for the new columns."""
         return None if column in (self.column, self.row) else column
 
     def declared(self) -> Mapping[str, Any] | None:
-        """The child's, and those that are added."""
+        """Return the columns of the child, and the new ones with unknown types."""
         below = self.child.declared()
         if below is None:
             return None

@@ -61,11 +61,11 @@ class Rename(OverColumns):
     kind: ClassVar[str] = "rename"
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The names, and whether a record may lack one."""
+        """Return the old and new names, and the rule for records that lack one."""
         return {"columns": dict(sorted(self.names)), "missing": self.missing}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of the method, over the shown child."""
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.rename({dict(self.names)!r}{missing})"
 
@@ -85,21 +85,21 @@ class Rename(OverColumns):
         return made
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
-        """Name the columns that are not there, or those that would be two."""
+        """Return the error that names the missing columns, or the two of one name."""
         return error if isinstance(error, BadValue) else lacking(record, sorted(self._taken))
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """The old names of these; and the new ones, lest there be such columns too."""
+        """Return the old names, and the new ones, so that a clash with an existing column is found."""
         return frozenset(self._olds.get(column, column) for column in columns) | (columns - self._news.keys())
 
     def beneath(self, column: str) -> str | None:
-        """The old name."""
+        """Return the old name of a column; None if only its new name is in the child."""
         if column in self._olds:
             return self._olds[column]
         return None if column in self._news else column
 
     def declared(self) -> Mapping[str, Any] | None:
-        """The child's under their names."""
+        """Return the columns of the child under their new names."""
         below = self.child.declared()
         if below is None:
             return None
@@ -121,9 +121,9 @@ class Rename(OverColumns):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MapColumns(OverColumns):
-    """Each record with some columns under other names, as its file has it.
+    """Each record with some columns renamed, by the file that it comes from.
 
-    The first pattern that means a file says what its columns are called; other files stay as they are.
+    The first pattern that matches a file decides its names; other files keep theirs.
     """
 
     child: Node
@@ -135,18 +135,18 @@ class MapColumns(OverColumns):
     by_file: ClassVar[bool] = True
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The patterns with their names, and whether a record may lack one."""
+        """Return the names by pattern, and the rule for records that lack one."""
         files = [[pattern, dict(sorted(names))] for pattern, names in self.files]
         return {"patterns": files, "missing": self.missing}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the call of the method, over the shown child."""
         files = {pattern: dict(names) for pattern, names in self.files}
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.map_columns({files!r}{missing})"
 
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return the record of no file: as it is."""
+        """Return a copy of the record, which has no file."""
         return dict(record)
 
     def made_of(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
@@ -180,19 +180,19 @@ class MapColumns(OverColumns):
         return made
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
-        """Return what was raised: it names the columns."""
+        """Return the error as it is: it names the columns."""
         return error if isinstance(error, BadValue | KeyError) else None  # type: ignore[return-value]
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """These, and what they are called in any file."""
+        """Return the columns, and the names that any file has for them."""
         return columns.union(old for _, names in self.files for old, new in names if new in columns)
 
     def beneath(self, column: str) -> str | None:
-        """The same name, if no file has another for it."""
+        """Return the same name; None if a file has another name for the column."""
         return None if column in self._touched else column
 
     def declared(self) -> Mapping[str, Any] | None:
-        """The child's; the types of columns that only some files call so are not known."""
+        """Return the columns of the child; renamed columns have unknown types."""
         below = self.child.declared()
         if below is None:
             return None

@@ -17,7 +17,7 @@ __all__ = ["in_one"]
 
 
 def in_one(declared: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
-    """Return the columns of all, each with a type that holds the values of every one.
+    """Return the columns of all datasets, each with a type that holds all of its values.
 
     Args:
         declared: the Arrow types of some datasets' columns; None where they are not known.

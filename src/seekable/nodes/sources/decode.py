@@ -39,20 +39,20 @@ __all__ = [
 DecodeTable = Literal["python", "numpy", "arrow"]
 
 _OBJECT_BYTES = 60
-"""What a value takes in Python besides its own bytes, about: an object's head, and its place in a list."""
+"""About the bytes of a Python value beyond its own: the head of an object, and its entry in a list."""
 
 
 class DecodedRows(ABC):
-    """Some rows, decoded; kept in memory, so nothing that can be changed is given out twice."""
+    """Decoded rows, kept in memory. Records share no value that a user could change."""
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """How many bytes it takes, about."""
+        """About the number of bytes in memory."""
 
     @abstractmethod
     def records(self, rows: Sequence[int]) -> list[Any]:
-        """Return some of the rows as records, in the order asked; rows may repeat."""
+        """Return records of some rows, in the order of ``rows``, which may repeat."""
 
 
 @final
@@ -78,7 +78,7 @@ class PythonRows(DecodedRows):
         return self._nbytes
 
     def records(self, rows: Sequence[int]) -> list[Any]:
-        """Return new dicts."""
+        """Return a new dict for each row."""
         if not self._columns:
             return [{} for _ in rows]
         if len(rows) == 1:
@@ -121,11 +121,11 @@ class NumpyRows(DecodedRows):
 
     @property
     def nbytes(self) -> int:
-        """As Arrow has it, and the arrays."""
+        """The bytes of the Arrow arrays and of numpy's."""
         return int(self._batch.nbytes + sum(column.nbytes for column in self._columns.values()))
 
     def records(self, rows: Sequence[int]) -> list[Any]:
-        """Return new dicts."""
+        """Return a new dict for each row."""
         return [{name: column[row] for name, column in self._columns.items()} for row in rows]
 
 
@@ -134,16 +134,16 @@ class ArrowRows(DecodedRows):
     """Records are record batches of one row, without a copy."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
-        """Take some rows."""
+        """Keep some rows."""
         self.batch = batch
 
     @property
     def nbytes(self) -> int:
-        """As Arrow has it."""
+        """The bytes of the Arrow arrays."""
         return int(self.batch.nbytes)
 
     def records(self, rows: Sequence[int]) -> list[Any]:
-        """Return slices."""
+        """Return slices of the record batch."""
         return [self.batch.slice(row, 1) for row in rows]
 
 
@@ -152,7 +152,7 @@ DECODERS: dict[DecodeTable, Callable[[pa.RecordBatch], DecodedRows]] = {
     "numpy": NumpyRows,
     "arrow": ArrowRows,
 }
-"""What holds rows for each way of decoding."""
+"""The decoder of rows for each form of records."""
 
 
 class Unconvertible(ValueError):
@@ -291,10 +291,9 @@ _pools: dict[int, ThreadPoolExecutor] = {}
 
 
 def in_threads(job: Callable[[T], R], items: Sequence[T]) -> Iterable[R]:
-    """Return what a job returns for each item, in their order.
+    """Return the results of a function of each item, in the order of the items.
 
-    As many threads as pyarrow decodes with share the items (``pyarrow.set_cpu_count`` says how many); one
-    item, or one thread, takes none.
+    ``pyarrow.cpu_count()`` threads share the items; a single item, or a count of 1, starts no thread.
 
     Example:
         >>> list(in_threads(str, [1, 2, 3]))

@@ -43,10 +43,10 @@ class Tables:
 
     places: RowPlaces
     single: RowReader
-    """Reads rows by themselves."""
+    """The reader of single rows."""
 
     decode: DecodeTable
-    """The form of records."""
+    """The form of records: Python values, numpy's, or record batches."""
 
     def record(self, row: int) -> Any:
         """Return one record."""

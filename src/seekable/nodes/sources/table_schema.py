@@ -91,7 +91,7 @@ def _no_common_type(whole: pa.Schema, other: pa.Schema, path: str, other_path: s
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What becomes of the columns of a file with one schema: they are read, cast, or filled with nulls."""
+    """Maps the schema of a file to the wanted columns: which are read, cast, or filled with nulls."""
 
     wanted: pa.Schema
     """Names and types of the columns of records."""
