@@ -221,7 +221,7 @@ def format_of(name: str) -> Format:
             f"{', '.join(SUFFIXES)}"
         )
     raise UnsupportedFormat(
-        f"{name!r} tells of no known format; known suffixes are {', '.join(SUFFIXES)}. "
+        f"{name!r} has the suffix of no known format; known suffixes are {', '.join(SUFFIXES)}. "
         f"Say what it is with format=, one of {', '.join(map(repr, FORMATS))}"
     )
 
