@@ -20,52 +20,30 @@ PACKAGE = "seekable"
 MAX_LINES = 400
 EMPTY_NAMES = frozenset({"helper", "helpers", "misc", "util", "utils"})
 
-# What each room of the house may import, besides itself. A folder that is not listed here fails.
-_LEAVES = frozenset({"errors", "order", "state"})
-_READING = frozenset({"errors", "storage", "remote", "parallel", "index"})
-_FORMATS = _READING | {"kaldi"}
-_DATASET = _FORMATS | _LEAVES | {"formats"}
-_STREAM = _DATASET | {"dataset"}
-_LOADER = _STREAM | {"stream"}
-_ENDS = _LOADER | {"loader", "_version"}
-MAY_IMPORT: dict[str, frozenset[str]] = {
-    "_version": frozenset(),
-    "errors": frozenset(),
+# Data flows one way, and imports point back along it: a room may import the rooms before it. Of these, the
+# first four know as little of each other as `state` does: errors alone.
+FLOW = (
+    *("errors", "order", "state", "storage", "remote", "parallel", "index", "formats", "nodes", "writing"),
+    *("stream", "dataset", "resume", "loader", "integrations", "testing", "view", "cli"),
+)
+MAY_IMPORT: dict[str, frozenset[str]] = {room: frozenset(FLOW[:number]) for number, room in enumerate(FLOW)}
+MAY_IMPORT |= {
     "order": frozenset(),
     "state": frozenset({"errors"}),
     "storage": frozenset({"errors"}),
     "remote": frozenset({"errors", "storage"}),
     "parallel": frozenset({"errors", "storage"}),
     "index": frozenset({"errors", "storage", "remote", "parallel"}),
-    "kaldi": _READING,
-    "formats": _FORMATS,
-    "dataset": _DATASET,
-    "stream": _STREAM,
-    "loader": _LOADER,
-    "testing": _ENDS | {"integrations"},
-    "integrations": _ENDS,
-    "view": _ENDS,
-    "cli": _ENDS | {"integrations", "testing", "view"},
+    "kaldi": frozenset({"errors", "storage", "remote", "index"}),
+    "formats": frozenset({"errors", "storage", "remote", "parallel", "index", "kaldi"}),
+    "cli": frozenset(FLOW) | {"_version"},
     "__main__": frozenset({"cli"}),
+    "_version": frozenset(),
 }
 
 # Small modules beside the rooms, which every room may import; they themselves import errors alone.
-SHARED = frozenset({"_arguments", "_lazy", "_optional", "_typing"})
+SHARED = frozenset({"_arguments", "_cached", "_lazy", "_optional", "_typing"})
 MAY_IMPORT |= dict.fromkeys(SHARED, frozenset({"errors"}))
-
-# The fluent methods: in this class of this module, imports of these packages may stand inside methods.
-FLUENT: dict[tuple[str, str], tuple[str, ...]] = {
-    ("seekable.dataset.fluent_batches", "Columnar"): ("seekable.dataset",),
-    ("seekable.dataset.fluent", "Fluent"): ("seekable.dataset", "seekable.stream"),
-    ("seekable.dataset.fluent_columns", "ColumnTools"): ("seekable.dataset",),
-    ("seekable.dataset.fluent_rows", "RowTools"): ("seekable.dataset",),
-    ("seekable.dataset.fluent_writing", "Writing"): ("seekable.dataset",),
-}
-
-# What a fluent method returns is named where types are checked.
-RETURNED: frozenset[tuple[str, str]] = frozenset(
-    {("seekable.dataset.fluent", "seekable.stream.stream.Stream")}
-)
 
 # Functions whose first argument is the name of a module to import.
 IMPORTERS = frozenset({"__import__", "import_module", "lazy"})
@@ -206,13 +184,11 @@ def complain_of_flow(module: Module) -> list[str]:
         f"{module.name}:{found.line} imports {found.target}; {module.room} may import {sorted(allowed)}"
         for found in ours
         if not any(is_within(found.target, f"{PACKAGE}.{room}") for room in allowed)
-        and not _is_fluent(module, found)
-        and (module.name, found.target) not in RETURNED
     ]
 
 
 def complain_of_hidden_imports(module: Module) -> list[str]:
-    """An import stands inside a function only for one of five reasons, each checked here."""
+    """An import stands inside a function only for one of four reasons, each checked here."""
     return [
         f"{module.name}:{found.line} imports {found.target} inside {'.'.join(found.functions)}"
         for found in imports(module)
@@ -221,13 +197,7 @@ def complain_of_hidden_imports(module: Module) -> list[str]:
         and (module.name, found.target.split(".")[0]) not in ON_DEMAND
         and module.room != "cli"  # `seekable --help` imports no command
         and not (module.name == PACKAGE and found.functions == ("__getattr__",))
-        and not _is_fluent(module, found)
     ]
-
-
-def _is_fluent(module: Module, found: Import) -> bool:
-    packages = FLUENT.get((module.name, found.functions[0] if found.functions else ""), ())
-    return any(is_within(found.target, package) for package in packages)
 
 
 def complain_of_unsafe(module: Module) -> list[str]:
@@ -382,18 +352,6 @@ BAD: list[tuple[str, Rule, str, str]] = [
         "index.build",
         "def f():\n    from rich import progress",
     ),
-    (
-        "fluent, but another class",
-        complain_of_hidden_imports,
-        "dataset.fluent",
-        "class Other:\n    def map(self):\n        from seekable.dataset.mapped import Mapped",
-    ),
-    (
-        "fluent, but another package",
-        complain_of_hidden_imports,
-        "dataset.fluent",
-        "class Fluent:\n    def map(self):\n        from seekable.storage import files as atomic",
-    ),
     ("pickle", complain_of_unsafe, "state.save", "import pickle"),
     ("pickle by name", complain_of_unsafe, "index.table", "from pickle import loads"),
     ("cloudpickle", complain_of_unsafe, "state.save", "import cloudpickle"),
@@ -430,11 +388,6 @@ GOOD: list[tuple[str, str, str]] = [
         LAZY.format("from seekable.stream import stream", "seekable.stream.stream"),
     ),
     ("optional", "formats.parquet", "def f():\n    import pyarrow.parquet as pq"),
-    (
-        "fluent",
-        "dataset.fluent",
-        "class Fluent:\n    def map(self):\n        from seekable.dataset.mapped import Mapped",
-    ),
     ("pickle in pipes", "parallel.processes", "import pickle"),
     ("no shell", "index.executor", "import subprocess\nsubprocess.Popen(['ls'], shell=False)"),
 ]

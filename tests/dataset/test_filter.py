@@ -332,3 +332,10 @@ def test_an_unnamed_file_that_was_cut_is_told_of() -> None:
     os.truncate(file, 80)
     with pytest.raises(sk.CorruptState, match=r"has 80 bytes, and 50 kept rows have 400"):
         list(copy)
+
+
+def test_a_filter_after_a_shuffle_names_the_ways_out() -> None:
+    with pytest.raises(sk.InvalidArgument, match=r"put it before shuffle.* or shuffle with fixed=True"):
+        numbers(9).shuffle(seed=1).filter(is_even)
+    fixed = numbers(9).shuffle(seed=1, fixed=True)
+    assert list(fixed.filter(is_even)) == [record for record in fixed if is_even(record)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.index.location import Location
-from seekable.nodes.bases import Fileless
+from seekable.nodes.bases import InMemoryPlan
 from seekable.nodes.conditions import Bounds, Where
 from seekable.nodes.contract import Leaf
 from seekable.nodes.filter.choice import _common
@@ -55,7 +55,7 @@ class Counting(Leaf):
         return None
 
     @property
-    def room(self) -> int:
+    def cache_bytes(self) -> int:
         return 0
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class _CountingReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class _CountingPlan(Fileless):
+class _CountingPlan(InMemoryPlan):
     node: Counting
     rows: Int64s
 

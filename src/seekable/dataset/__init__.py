@@ -1,5 +1,4 @@
-"""Datasets: functions from positions to records, and what combines them.
+"""The faces of datasets: ``Dataset``, which holds one node, ``open``, and functions of several datasets.
 
-``contract.py`` says what a node of the graph owes the others, ``forest.py`` evaluates many nodes at once,
-``base.py`` is the public face; every other file is one concept.
+The graph of nodes, which decides the records and their order, is ``seekable.nodes``.
 """

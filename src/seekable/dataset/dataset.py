@@ -14,7 +14,7 @@ from seekable.dataset.ordering import Ordering
 from seekable.dataset.position import checked_place, checked_places
 from seekable.errors import InvalidArgument
 from seekable.nodes.graph import known_size
-from seekable.nodes.readahead import Ahead
+from seekable.nodes.readahead import ReadAhead
 from seekable.nodes.search import SearchRange
 from seekable.nodes.show import explained
 from seekable.nodes.slice import cut
@@ -50,7 +50,6 @@ _AHEAD = 4096
 
 _AT_ONCE = 64
 """The number of records that plain iteration reads at a time."""
-
 _ROWS_PER_FILE = 100_000
 _ROW_GROUP_ROWS = 8_192
 """As many as a block of a windowed shuffle has at most."""
@@ -111,7 +110,7 @@ class Dataset(Ordering, ColumnTools):
         while size is None or start < size:
             stop = start + _AHEAD if size is None else min(start + _AHEAD, size)
             plan = self._node.plan(np.arange(start, stop, dtype=np.int64))
-            ahead = Ahead(plan)
+            ahead = ReadAhead(plan)
             for first in range(0, stop - start, _AT_ONCE):
                 last = min(first + _AT_ONCE, stop - start)
                 ahead.read_to(last)
@@ -199,15 +198,11 @@ class Dataset(Ordering, ColumnTools):
             The absolute positions; those of epoch ``e`` lie from ``e * n`` on.
         """
         size = self._node.size
-        row = checked_count("row", row, least=0)
-        epoch = checked_epoch(epoch, size)
-        within = (
-            SearchRange(0, None, epoch)
-            if size is None
-            else SearchRange(epoch * size, (epoch + 1) * size, epoch)
-        )
+        row, epoch = checked_count("row", row, least=0), checked_epoch(epoch, size)
+        start, stop = (0, None) if size is None else (epoch * size, (epoch + 1) * size)
         place = os.fspath(path)
         place = place if place.startswith(("<", "hf://")) else os.path.abspath(place)
+        within = SearchRange(start, stop, epoch)
         found = self._node.find_within(lambda leaf: leaf.rows_of(place, row), within)
         return [int(position) for position in found]
 
@@ -375,8 +370,7 @@ class Dataset(Ordering, ColumnTools):
         Raises:
             WrongType: a record holds a value that JSON lacks.
             MissingDependency: zstandard is not installed.
-            InvalidArgument: as in ``write_parquet``, and ``EndlessDataset``, ``StateMismatch``,
-                ``AccessDenied`` and ``OSError`` too.
+            InvalidArgument, EndlessDataset, StateMismatch, AccessDenied, OSError: as in ``write_parquet``.
 
         Example:
             >>> import tempfile, seekable as sk

@@ -17,7 +17,7 @@ from seekable.nodes.map import Map
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Select
 from seekable.nodes.shuffle import Shuffle
-from seekable.nodes.slice import Slice, sliced
+from seekable.nodes.slice import sliced, spaced
 from seekable.nodes.split import split
 from seekable.nodes.windowed import WindowedShuffle
 
@@ -62,8 +62,8 @@ class Ordering(Face):
                 the same blocks and lanes too.
             window: the number of blocks that a lane reads within at a time; None for the whole dataset.
                 Blocks are runs of 1,024 rows that do not cross files.
-            lanes: the number of lanes that rows are dealt to, row ``r`` to lane ``r % lanes``: as many ranks
-                can share them without reading each other's blocks. 1 if left out; only with a window.
+            lanes: the number of lanes, 1 if left out; only with a window. Row ``r`` is in lane ``r % lanes``;
+                as many ranks can share the lanes without reading each other's blocks.
             fixed: True to give every epoch the order of epoch 0; the rows are then steady.
 
         Raises:
@@ -84,10 +84,8 @@ class Ordering(Face):
         seed, fixed = checked_seed(seed), checked_flag("fixed", fixed)
         if window is None:
             if lanes is not None:
-                message = (
-                    f"lanes= is for shuffle(window=), which keeps a lane's reads near (got lanes={lanes!r})"
-                )
-                raise InvalidArgument(message)
+                message = "lanes= is for shuffle(window=), which keeps a lane's reads near"
+                raise InvalidArgument(f"{message} (got lanes={lanes!r})")
             return self._over(Shuffle(self._node, seed, fixed))
         window = checked_count("window", window, least=1)
         lanes = checked_count("lanes", 1 if lanes is None else lanes, least=1)
@@ -139,8 +137,7 @@ class Ordering(Face):
         """Return the records that ``fn(list of records)`` returns, as many as it is given.
 
         Args:
-            fn: called with up to ``size`` records that are read together. The result for a record must not
-                depend on the others: the order does not decide which records come together.
+            fn: called with up to ``size`` records; the result for a record must not depend on the others.
             size: the most records in a call.
             version: enters the fingerprint; change it when the function changes what it returns.
 
@@ -182,8 +179,8 @@ class Ordering(Face):
             limit: the most rows to keep: the first. Reading stops there.
             save: a file for the kept rows, ``"kept.u64"``; the description of the dataset they are rows of is
                 put beside it, in ``"kept.u64.json"``.
-            version: stands for the function's code, to be changed with it. Without it a digest of the code,
-                its constants, defaults and closure decides if saved rows are those of ``fn``.
+            version: stands for the function's code, to be changed with it; else a digest of code, constants,
+                defaults and closure does.
             jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
             executor: any ``concurrent.futures.Executor`` to filter with instead.
             progress: called as it goes on; by default a bar on a terminal.
@@ -199,16 +196,14 @@ class Ordering(Face):
             >>> import seekable as sk
             >>> list(sk.from_sequence(range(10)).filter(lambda number: number % 3 == 0))
             [0, 3, 6, 9]
-            >>> words = sk.from_sequence([{"lang": "de", "n": 1}, {"lang": "fr", "n": 2}])
-            >>> list(words.filter(where=[("lang", "in", ["de", "en"]), ("n", ">", 0)]))
-            [{'lang': 'de', 'n': 1}]
+            >>> list(sk.from_sequence([{"n": 1}, {"n": 5}]).filter(where=[("n", ">", 2)]))
+            [{'n': 5}]
         """
         chosen = choice.choice(fn, where=where, files=files, limit=limit, version=version)
-        return self._over(
-            filter_node.filter_rows(
-                self._node, chosen, save=save, jobs=jobs, executor=executor, progress=progress
-            )
+        kept = filter_node.filter_rows(
+            self._node, chosen, save=save, jobs=jobs, executor=executor, progress=progress
         )
+        return self._over(kept)
 
     def filter_batches(
         self,
@@ -223,8 +218,7 @@ class Ordering(Face):
         """Return the rows that a function of many records passes; all else is as in ``filter``.
 
         Args:
-            fn: called with lists of up to ``size`` records; returns for each True to keep it, which must not
-                depend on the others.
+            fn: called with up to ``size`` records; returns for each, whatever the others, True to keep it.
             size: the most records in a call.
             save: as in ``filter``.
             version: as in ``filter``.
@@ -237,11 +231,10 @@ class Ordering(Face):
             [4, 5]
         """
         chosen = choice.choice(fn, together=checked_count("size", size, least=1), version=version)
-        return self._over(
-            filter_node.filter_rows(
-                self._node, chosen, save=save, jobs=jobs, executor=None, progress=progress
-            )
+        kept = filter_node.filter_rows(
+            self._node, chosen, save=save, jobs=jobs, executor=None, progress=progress
         )
+        return self._over(kept)
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Self:
         """Return the given rows in the given order; rows may repeat, and negative ones count from the end.
@@ -287,11 +280,7 @@ class Ordering(Face):
             >>> list(sk.from_sequence("abc").skip(2))
             ['c']
         """
-        n = checked_count("n", n, least=0)
-        size = self._node.size
-        if size is None:
-            return self._over(Slice(self._node, n, 1, None))
-        return self._over(sliced(self._node, range(min(n, size), size)))
+        return self._over(spaced(self._node, checked_count("n", n, least=0), 1))
 
     def shard(self, i: int, *, of: int) -> Self:
         """Return rows ``i``, ``i + of``, ``i + 2 * of`` and so on of each epoch.
@@ -309,10 +298,7 @@ class Ordering(Face):
         if i >= of:
             message = f"i must be below of={of} (got {i})"
             raise InvalidArgument(message)
-        size = self._node.size
-        if size is None:
-            return self._over(Slice(self._node, i, of, None))
-        return self._over(sliced(self._node, range(i, max(i, size), of)))
+        return self._over(spaced(self._node, i, of))
 
     def sample(self, n: int, *, seed: int) -> Self:
         """Return ``n`` distinct rows, drawn once, in the order that they have here.

@@ -12,7 +12,7 @@ from seekable._lazy import lazy
 from seekable.errors import NothingPassed
 from seekable.loader.collate import collate as default_collate
 from seekable.nodes.hole import HOLE
-from seekable.nodes.readahead import Ahead
+from seekable.nodes.readahead import ReadAhead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ def produce(
     for stretch in stretches(steps, cursor, number=number, of=of):
         plan = dataset.plan(stretch.positions)
         decode = dataset.batch_form if collate is default_collate else "python"
-        ahead = Ahead(plan)
+        ahead = ReadAhead(plan)
         for start, stop, before, after in stretch.batches(steps):
             ahead.read_to(stop)
             if decode != "python":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.nodes.bases import OverOne
+from seekable.nodes.bases import UnaryNode
 from seekable.nodes.contract import OrderNode
 from seekable.nodes.graph import known_size
 from seekable.nodes.routers import ONE_CHILD
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Ascending"]
 
 
-class Ascending(OverOne, OrderNode):
+class Ascending(UnaryNode, OrderNode):
     """A node whose row ``r`` is the ``r``-th of the chosen rows of a steady child."""
 
     @property
@@ -65,12 +65,12 @@ class Ascending(OverOne, OrderNode):
         epoch, row = divmod(position, self.size)
         return 0, epoch * self._below + self.chosen_one(row)
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the whole epochs of the child."""
         size = max(1, self.size)
         return start // size * self._below, None if stop is None else -(-stop // size) * self._below
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Search the chosen rows."""
         if not self.size:
             return np.empty(0, dtype=np.int64)

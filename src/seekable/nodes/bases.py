@@ -6,8 +6,8 @@ from math import lcm
 from typing import TYPE_CHECKING, Any, final
 
 from seekable._cached import cached
-from seekable.nodes.compile import Forest
-from seekable.nodes.contract import Inner
+from seekable.nodes.compile import CompiledGraph
+from seekable.nodes.contract import InnerNode
 from seekable.nodes.graph import Plan, Reader, known_size
 from seekable.order.blocks import default_blocks
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Aligned", "Fileless", "OverOne", "OverPlan", "OverReader", "Rearranged"]
+__all__ = ["ElementwiseNode", "InMemoryPlan", "PermutationNode", "UnaryNode", "UnaryPlan", "UnaryReader"]
 
 
-class OverOne(Inner):
+class UnaryNode(InnerNode):
     """A node over one child."""
 
     child: Node
@@ -37,7 +37,7 @@ class OverOne(Inner):
         return (self.child,)
 
 
-class Rearranged(OverOne):
+class PermutationNode(UnaryNode):
     """A node whose rows, in each epoch, are the child's of that epoch in another order."""
 
     @property
@@ -50,13 +50,13 @@ class Rearranged(OverOne):
         """None of the child's: rows of several are beside each other."""
         return default_blocks(self.size)
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Widen the range to whole epochs."""
         size = max(1, self.size)
         return start // size * size, None if stop is None else -(-stop // size) * size
 
 
-class Fileless(Plan):
+class InMemoryPlan(Plan):
     """A plan whose records are read from no file."""
 
     @property
@@ -73,7 +73,7 @@ class Fileless(Plan):
         """Do nothing: there is nothing to fetch."""
 
 
-class OverPlan(Plan):
+class UnaryPlan(Plan):
     """A plan whose records are made of those of another, each of one."""
 
     child: Plan
@@ -102,7 +102,7 @@ class OverPlan(Plan):
 
 
 @final
-class OverReader(Reader):
+class UnaryReader(Reader):
     """Plans the reading of the children of some nodes together, and then what each node makes of it."""
 
     def __init__(
@@ -116,14 +116,14 @@ class OverReader(Reader):
         """
         self._nodes = nodes
         self._plan = plan
-        self._children = Forest([node.child for node in nodes])
+        self._children = CompiledGraph([node.child for node in nodes])
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         """Plan what the children read, and put the nodes over it."""
         return self._plan(self._nodes, which, positions, self._children.plan(which, positions))
 
 
-class Aligned(Inner):
+class ElementwiseNode(InnerNode):
     """A node whose position ``p`` is made of position ``p`` of each child."""
 
     @cached
@@ -131,10 +131,10 @@ class Aligned(Inner):
         """As many as make each lane part of one lane of every child."""
         return lcm(*(child.lanes for child in self.children))
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the same range."""
         return start, stop
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the same positions."""
         return positions

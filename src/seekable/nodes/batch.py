@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.errors import NothingPassed
-from seekable.nodes.bases import OverOne
-from seekable.nodes.compile import Forest
+from seekable.nodes.bases import UnaryNode
+from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
-from seekable.nodes.routers import column
+from seekable.nodes.routers import int64s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ __all__ = ["Batch"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Batch(OverOne, RecordNode):
+class Batch(UnaryNode, RecordNode):
     """Row ``r`` is the list of the child's rows from ``k*r`` to ``k*r + k - 1``; the last may be short.
 
     Holes are left out of the lists; a list of holes alone is an error.
@@ -96,14 +96,14 @@ class Batch(OverOne, RecordNode):
         """Return the child's positions that are in a batch: the first, and the one behind the last."""
         return self.first_of(position), self.first_of(position + 1)
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the records of the batches, in whole epochs where there are any."""
         if self.size is None:
             return start * self.length, None if stop is None else stop * self.length
         size, below = max(1, self.size), self.child.size or 0
         return start // size * below, None if stop is None else -(-stop // size) * below
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the batches that hold the positions."""
         if self.size is None:
             return positions // self.length
@@ -114,9 +114,9 @@ class Batch(OverOne, RecordNode):
 
 class _BatchReader(Reader):
     def __init__(self, nodes: Sequence[Batch]) -> None:
-        self._children = Forest([node.child for node in nodes])
+        self._children = CompiledGraph([node.child for node in nodes])
         endless = np.iinfo(np.int64).max
-        self._lengths = column(nodes, "length")
+        self._lengths = int64s(node.length for node in nodes)
         self._sizes = np.array(
             [endless if node.size is None else node.size for node in nodes], dtype=np.int64
         )

@@ -1,8 +1,8 @@
-"""Evaluates many nodes at once: routes positions down to the nodes that read, then plans the reading.
+"""Evaluation of many nodes at once: positions are routed down to the nodes that read, which plan the reading.
 
-All nodes that can be reached through order nodes are numbered when the forest is made, and one router or
-reader is made for each class among them. Routing then is a loop over levels: the positions that are at order
-nodes of one class are moved on together, until all are at nodes that read.
+All nodes that can be reached through routed nodes are numbered when a graph is compiled, and one router or
+reader is made for each class of them. Routing is a loop over levels: all positions that are at routed nodes
+of one class move on together, until every position is at a node that reads.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Forest", "Parts"]
+__all__ = ["CompiledGraph", "GatheredPlan"]
 
 
-class Forest:
-    """The compiled form of some datasets."""
+class CompiledGraph:
+    """The compiled form of the graphs below some nodes."""
 
     def __init__(self, roots: Sequence[Graph]) -> None:
         """Number the nodes below the roots and compile each class of them."""
@@ -52,7 +52,7 @@ class Forest:
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         """Return what to read for each position of the root of number ``which``."""
         if not positions.size:
-            return Parts(0, ())
+            return GatheredPlan(0, ())
         ids, positions = self._route(self._roots[which], positions)
         kinds = self._kind[ids]
         present = np.flatnonzero(np.bincount(kinds))
@@ -62,7 +62,7 @@ class Forest:
         for kind in present:
             at = np.flatnonzero(kinds == kind)
             parts.append((at, self._reader(kind).plan(self._local[ids[at]], positions[at])))
-        return Parts(positions.size, tuple(parts))
+        return GatheredPlan(positions.size, tuple(parts))
 
     def _reader(self, kind: np.integer[Any]) -> Reader:
         compiled = self._compiled[int(kind)]
@@ -91,7 +91,7 @@ class Forest:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts(Plan):
+class GatheredPlan(Plan):
     """Plans of several readers, and the places of their records in the order asked."""
 
     size: int
@@ -108,7 +108,7 @@ class Parts(Plan):
             first, last = np.searchsorted(at, (start, stop))
             if first < last:
                 parts.append((at[first:last] - start, plan.slice(int(first), int(last))))
-        return Parts(stop - start, tuple(parts))
+        return GatheredPlan(stop - start, tuple(parts))
 
     def read(self) -> list[Any]:
         """Read each part."""

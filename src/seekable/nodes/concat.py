@@ -95,13 +95,13 @@ class Concat(OrderNode):
         start = self._starts[slot]
         return slot, epoch * (self._starts[slot + 1] - start) + row - start
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the whole epochs of the part."""
         below = self._starts[slot + 1] - self._starts[slot]
         size = max(1, self.size)
         return start // size * below, None if stop is None else -(-stop // size) * below
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Add what comes before the part."""
         epochs, rows = np.divmod(positions, self._starts[slot + 1] - self._starts[slot])
         return epochs * self.size + self._starts[slot] + rows

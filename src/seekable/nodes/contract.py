@@ -23,9 +23,8 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.columns.unify import in_one
-from seekable.nodes.compile import Forest
-from seekable.nodes.graph import Graph, Read, Routed
-from seekable.nodes.rewired import rewired
+from seekable.nodes.compile import CompiledGraph
+from seekable.nodes.graph import Graph, Read, Routed, with_children
 from seekable.nodes.search import SearchRange
 from seekable.state.canonical import fingerprint_of
 
@@ -46,7 +45,7 @@ __all__ = [
     "Columns",
     "Description",
     "HoldsNode",
-    "Inner",
+    "InnerNode",
     "Leaf",
     "Locality",
     "Node",
@@ -78,8 +77,8 @@ class Reading(Graph):
         return self.plan(positions).read()
 
     @cached
-    def _compiled(self) -> Forest:
-        return Forest([self])
+    def _compiled(self) -> CompiledGraph:
+        return CompiledGraph([self])
 
 
 class Description(Graph):
@@ -110,7 +109,7 @@ class Description(Graph):
         """True if the node, or one below, has weights that change at given positions."""
 
     @abstractmethod
-    def stage(self, upto: int) -> tuple[str, ...]:
+    def schedule_key(self, upto: int) -> tuple[str, ...]:
         """Return a cheap key that differs where the descriptions before two positions differ."""
 
     @cached
@@ -125,13 +124,13 @@ class Description(Graph):
         """
         if not self.scheduled:
             return self.fingerprint
-        stage = self.stage(position)
-        if stage not in self._staged:
-            self._staged[stage] = fingerprint_of(self.describe(position))
-        return self._staged[stage]
+        stage = self.schedule_key(position)
+        if stage not in self._fingerprints:
+            self._fingerprints[stage] = fingerprint_of(self.describe(position))
+        return self._fingerprints[stage]
 
     @cached
-    def _staged(self) -> dict[tuple[str, ...], str]:
+    def _fingerprints(self) -> dict[tuple[str, ...], str]:
         return {}
 
 
@@ -149,7 +148,7 @@ class Locality(ABC):
 
     @property
     @abstractmethod
-    def room(self) -> int:
+    def cache_bytes(self) -> int:
         """The number of bytes of files that can be read again without meeting a disk or being decoded."""
 
     @property
@@ -243,39 +242,41 @@ class HoldsNode(Protocol):
         ...
 
 
-class Inner(Node):
+class InnerNode(Node):
     """A node with children: what comes at one of its positions comes from positions of theirs."""
 
     @abstractmethod
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return a range of a child's positions that holds all that a range of this node's uses."""
 
     @abstractmethod
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the positions, of those searched at least, at which the given ones of a child come.
 
         None, one or several for each.
         """
 
     @cached
-    def room(self) -> int:
+    def cache_bytes(self) -> int:
         """As many as any child has room for."""
-        return min(child.room for child in self.children)
+        return min(child.cache_bytes for child in self.children)
 
     def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
         """Search the children and carry what they find up."""
         found = [np.empty(0, dtype=np.int64)]
         for slot, child in enumerate(self.children):
-            start, stop = self.span(slot, within.start, within.stop)
+            start, stop = self.child_range(slot, within.start, within.stop)
             below = child.find_within(rows_of, SearchRange(start, stop, within.epoch))
             if below.size:
-                found.append(self.unroute(slot, below, within))
+                found.append(self.inverse(slot, below, within))
         positions = np.unique(np.concatenate(found))
         return positions[within.holds(positions)]
 
     def describe(self, upto: int | None) -> dict[str, Any]:
         """Return the node's kind and arguments, and its children's."""
-        spans = [None if upto is None else self.span(slot, 0, upto)[1] for slot in range(len(self.children))]
+        spans = [
+            None if upto is None else self.child_range(slot, 0, upto)[1] for slot in range(len(self.children))
+        ]
         below = [child.describe(stop) for child, stop in zip(self.children, spans, strict=True)]
         return {"kind": self.kind, **self.arguments(upto), "of": below}
 
@@ -284,17 +285,17 @@ class Inner(Node):
         """Whether the arguments depend on how far they are asked for, here or below."""
         return self.arguments(0) != self.arguments(None) or any(child.scheduled for child in self.children)
 
-    def stage(self, upto: int) -> tuple[str, ...]:
+    def schedule_key(self, upto: int) -> tuple[str, ...]:
         """Return a digest of the node's own arguments, then what the scheduled children return."""
         stages = [fingerprint_of(self.arguments(upto))]
         for slot, child in enumerate(self.children):
-            last = self.span(slot, 0, upto)[1]
+            last = self.child_range(slot, 0, upto)[1]
             if child.scheduled and last is not None:
-                stages.extend(child.stage(last))
+                stages.extend(child.schedule_key(last))
         return tuple(stages)
 
 
-class OrderNode(Inner, Routed):
+class OrderNode(InnerNode, Routed):
     """A node that sends each position on to one child."""
 
     @abstractmethod
@@ -311,7 +312,7 @@ class OrderNode(Inner, Routed):
         below = {id(child): child.narrowed(columns) for child in self.children}
         if all(below[id(child)] is child for child in self.children):
             return self
-        return rewired(self, below)
+        return with_children(self, below)
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the columns of all children, each with a type that holds the values of every child."""
@@ -369,7 +370,7 @@ class Leaf(RecordNode):
         """False: a source has no schedule."""
         return False
 
-    def stage(self, upto: int) -> tuple[str, ...]:
+    def schedule_key(self, upto: int) -> tuple[str, ...]:
         """Return an empty key: a source has one description."""
         return ()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.nodes.bases import OverOne
+from seekable.nodes.bases import UnaryNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import ONE_CHILD, column
+from seekable.nodes.routers import ONE_CHILD, int64s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ __all__ = ["Epoch"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Epoch(OverOne, OrderNode):
+class Epoch(UnaryNode, OrderNode):
     """Every epoch of the view is the one epoch ``number`` of the child."""
 
     child: Node
@@ -74,19 +74,19 @@ class Epoch(OverOne, OrderNode):
         """Move one position."""
         return 0, self.number * self.size + position % self.size
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the one epoch."""
         return self.number * self.size, (self.number + 1) * self.size
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return where the rows come, in each epoch of the view that is searched."""
         return within.in_each_epoch(positions - self.number * self.size, self.size)
 
 
 class _EpochRouter(Router):
     def __init__(self, nodes: Sequence[Epoch]) -> None:
-        self._sizes = column(nodes, "size")
-        self._starts = column(nodes, "number") * self._sizes
+        self._sizes = int64s(node.size for node in nodes)
+        self._starts = int64s(node.number for node in nodes) * self._sizes
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         return ONE_CHILD, self._starts[which] + positions % self._sizes[which]

@@ -14,13 +14,14 @@ for all.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.nodes.provenance import of_places
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -39,7 +40,10 @@ __all__ = [
     "known_size",
     "must_be_steady",
     "part_of",
+    "with_children",
 ]
+
+T = TypeVar("T")
 
 
 def part_of(which: Int64s, start: int, stop: int) -> Int64s:
@@ -174,3 +178,24 @@ def must_be_steady(node: Graph, wanted_by: str) -> None:
             f"put it before shuffle, mix and map(rng=True), or shuffle with fixed=True"
         )
         raise InvalidArgument(message)
+
+
+def with_children(node: T, below: Mapping[int, Any]) -> T:
+    """Return a node over other children that have the same records as its own.
+
+    It is made without the checks of a new node: this one has passed them.
+
+    Args:
+        node: a dataclass whose fields hold its children, or tuples of them.
+        below: the new child for each child, by its ``id``.
+    """
+    made = object.__new__(type(node))
+    for field in fields(node):  # type: ignore[arg-type]  # every node that can be made is a dataclass
+        object.__setattr__(made, field.name, _replaced(getattr(node, field.name), below))
+    return made
+
+
+def _replaced(value: Any, below: Mapping[int, Any]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(below.get(id(part), part) for part in value)
+    return below.get(id(value), value)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.nodes.bases import Rearranged
+from seekable.nodes.bases import PermutationNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import ONE_CHILD, column
+from seekable.nodes.routers import ONE_CHILD, int64s
 from seekable.order.lanes import dealt_rows, source_row, source_rows
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = ["Interleave"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Interleave(Rearranged, OrderNode):
+class Interleave(PermutationNode, OrderNode):
     """Row ``r`` of epoch ``e`` is the next row of run ``r % lanes`` of the child's epoch ``e``."""
 
     child: Node
@@ -67,7 +67,7 @@ class Interleave(Rearranged, OrderNode):
         epoch, row = divmod(position, self.size)
         return 0, epoch * self.size + source_row(row, self.size, self.dealt_to)
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return when the rows' turn comes."""
         epochs, rows = np.divmod(positions, self.size)
         return epochs * self.size + dealt_rows(rows, self.size, self.dealt_to)
@@ -75,8 +75,8 @@ class Interleave(Rearranged, OrderNode):
 
 class _InterleaveRouter(Router):
     def __init__(self, nodes: Sequence[Interleave]) -> None:
-        self._sizes = column(nodes, "size")
-        self._lanes = column(nodes, "dealt_to")
+        self._sizes = int64s(node.size for node in nodes)
+        self._lanes = int64s(node.dealt_to for node in nodes)
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         sizes = self._sizes[which]

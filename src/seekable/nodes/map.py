@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.nodes.bases import Aligned, OverOne, OverPlan, OverReader
+from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.failures import add_place
 from seekable.nodes.graph import part_of
@@ -31,7 +31,7 @@ __all__ = ["Map"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Map(OverOne, Aligned, RecordNode):
+class Map(UnaryNode, ElementwiseNode, RecordNode):
     """``fn(record)``, or ``fn(record, rng)`` where a seed is given, at each position; a hole stays one."""
 
     child: Node
@@ -73,7 +73,7 @@ class Map(OverOne, Aligned, RecordNode):
     @classmethod
     def reader(cls, nodes: Sequence[Map]) -> Reader:
         """Read the children of all nodes together, then call each node's function."""
-        return OverReader(nodes, _MapPlan)
+        return UnaryReader(nodes, _MapPlan)
 
     def record(self, position: int) -> Any:
         """Read one record and call the function."""
@@ -104,7 +104,7 @@ class Map(OverOne, Aligned, RecordNode):
 
 
 @dataclass(frozen=True, slots=True)
-class _MapPlan(OverPlan):
+class _MapPlan(UnaryPlan):
     nodes: Sequence[Map]
     which: Int64s
     positions: Int64s

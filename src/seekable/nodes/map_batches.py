@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.bases import Aligned, OverOne, OverPlan, OverReader
+from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.graph import part_of
 from seekable.nodes.hole import HOLE
@@ -28,7 +28,7 @@ __all__ = ["MapBatches"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MapBatches(OverOne, Aligned, RecordNode):
+class MapBatches(UnaryNode, ElementwiseNode, RecordNode):
     """``fn(records)``, called with up to ``at_once`` records, returns as many; it is given no holes."""
 
     child: Node
@@ -69,7 +69,7 @@ class MapBatches(OverOne, Aligned, RecordNode):
     @classmethod
     def reader(cls, nodes: Sequence[MapBatches]) -> Reader:
         """Read the children of all nodes together, then call each node's function."""
-        return OverReader(nodes, _MapBatchesPlan)
+        return UnaryReader(nodes, _MapBatchesPlan)
 
     def record(self, position: int) -> Any:
         """Read one record and call the function with it alone."""
@@ -95,7 +95,7 @@ class MapBatches(OverOne, Aligned, RecordNode):
 
 
 @dataclass(frozen=True, slots=True)
-class _MapBatchesPlan(OverPlan):
+class _MapBatchesPlan(UnaryPlan):
     nodes: Sequence[MapBatches]
     which: Int64s
     positions: Int64s

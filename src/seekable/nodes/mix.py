@@ -170,7 +170,7 @@ class Mix(OrderNode):
         """Draw once."""
         return self._mixture.route_one(position)
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of the part's positions that is drawn."""
         return self._mixture.span(slot, start, stop)
 
@@ -185,7 +185,7 @@ class Mix(OrderNode):
         """Return the first position before which so many records of a part are drawn, epochs counted in."""
         return self._mixture.drawn_at(slot, count)
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return when the positions of a part are drawn."""
         return self._mixture.unroute(slot, positions)
 

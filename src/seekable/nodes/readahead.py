@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
 
-__all__ = ["Ahead", "Streak", "read_rows", "seconds_a_row"]
+__all__ = ["ReadAhead", "SequentialReads", "read_rows", "seconds_a_row"]
 
 _RECORDS = 4096
 """Records to be ahead by: enough for a disk to work on many at once, and for many to be neighbours."""
@@ -30,7 +30,7 @@ _WARM_ROWS, _TIMED_ROWS = 4, 60
 _TIMED_SECONDS = 0.5
 
 
-class Ahead:
+class ReadAhead:
     """Runs ahead of whoever reads a plan from its start to its end."""
 
     def __init__(self, plan: Plan) -> None:
@@ -47,7 +47,7 @@ class Ahead:
             self._told = until
 
 
-class Streak:
+class SequentialReads:
     """How many positions in a row were asked for one by one; threads that disturb it cost a fetch at most."""
 
     __slots__ = ("expected", "length")
@@ -62,7 +62,7 @@ def read_rows(dataset: Node, rows: NDArray[np.int64]) -> Iterator[tuple[int, lis
     """Yield the records of some rows in lists of up to 64, each with the number of records before it."""
     for start in range(0, rows.size, _PLANNED):
         plan = dataset.plan(rows[start : start + _PLANNED])
-        ahead = Ahead(plan)
+        ahead = ReadAhead(plan)
         for first in range(0, len(plan), _AT_ONCE):
             last = min(first + _AT_ONCE, len(plan))
             ahead.read_to(last)

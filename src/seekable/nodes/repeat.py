@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._arguments import POSITIONS
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import Aligned, OverOne
+from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
 from seekable.nodes.routers import PassOn
@@ -26,7 +26,7 @@ __all__ = ["Repeat"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Repeat(OverOne, Aligned, OrderNode):
+class Repeat(UnaryNode, ElementwiseNode, OrderNode):
     """Positions are the child's; only epochs are ``times`` as long."""
 
     child: Node

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from seekable.nodes.graph import Router
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["ONE_CHILD", "EachRouter", "PassOn", "column"]
+__all__ = ["ONE_CHILD", "EachRouter", "PassOn", "int64s"]
 
 ONE_CHILD = np.zeros(1, dtype=np.int64)
 """The slot of the one child, for all positions."""
@@ -55,11 +55,11 @@ class EachRouter(Router):
         return slots, below
 
 
-def column(nodes: Sequence[Any], value: str) -> Int64s:
-    """Return one attribute of all nodes as a column; None becomes 0.
+def int64s(values: Iterable[int | None]) -> Int64s:
+    """Return one value of each node as an array; None becomes 0.
 
     Example:
-        >>> column([range(3), range(5)], "stop").tolist()
-        [3, 5]
+        >>> int64s([3, None]).tolist()
+        [3, 0]
     """
-    return np.array([getattr(node, value) or 0 for node in nodes], dtype=np.int64)
+    return np.array([value or 0 for value in values], dtype=np.int64)

@@ -10,7 +10,7 @@ import xxhash
 
 from seekable._arguments import checked_rows
 from seekable._cached import cached
-from seekable.nodes.bases import OverOne
+from seekable.nodes.bases import UnaryNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import known_size
 from seekable.nodes.routers import ONE_CHILD, EachRouter
@@ -32,7 +32,7 @@ __all__ = ["Select"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Select(OverOne, OrderNode):
+class Select(UnaryNode, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``rows[r]`` of the child's epoch ``e``."""
 
     child: Node
@@ -94,12 +94,12 @@ class Select(OverOne, OrderNode):
         epoch, row = divmod(position, self.size)
         return 0, epoch * self._below + int(self.rows[row])
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the whole epochs of the child."""
         size = max(1, self.size)
         return start // size * self._below, None if stop is None else -(-stop // size) * self._below
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return all places where the rows were chosen."""
         epochs, rows = np.divmod(positions, self._below)
         order, chosen = self._sorted

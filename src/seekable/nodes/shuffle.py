@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.nodes.bases import Rearranged
+from seekable.nodes.bases import PermutationNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import ONE_CHILD, column
+from seekable.nodes.routers import ONE_CHILD, int64s
 from seekable.order.arrays import divided, united
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute, permute_one, unpermute
@@ -31,7 +31,7 @@ _KIND = kind_key("shuffle")
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Shuffle(Rearranged, OrderNode):
+class Shuffle(PermutationNode, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``permute(r, n, key(seed, e))`` of the child's epoch ``e``.
 
     Where it is fixed, each epoch has the permutation of epoch 0.
@@ -81,7 +81,7 @@ class Shuffle(Rearranged, OrderNode):
         epoch, row = divmod(position, size)
         return 0, epoch * size + permute_one(row, size, derive(self.order_key, 0 if self.fixed else epoch))
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Invert the permutation of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
         orders = np.zeros_like(epochs) if self.fixed else epochs
@@ -91,7 +91,7 @@ class Shuffle(Rearranged, OrderNode):
 
 class _ShuffleRouter(Router):
     def __init__(self, nodes: Sequence[Shuffle]) -> None:
-        self._sizes = column(nodes, "size")
+        self._sizes = int64s(node.size for node in nodes)
         self._keys = np.array([node.order_key for node in nodes], dtype=np.uint64)
         self._changing = np.array([not node.fixed for node in nodes])
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import OverOne
+from seekable.nodes.bases import UnaryNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import ONE_CHILD, column
+from seekable.nodes.routers import ONE_CHILD, int64s
 from seekable.order.blocks import default_blocks, strided_blocks
 
 if TYPE_CHECKING:
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["Slice", "cut", "sliced"]
+__all__ = ["Slice", "cut", "sliced", "spaced"]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Slice(OverOne, OrderNode):
+class Slice(UnaryNode, OrderNode):
     """Row ``r`` of epoch ``e`` is row ``start + step * r`` of the child's epoch ``e``.
 
     Of an endless child, position ``p`` is position ``start + step * p``, and ``count`` only says where
@@ -100,7 +100,7 @@ class Slice(OverOne, OrderNode):
         epoch, row = divmod(position, self.epoch_from) if self.epoch_from else (0, position)
         return 0, epoch * self.epoch_to + self.start + self.step * row
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the scaled range; over the ends of epochs, the whole epochs of the child."""
         if not self.epoch_from:
             return self.start + self.step * start, None if stop is None else self.start + self.step * stop
@@ -114,7 +114,7 @@ class Slice(OverOne, OrderNode):
             return begun + min(ends), begun + max(ends) + 1
         return begun, -(-stop // self.epoch_from) * self.epoch_to
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Scale back, leaving out what the slice leaves out."""
         epochs, rows = (
             np.divmod(positions, self.epoch_to) if self.epoch_from else (np.zeros_like(positions), positions)
@@ -129,8 +129,8 @@ class Slice(OverOne, OrderNode):
 
 class _SliceRouter(Router):
     def __init__(self, nodes: Sequence[Slice]) -> None:
-        self._starts = column(nodes, "start")
-        self._steps = column(nodes, "step")
+        self._starts = int64s(node.start for node in nodes)
+        self._steps = int64s(node.step for node in nodes)
         # Where positions do not start anew, all lie in epoch 0 of a length that none reaches.
         endless = np.iinfo(np.int64).max
         self._from = np.array([node.epoch_from or endless for node in nodes], dtype=np.int64)
@@ -144,6 +144,13 @@ class _SliceRouter(Router):
 def sliced(node: Node, rows: range) -> Slice:
     """Return the rows of a range, which lie inside an epoch of a node."""
     return Slice(node, rows.start if rows else 0, rows.step, len(rows))
+
+
+def spaced(node: Node, start: int, step: int) -> Slice:
+    """Return every ``step``-th row from ``start`` on: of each epoch, or of an endless node without end."""
+    if node.size is None:
+        return Slice(node, start, step, None)
+    return sliced(node, range(min(start, node.size), node.size, step))
 
 
 def cut(node: Node, rows: slice) -> Slice:
@@ -161,5 +168,5 @@ def cut(node: Node, rows: slice) -> Slice:
         message = f"a slice of an endless dataset counts from its start, forwards (got {rows})"
         raise InvalidArgument(message)
     if stop is None:
-        return Slice(node, start, step, None)
+        return spaced(node, start, step)
     return sliced(node, range(start, max(start, stop), step))

@@ -19,7 +19,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.bases import OverOne
+from seekable.nodes.bases import UnaryNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size, must_be_steady
 from seekable.nodes.routers import ONE_CHILD, EachRouter
@@ -76,7 +76,7 @@ def _share(name: str, share: float) -> Fraction:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Split(OverOne, OrderNode):
+class Split(UnaryNode, OrderNode):
     """The rows, ascending, whose slots ``s`` in their blocks are ``start <= s < stop``."""
 
     child: Node
@@ -141,12 +141,12 @@ class Split(OverOne, OrderNode):
         found = int(self._table.rows[_pattern_one(self.seed, block), place])
         return 0, epoch * self._below + block * _BLOCK + found
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the whole epochs of the child."""
         size = max(1, self.size)
         return start // size * self._below, None if stop is None else -(-stop // size) * self._below
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Count the part's rows before each of its own."""
         epochs, rows = np.divmod(positions, self._below)
         places = self._before(rows)

@@ -11,10 +11,10 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import CacheTooSmall
-from seekable.nodes.bases import Rearranged
+from seekable.nodes.bases import PermutationNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import ONE_CHILD, column
+from seekable.nodes.routers import ONE_CHILD, int64s
 from seekable.order.arrays import distinct, divided, united
 from seekable.order.keys import derive, kind_key
 from seekable.order.windows import WindowedOrder, Windows, windows_of
@@ -42,7 +42,7 @@ _SAMPLE = 256
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class WindowedShuffle(Rearranged, OrderNode):
+class WindowedShuffle(PermutationNode, OrderNode):
     """Row ``r`` of epoch ``e`` is a row of the child's epoch ``e``, as ``order.windows`` has it.
 
     Where it is fixed, each epoch has the order of epoch 0.
@@ -59,8 +59,8 @@ class WindowedShuffle(Rearranged, OrderNode):
     def __post_init__(self) -> None:
         """Refuse what has no length, and warn of more open data than there is memory for."""
         known_size(self.child, "shuffle(window=)")
-        if self.open_bytes > self.child.room:
-            kept, room = bytes_in_words(self.open_bytes), bytes_in_words(self.child.room)
+        if self.open_bytes > self.child.cache_bytes:
+            kept, room = bytes_in_words(self.open_bytes), bytes_in_words(self.child.cache_bytes)
             message = (
                 f"{self.dealt_to} lanes x {self.window} blocks keep {kept} open at a time, and the cache has "
                 f"room for {room}: blocks will be read more than once. Take a smaller window or fewer lanes; "
@@ -121,7 +121,7 @@ class WindowedShuffle(Rearranged, OrderNode):
         epoch, row = divmod(position, self.size)
         return 0, epoch * self.size + self._tables(epoch).forward_one(row)
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Invert the order of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
         out = epochs * self.size
@@ -149,7 +149,7 @@ class _WindowedRouter(Router):
 
     def __init__(self, nodes: Sequence[WindowedShuffle]) -> None:
         self._nodes = nodes
-        self._sizes = column(nodes, "size")
+        self._sizes = int64s(node.size for node in nodes)
         self._held: tuple[dict[tuple[int, int], int], Windows | None] = ({}, None)
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:

@@ -9,8 +9,8 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import Aligned
-from seekable.nodes.compile import Forest, Parts
+from seekable.nodes.bases import ElementwiseNode
+from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
@@ -29,7 +29,7 @@ _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Zip(Aligned, RecordNode):
+class Zip(ElementwiseNode, RecordNode):
     """Position ``p`` is the tuple of position ``p`` of each part, and a hole where one of these is."""
 
     parts: tuple[Node, ...]
@@ -85,16 +85,16 @@ class Zip(Aligned, RecordNode):
 
 class _ZipReader(Reader):
     def __init__(self, nodes: Sequence[Zip]) -> None:
-        self._forests = [[Forest([part]) for part in node.parts] for node in nodes]
+        self._parts = [[CompiledGraph([part]) for part in node.parts] for node in nodes]
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         if which.size == 1:
             return self._zipped(int(which[0]), positions)
         places = [(int(i), np.flatnonzero(which == i)) for i in np.unique(which)]
-        return Parts(positions.size, tuple((at, self._zipped(i, positions[at])) for i, at in places))
+        return GatheredPlan(positions.size, tuple((at, self._zipped(i, positions[at])) for i, at in places))
 
     def _zipped(self, node: int, positions: Int64s) -> Plan:
-        return _ZipPlan(tuple(forest.plan(_ONLY_ROOT, positions) for forest in self._forests[node]))
+        return _ZipPlan(tuple(part.plan(_ONLY_ROOT, positions) for part in self._parts[node]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,7 +187,7 @@ class Continued(OrderNode):
             positions[is_straggler] = self._axis.at(ordinals[is_straggler])[1]
         return positions
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of a child's positions that positions from ``start`` to ``stop`` may lead to.
 
         Of an old order it is the range of all its segments.
@@ -202,7 +202,7 @@ class Continued(OrderNode):
         last = self.first + max(0, self.ordinal(stop) - self.num_pending)
         return low, max(min(stop, self.axis.frontier), last)
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the positions of this node that lead to some positions of a child."""
         if slot < len(self.olds):
             own = [which for which, segment in enumerate(self.segments) if segment.slot == slot]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, StateMismatch
-from seekable.nodes.bases import Aligned, OverOne
+from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed
@@ -199,5 +199,5 @@ def _spans_in(node: Node) -> Iterator[tuple[Node, int, int]]:
     elif isinstance(node, Concat):
         for part in node.parts:
             yield from _spans_in(part)
-    elif isinstance(node, OverOne) and isinstance(node, Aligned) and isinstance(node, RecordNode):
+    elif isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode) and isinstance(node, RecordNode):
         yield from _spans_in(node.child)

@@ -14,7 +14,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import Aligned, Fileless, OverOne
+from seekable.nodes.bases import ElementwiseNode, InMemoryPlan, UnaryNode
 from seekable.nodes.contract import Leaf, Node, OrderNode
 from seekable.nodes.graph import Plan, Reader, Router
 from seekable.nodes.routers import PassOn
@@ -74,7 +74,7 @@ class PlaceholderSource(Leaf):
     kind: ClassVar[str] = "described"
 
     @property
-    def room(self) -> int:
+    def cache_bytes(self) -> int:
         """The number of bytes of memory that can cache files."""
         return cache_bytes()
 
@@ -165,7 +165,7 @@ class _PlaceholderReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class _PlaceholderPlan(Fileless):
+class _PlaceholderPlan(InMemoryPlan):
     nodes: Sequence[PlaceholderSource]
     owners: Int64s
     rows: Int64s
@@ -190,7 +190,7 @@ class _PlaceholderPlan(Fileless):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PlaceholderMap(OverOne, Aligned, OrderNode):
+class PlaceholderMap(UnaryNode, ElementwiseNode, OrderNode):
     """Stands for a function over records: positions, files and rows are those of the child."""
 
     child: Node

@@ -20,7 +20,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import SeekableError, StateMismatch
-from seekable.nodes.bases import OverOne
+from seekable.nodes.bases import UnaryNode
 from seekable.nodes.filter.node import Filter
 from seekable.resume.continued import Continued
 from seekable.resume.description import REBUILT, UNKNOWN_ROWS
@@ -150,7 +150,7 @@ def _brief(node: Node, nodes: Sequence[Node]) -> dict[str, Any]:
             return {"node": number}
     below = [_brief(child, nodes) for child in _children(node)]
     for number, own in enumerate(nodes):
-        if isinstance(node, OverOne) and _differ_in_child_alone(node, own):
+        if isinstance(node, UnaryNode) and _differ_in_child_alone(node, own):
             return {"like": number, "of": below}
     path = {"path": node.rows.path} if isinstance(node, Filter) and node.rows.named else {}
     return {"kind": node.kind, **node.arguments(None), **path, "of": below}

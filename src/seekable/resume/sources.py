@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import Aligned, OverOne
+from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.mix import Mix
 from seekable.nodes.slice import Slice
@@ -103,7 +103,7 @@ def keeps_positions(node: Node) -> bool:
     """Return True if a node has one child, and its positions are those of the child or batches of them."""
     if isinstance(node, Slice):
         return node.child.size is None and (node.start, node.step) == (0, 1)
-    return isinstance(node, Batch) or (isinstance(node, OverOne) and isinstance(node, Aligned))
+    return isinstance(node, Batch) or (isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode))
 
 
 def with_sources(root: Node, sources: Iterable[Node]) -> Node:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import StateMismatch
-from seekable.nodes.bases import Aligned, OverOne
+from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
@@ -86,7 +86,7 @@ def _orders_above_core(old: Node) -> tuple[list[Node], Node]:
             orders.append(old)
             old = rebuild_loosely(old.described["of"][0], old.row_files)
         elif _is_over_one(old):
-            if not isinstance(old, Aligned) or isinstance(old, Repeat):
+            if not isinstance(old, ElementwiseNode) or isinstance(old, Repeat):
                 orders.append(old)
             old = old.child  # type: ignore[attr-defined]
         else:
@@ -108,7 +108,7 @@ def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
 
 
 def _is_over_one(node: Node) -> bool:
-    return isinstance(node, OverOne) and not isinstance(node, Batch)
+    return isinstance(node, UnaryNode) and not isinstance(node, Batch)
 
 
 def _transplanted_core(old: Node, new: Node) -> Node:

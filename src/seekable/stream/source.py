@@ -9,7 +9,7 @@ import numpy as np
 
 from seekable.errors import BadToken, NothingPassed
 from seekable.nodes.hole import HOLE
-from seekable.nodes.readahead import Ahead
+from seekable.nodes.readahead import ReadAhead
 from seekable.order.lanes import lane_positions, num_lane_rows, num_lane_rows_before
 from seekable.stream.stage import Leaf
 from seekable.stream.stall import CHECK_EVERY, StallDetector
@@ -151,7 +151,7 @@ class FromDataset(Leaf):
             numbers = np.arange(at, min(end, at + count), dtype=np.int64)
             positions = lane_positions(numbers, size, self.lanes, lane)
             plan = self.dataset.plan(positions)
-            ahead = Ahead(plan)
+            ahead = ReadAhead(plan)
             tokens = positions.tolist()
             first = 0
             while first < len(tokens):

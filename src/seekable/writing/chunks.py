@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.nodes.compile import Parts
+from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.table_batches import table_of
@@ -82,7 +82,7 @@ class Chunks:
 
 def _is_of_tables(plan: Plan) -> bool:
     """Return whether a plan reads tables, and none of them may have holes."""
-    if isinstance(plan, Parts):
+    if isinstance(plan, GatheredPlan):
         return bool(plan.parts) and all(_is_of_tables(part) for _, part in plan.parts)
     return isinstance(plan, TablesPlan) and plan.tables.single.errors is None
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from seekable.errors import InvalidArgument, SeekableError, WrongType
-from seekable.nodes.bases import Aligned, OverOne, OverPlan, OverReader
+from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.contract import RecordNode
 from seekable.nodes.failures import add_place
 from seekable.nodes.graph import part_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["OverColumns", "checked_name", "checked_names"]
 
 
-class OverColumns(OverOne, Aligned, RecordNode):
+class OverColumns(UnaryNode, ElementwiseNode, RecordNode):
     """A node whose position ``p`` is the child's position ``p`` with other columns; a hole stays one."""
 
     only: frozenset[str] | None
@@ -111,7 +111,7 @@ class OverColumns(OverOne, Aligned, RecordNode):
     @classmethod
     def reader(cls, nodes: Sequence[Any]) -> Reader:
         """Read the children of all nodes together, then make each node's records."""
-        return OverReader(nodes, _ColumnsPlan)
+        return UnaryReader(nodes, _ColumnsPlan)
 
     def record(self, position: int) -> Any:
         """Read one record and make it anew."""
@@ -144,7 +144,7 @@ def place_of(node: Any, position: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _ColumnsPlan(OverPlan):
+class _ColumnsPlan(UnaryPlan):
     nodes: Sequence[Any]
     which: Int64s
     positions: Int64s

@@ -12,8 +12,8 @@ from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument
 from seekable.nodes.columns.missing import must_have
 from seekable.nodes.columns.node import checked_names, place_of
-from seekable.nodes.compile import Forest, Parts
-from seekable.nodes.contract import Inner, Node, RecordNode
+from seekable.nodes.compile import CompiledGraph, GatheredPlan
+from seekable.nodes.contract import InnerNode, Node, RecordNode
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed
 from seekable.nodes.graph import Plan, Reader, known_size, must_be_steady
 from seekable.nodes.hole import HOLE
@@ -107,7 +107,7 @@ def _check(
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Join(Inner, RecordNode):
+class Join(InnerNode, RecordNode):
     """Row ``r`` is row ``rows[r]`` of the left with what row ``matched[r]`` of the right has too."""
 
     left: Node
@@ -200,11 +200,11 @@ class Join(Inner, RecordNode):
             made[called] = value
         return made
 
-    def span(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
+    def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the one epoch of the child that is read, as all are alike."""
         return 0, self.children[slot].size
 
-    def unroute(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
+    def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the pairs that a row is in, in each epoch."""
         order, found = self._sorted_left if slot == 0 else self._sorted_right
         first = np.searchsorted(found, positions, side="left")
@@ -247,13 +247,13 @@ class Join(Inner, RecordNode):
 class _JoinReader(Reader):
     def __init__(self, nodes: Sequence[Join]) -> None:
         self._nodes = nodes
-        self._sides = [(Forest([node.left]), Forest([node.right])) for node in nodes]
+        self._sides = [(CompiledGraph([node.left]), CompiledGraph([node.right])) for node in nodes]
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
         if which.size == 1:
             return self._joined(int(which[0]), positions)
         places = [(int(i), np.flatnonzero(which == i)) for i in np.unique(which)]
-        return Parts(positions.size, tuple((at, self._joined(i, positions[at])) for i, at in places))
+        return GatheredPlan(positions.size, tuple((at, self._joined(i, positions[at])) for i, at in places))
 
     def _joined(self, i: int, positions: Int64s) -> Plan:
         node, (left, right) = self._nodes[i], self._sides[i]

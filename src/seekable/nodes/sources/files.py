@@ -15,7 +15,7 @@ from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.provenance import Origins
-from seekable.nodes.readahead import Streak
+from seekable.nodes.readahead import SequentialReads
 from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
 from seekable.state.functions import describe_function
 from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
@@ -65,7 +65,7 @@ class FileSource(Leaf):
     kind: ClassVar[str] = "files"
 
     @property
-    def room(self) -> int:
+    def cache_bytes(self) -> int:
         """What the operating system keeps."""
         return cache_bytes()
 
@@ -132,8 +132,8 @@ class FileSource(Leaf):
         self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
 
     @cached
-    def _streak(self) -> Streak:
-        return Streak()
+    def _streak(self) -> SequentialReads:
+        return SequentialReads()
 
     @cached
     def _starts(self) -> memoryview:

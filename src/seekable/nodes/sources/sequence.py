@@ -9,7 +9,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.index.location import Location
-from seekable.nodes.bases import Fileless
+from seekable.nodes.bases import InMemoryPlan
 from seekable.nodes.contract import Leaf
 from seekable.nodes.graph import Plan, Reader, part_of
 from seekable.nodes.provenance import Origins
@@ -50,7 +50,7 @@ class SequenceSource(Leaf):
     kind: ClassVar[str] = "sequence"
 
     @property
-    def room(self) -> int:
+    def cache_bytes(self) -> int:
         """What the operating system keeps."""
         return cache_bytes()
 
@@ -118,7 +118,7 @@ class _SequenceReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class _SequencePlan(Fileless):
+class _SequencePlan(InMemoryPlan):
     nodes: Sequence[SequenceSource]
     which: Int64s
     rows: Int64s

@@ -10,7 +10,7 @@ from seekable._optional import optional
 from seekable.errors import BadValue, InvalidArgument
 from seekable.formats.take import take_array
 from seekable.index.location import Location
-from seekable.nodes.compile import Parts
+from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.sources.decode import numpy_values
 from seekable.nodes.sources.table_plan import TablesPlan
 
@@ -41,7 +41,11 @@ def table_of(plan: Plan) -> pa.RecordBatch:
     """
     if isinstance(plan, TablesPlan):
         return plan.table()
-    if isinstance(plan, Parts) and plan.parts and all(isinstance(part, TablesPlan) for _, part in plan.parts):
+    if (
+        isinstance(plan, GatheredPlan)
+        and plan.parts
+        and all(isinstance(part, TablesPlan) for _, part in plan.parts)
+    ):
         return _put_together(plan)
     records = plan.read()
     wrong = next((record for record in records if not isinstance(record, dict)), None)
@@ -57,7 +61,7 @@ def table_of(plan: Plan) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(arrays)
 
 
-def _put_together(plan: Parts) -> pa.RecordBatch:
+def _put_together(plan: GatheredPlan) -> pa.RecordBatch:
     """Return the rows of several sources in the order asked, with the columns of all.
 
     Raises:
@@ -76,7 +80,7 @@ def _put_together(plan: Parts) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=joined.schema)
 
 
-def _clash(plan: Parts, schemas: list[pa.Schema], error: Exception) -> str:
+def _clash(plan: GatheredPlan, schemas: list[pa.Schema], error: Exception) -> str:
     """Return what to say of sources whose columns do not go into one record batch."""
     for name in dict.fromkeys(name for schema in schemas for name in schema.names):
         having = [number for number, schema in enumerate(schemas) if name in schema.names]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.nodes.compile import Parts
+from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.graph import Plan, Reader
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class TablesReader(Reader):
         for number in np.unique(which).tolist():
             at = np.flatnonzero(which == number)
             parts.append((at, TablesPlan.of(self._sources[number], rows[at])))
-        return parts[0][1] if len(parts) == 1 else Parts(positions.size, tuple(parts))
+        return parts[0][1] if len(parts) == 1 else GatheredPlan(positions.size, tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)

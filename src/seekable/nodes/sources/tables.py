@@ -141,7 +141,7 @@ class TableSource(Leaf):
         return TablesReader([node.tables for node in nodes])
 
     @property
-    def room(self) -> int:
+    def cache_bytes(self) -> int:
         """As much as its decoded blocks have, by what they take in the files."""
         return DECODED.most_bytes // UNPACKED
 
