@@ -284,3 +284,28 @@ def test_a_script_without_a_main_guard_may_index_in_parallel(tmp_path: Path) -> 
         cwd=Path(__file__).parents[2],
     )
     assert done.stdout == "done\n"
+
+
+LOADED = """
+import sys
+from seekable.formats.registry import format_named
+from seekable.index.opening import open_files
+from seekable.storage.listing import find_files
+files = open_files(find_files(sys.argv[1], suffixes=[".jsonl"]), format_named("jsonl").scanner)
+assert len(files.bytes_of(0, 0))
+print(*(name for name in sys.modules if name.startswith("seekable.")))
+"""
+
+
+def test_code_that_builds_or_verifies_is_not_loaded_for_files_that_are_indexed(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"1\n2\n")
+    os.utime(path, ns=(10**18, 10**18))  # Files that were written a moment ago are read again.
+    command = [sys.executable, "-c", LOADED, str(path)]
+    built, opened = (
+        set(subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout.split())
+        for _ in range(2)
+    )
+    late = ("index.build", "index.verify", "index.keys", "parallel.processes", "remote", "storage.compressed")
+    assert "seekable.index.build.build" in built
+    assert [name for name in opened if name.startswith(tuple(f"seekable.{some}" for some in late))] == []
