@@ -8,7 +8,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benchmarks import floors, peers
+from benchmarks import competitors, floors
 from benchmarks.measure import Contestant, Row, Target, missing, race, relative
 from benchmarks.records import BATCH, spans_of
 
@@ -36,7 +36,7 @@ def _two_sources(data: Data) -> Iterator[Row]:
         "threaded": Contestant(lambda: _drain(threaded), count=len(ds)),
         "floor": Contestant(lambda: floors.decoded_in_batches(spans, BATCH), count=len(ds)),
     }
-    lhotse = peers.lhotse(data.long)
+    lhotse = competitors.lhotse(data.long)
     if lhotse:
         lhotse.open()
         count = data.sizes.records // 4
@@ -59,7 +59,7 @@ def _two_sources(data: Data) -> Iterator[Row]:
         ratio = 1 / times.ratio("ours", "lhotse")
         yield relative(name, ours, "us", target, against=against, ratio=ratio)
     else:
-        yield missing(name, ours, "us", target, peer=peers.LHOTSE)
+        yield missing(name, ours, "us", target, peer=competitors.LHOTSE)
 
 
 def _many_sources(data: Data) -> Iterator[Row]:

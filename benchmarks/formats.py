@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks import floors
-from benchmarks.away import Away, Library, Visitor, visiting
 from benchmarks.data import beginning
 from benchmarks.measure import Contestant, Row, Target, missing, race, relative
 from benchmarks.records import BATCH, each
+from benchmarks.subprocess_peer import Away, Library, Visitor, visiting
 
 import seekable as sk
 

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING
 
-from benchmarks import floors, peers
+from benchmarks import competitors, floors
 from benchmarks.data import large
 from benchmarks.measure import Contestant, Race, Row, Target, missing, one_core, race, relative
 
@@ -24,7 +24,7 @@ _GB = 1e9
 
 def rows(data: Data) -> Iterator[Row]:
     """Measure long lines against the floor and the opponents, short lines against the floor."""
-    forager, lhotse = peers.forager(os.path.dirname(data.long)), peers.lhotse(data.long)
+    forager, lhotse = competitors.forager(os.path.dirname(data.long)), competitors.lhotse(data.long)
     others = {"find": _job(data.long, lambda: floors.newlines_by_find(data.long))}
     others["cache"] = _job(data.long, lambda: floors.page_cache(data.long))
     if forager:
@@ -36,8 +36,8 @@ def rows(data: Data) -> Iterator[Row]:
     floor = f"bytes.find {_rate(times, 'find'):.1f} (read alone {_rate(times, 'cache'):.1f})"
     yield _row("index, lines of 2.3 kB", times, Target("at least", 0.75), over="find", against=floor)
     for peer, key, known, bound in (
-        (forager, "forager", peers.FORAGER, 5),
-        (lhotse, "lhotse", peers.LHOTSE, 8),
+        (forager, "forager", competitors.FORAGER, 5),
+        (lhotse, "lhotse", competitors.LHOTSE, 8),
     ):
         target = Target("at least", bound)
         if peer is None:

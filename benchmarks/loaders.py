@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from benchmarks import bare, formats
-from benchmarks.away import Away, Library, Visitor, visiting
 from benchmarks.data import beginning
 from benchmarks.measure import Contestant, Row, Target, missing, race, relative
 from benchmarks.pipelines import BATCH, WORKERS, heavy
+from benchmarks.subprocess_peer import Away, Library, Visitor, visiting
 
 import seekable as sk
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from benchmarks import floors, peers
+from benchmarks import competitors, floors
 from benchmarks.measure import Contestant, Race, Row, Target, missing, race, relative
 
 import seekable as sk
@@ -28,7 +28,7 @@ def rows(data: Data) -> Iterator[Row]:
     order = floors.shuffled(len(ds))[:_MOST]
     spans = spans_of(ds, order)
     times = _race(data, ds, order.tolist(), spans)
-    forager, lhotse = peers.forager(os.path.dirname(data.long)), peers.lhotse(data.long)
+    forager, lhotse = competitors.forager(os.path.dirname(data.long)), competitors.lhotse(data.long)
 
     name, target = f"random records, {BATCH} at a time", Target("at most", 1.3)
     yield _row(name, times, "batches", target, over="batches floor", against="map slice + msgspec")
@@ -36,7 +36,7 @@ def rows(data: Data) -> Iterator[Row]:
     if forager:
         yield _row(name, times, "batches", target, over="forager", against=forager.name)
     else:
-        yield missing(name, _microseconds(times, "batches"), "us", target, peer=peers.FORAGER)
+        yield missing(name, _microseconds(times, "batches"), "us", target, peer=competitors.FORAGER)
 
     name, target = "random records, ds[i]", Target("at most", 3)
     yield _row(name, times, "single", target, over="single floor", against="map slice + msgspec")
@@ -44,7 +44,7 @@ def rows(data: Data) -> Iterator[Row]:
     if lhotse:
         yield _row(name, times, "single", target, over="lhotse", against=lhotse.name)
     else:
-        yield missing(name, _microseconds(times, "single"), "us", target, peer=peers.LHOTSE)
+        yield missing(name, _microseconds(times, "single"), "us", target, peer=competitors.LHOTSE)
 
 
 def spans_of(ds: sk.Dataset, positions: np.ndarray[Any, np.dtype[np.int64]]) -> list[Span]:
@@ -62,7 +62,7 @@ def _race(data: Data, ds: sk.Dataset, order: list[int], spans: Sequence[Span]) -
         "single": lambda: each(ds, order),
         "single floor": lambda: floors.decoded_singly(spans),
     }
-    forager, lhotse = peers.forager(os.path.dirname(data.long)), peers.lhotse(data.long)
+    forager, lhotse = competitors.forager(os.path.dirname(data.long)), competitors.lhotse(data.long)
     if forager:
         samples = forager.open()
         jobs["forager"] = lambda: each(samples, order)

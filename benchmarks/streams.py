@@ -10,7 +10,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benchmarks import floors, peers
+from benchmarks import competitors, floors
 from benchmarks.epochs import text
 from benchmarks.measure import Contestant, Row, Target, absolute, missing, race, relative
 from benchmarks.records import BATCH, spans_of
@@ -59,7 +59,7 @@ def _graph(data: Data) -> Iterator[Row]:
         "ours": Contestant(lambda: _take(stream, count // 2), count=count),
         "floor": Contestant(lambda: floors.decoded_in_batches(spans, BATCH), count=count),
     }
-    lhotse = peers.lhotse(data.long)
+    lhotse = competitors.lhotse(data.long)
     if lhotse:
         few = min(_LHOTSE_RECORDS, count // 2)
         lhotse.graph(data.halves, is_even, text)
@@ -76,7 +76,7 @@ def _graph(data: Data) -> Iterator[Row]:
         against = f"{lhotse.name}, the same graph {times.median('lhotse') * 1e6:.2f}"
         yield relative(name, ours, "us", target, against=against, ratio=1 / times.ratio("ours", "lhotse"))
     else:
-        yield missing(name, ours, "us", target, peer=peers.LHOTSE)
+        yield missing(name, ours, "us", target, peer=competitors.LHOTSE)
 
 
 def _sources(data: Data) -> Iterator[Row]:

@@ -208,6 +208,7 @@ def case_of(page: Path) -> ParameterSet:
 @pytest.mark.filterwarnings(
     "ignore:.*LeafSpec.* is deprecated:FutureWarning",  # of torch, which Lightning uses
     "ignore:Checkpoint directory .* is not empty:UserWarning",  # Lightning's word on every resumed run
+    "ignore:'set_vital' is deprecated:UserWarning",  # torchdata's StatefulDataLoader calls it
 )
 @pytest.mark.parametrize("page", [case_of(page) for page in PAGES])
 def test_what_a_page_shows_is_true(page: Path, folder: Path) -> None:

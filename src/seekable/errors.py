@@ -1,4 +1,4 @@
-"""Everything that seekable raises on purpose.
+"""The errors and warnings of seekable.
 
 Each error is also the builtin that a caller would expect, so ``except ValueError`` and
 ``except sk.SeekableError`` both work::
@@ -6,35 +6,35 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     SeekableError
     |-- InvalidArgument      (ValueError)         an argument breaks a rule
     |-- WrongType            (TypeError)          an argument or operation of the wrong type
-    |   `-- EndlessDataset                        a length was needed of a dataset without end
-    |-- OutOfRange           (IndexError)         a row that the dataset does not have
-    |-- KeyNotFound          (KeyError)           a key that no record has
-    |-- AmbiguousKey         (KeyError)           a key that several records have
-    |-- BadKey               (ValueError)         a record without a key, or with one of another type
-    |-- BadToken             (KeyError)           a token that names no item of a stream
-    |-- MissingColumn        (KeyError)           a column that a record, or a table, does not have
-    |-- BadValue             (ValueError)         a value that a column cannot have
-    |-- DataNotFound         (FileNotFoundError)  no file where data was looked for
-    |-- AccessDenied         (PermissionError)    what this user may not read, or not write
-    |-- Unreachable          (ConnectionError)    data on another machine that cannot be had now
-    |-- UnsupportedFormat    (ValueError)         bytes that are not what their name says
-    |-- CorruptRecord        (ValueError)         one record that cannot be decoded
-    |-- IndexStale           (OSError)            data that changed under its index
-    |-- StateMismatch        (ValueError)         a state of another pipeline
-    |-- CorruptState         (ValueError)         a state that cannot be read
-    |-- AmbiguousRank        (RuntimeError)       several ranks, and none was named
-    |-- NothingPassed        (RuntimeError)       a batch, an epoch or a source without one record
-    |-- NotResumable         (RuntimeError)       a state that nothing could go on from
-    |-- TooManyHoles         (RuntimeError)       more records that could not be had than are allowed
-    |-- ForkUnsafe           (RuntimeError)       something that does not survive a fork
-    |-- StoppedIterator      (RuntimeError)       an iterator that a later one replaced
-    |-- DeliveryUnknown      (RuntimeError)       a state, and no telling what was delivered
-    |-- WorkerDied           (RuntimeError)       a worker process ended before its work was done
-    |-- WorkerHung           (TimeoutError)       a worker process did not answer in time
+    |   `-- EndlessDataset                        an operation needs a length, and the dataset has no end
+    |-- OutOfRange           (IndexError)         no row of this number in the dataset
+    |-- KeyNotFound          (KeyError)           no record with this key
+    |-- AmbiguousKey         (KeyError)           several records with this key
+    |-- BadKey               (ValueError)         a record has no key, or one of another type
+    |-- BadToken             (KeyError)           no item of the stream has this token
+    |-- MissingColumn        (KeyError)           a record, or a table, lacks a column
+    |-- BadValue             (ValueError)         a value does not fit its column
+    |-- DataNotFound         (FileNotFoundError)  no data file at this path
+    |-- AccessDenied         (PermissionError)    no permission to read or write a file
+    |-- Unreachable          (ConnectionError)    data on another machine cannot be read now
+    |-- UnsupportedFormat    (ValueError)         a file of an unknown format
+    |-- CorruptRecord        (ValueError)         one record cannot be decoded
+    |-- IndexStale           (OSError)            a data file changed after it was indexed
+    |-- StateMismatch        (ValueError)         a state belongs to another pipeline
+    |-- CorruptState         (ValueError)         a state cannot be read
+    |-- AmbiguousRank        (RuntimeError)       several ranks, and rank= was left out
+    |-- NothingPassed        (RuntimeError)       a batch, an epoch or a source has no record
+    |-- NotResumable         (RuntimeError)       no exact state can be taken of this stream
+    |-- TooManyHoles         (RuntimeError)       more holes than max_holes
+    |-- ForkUnsafe           (RuntimeError)       an object was used after a fork
+    |-- StoppedIterator      (RuntimeError)       a later iterator replaced this one
+    |-- DeliveryUnknown      (RuntimeError)       the number of delivered batches is not known
+    |-- WorkerDied           (RuntimeError)       a worker process ended too early
+    |-- WorkerHung           (TimeoutError)       a worker process exceeded the timeout
     `-- MissingDependency    (ImportError)        an optional package is not installed
 
-A message says what was asked, the rule, the value found, and the way out. What is only worth a word is a
-warning: ``CacheTooSmall``, ``DuplicateKeys`` (UserWarning).
+A message names the argument or the file, the rule, the value found, and what to do. Warnings:
+``CacheTooSmall``, ``DuplicateKeys`` (UserWarning).
 """
 
 from __future__ import annotations
@@ -89,21 +89,21 @@ class WrongType(SeekableError, TypeError):
 
 
 class EndlessDataset(WrongType):
-    """A length was needed of a dataset that has none."""
+    """An operation needs the length of a dataset, and the dataset has no end."""
 
 
 class OutOfRange(SeekableError, IndexError):
-    """A row outside ``-n <= row < n`` was asked for."""
+    """A row number is outside ``-n <= row < n``."""
 
 
 class KeyNotFound(SeekableError, KeyError):
-    """No record of a dataset has the key that was asked for."""
+    """No record of the dataset has the given key."""
 
-    __str__ = Exception.__str__  # That of KeyError quotes the message.
+    __str__ = Exception.__str__  # KeyError.__str__ would show the repr of the message.
 
 
 class AmbiguousKey(SeekableError, KeyError):
-    """Several records have the key that was asked for; the message names them."""
+    """Several records have the given key; the message names them."""
 
     __str__ = Exception.__str__
 
@@ -113,91 +113,91 @@ class BadKey(SeekableError, ValueError):
 
 
 class BadToken(SeekableError, KeyError):
-    """No item of a stream has this token: it is of another stream, of other data, or was changed."""
+    """No item of the stream has this token: the token is of another stream or other data, or was changed."""
 
-    __str__ = Exception.__str__  # not the repr that a KeyError shows
+    __str__ = Exception.__str__
 
 
 class MissingColumn(SeekableError, KeyError):
-    """A record, or all of a dataset, lacks a column that was asked for; the message names both."""
+    """A record, or the whole dataset, lacks a requested column; the message names both."""
 
     __str__ = Exception.__str__
 
 
 class BadValue(SeekableError, ValueError):
-    """A value is not what its column must hold; the message names the column, the value and the record."""
+    """A value does not fit its column; the message names the column, the value and the record."""
 
 
 class DataNotFound(SeekableError, FileNotFoundError):
-    """No data file where one was looked for."""
+    """No data file is at the given path, or matches the given glob."""
 
 
 class AccessDenied(SeekableError, PermissionError):
-    """A data file that this user may not read, or an index folder that cannot be written."""
+    """The user may not read a data file, or may not write an index folder."""
 
 
 class Unreachable(SeekableError, ConnectionError):
-    """Data that lies on another machine cannot be had now, and is not kept on this one."""
+    """Data on another machine cannot be read now, and is not in the cache of this one."""
 
 
 class UnsupportedFormat(SeekableError, ValueError):
-    """A file's name or bytes are of no known format, or of another than its name says."""
+    """The format of a file is not known, or is not the one that its name says."""
 
 
 class IndexStale(SeekableError, OSError):
-    """A data file is no longer the one that was indexed."""
+    """A data file changed after it was indexed, or while it was open."""
 
 
 class StateMismatch(SeekableError, ValueError):
-    """A state belongs to another pipeline, or to other data; the message is the difference."""
+    """A state belongs to another pipeline, or to other data; the message shows the difference."""
 
 
 class CorruptState(SeekableError, ValueError):
-    """A state document, or a file of one, cannot be read."""
+    """A state document, or the file of a state, cannot be read."""
 
 
 class AmbiguousRank(SeekableError, RuntimeError):
-    """The environment speaks of several ranks and the caller did not say which this one is."""
+    """The environment has several ranks, and the caller left out ``rank=`` and ``world_size=``."""
 
 
 class NothingPassed(SeekableError, RuntimeError):
-    """There was not one record to deliver where at least one was due."""
+    """A batch, an epoch or a source has no record, where at least one must come."""
 
 
 class NotResumable(SeekableError, RuntimeError):
-    """A stream has a stage that could not go on exactly from a state; the message names it."""
+    """A stage of the stream could not resume exactly from a state; the message names the stage."""
 
 
 class TooManyHoles(SeekableError, RuntimeError):
-    """More records could not be had than were allowed."""
+    """More records failed to decode than ``max_holes`` allows."""
 
 
 class ForkUnsafe(SeekableError, RuntimeError):
-    """Something made before a fork was used in the child, where it cannot work."""
+    """An object that was made before a fork was used in the child process, where it cannot work."""
 
 
 class StoppedIterator(SeekableError, RuntimeError):
-    """An iterator was used after a later one over the same loader took its place."""
+    """An iterator was used after a later one over the same loader replaced it."""
 
 
 class DeliveryUnknown(SeekableError, RuntimeError):
-    """A state was asked for while somebody else reads ahead, and does not tell what was delivered."""
+    """A state was requested while another loader reads ahead and does not report what it has delivered."""
 
 
 class WorkerDied(SeekableError, RuntimeError):
-    """A worker process ended before it had done its work."""
+    """A worker process ended before its work was done."""
 
 
 class WorkerHung(SeekableError, TimeoutError):
-    """A worker process did not answer in time; the message has the stacks of its threads."""
+    """A worker process exceeded the timeout; the message has the stacks of its threads."""
 
 
 class MissingDependency(SeekableError, ImportError):
-    """An optional package is needed; the message is the command that installs it."""
+    """An optional package is missing; the message has the command that installs it."""
 
 
 _TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
-"""How the names of files end in which a record is no run of bytes."""
+"""Suffixes of formats in which a record is not one contiguous range of bytes."""
 
 
 class CorruptRecord(SeekableError, ValueError):
@@ -225,7 +225,7 @@ class CorruptRecord(SeekableError, ValueError):
         super().__init__(path, row)
 
     def __str__(self) -> str:
-        """Say where the record lies, what it starts with and why it could not be decoded."""
+        """Return the location of the record, its first bytes, the cause and what to do."""
         end = f"tail -c +{self.offset + 1} | head -c {self.length}"
         look = {".gz": f"gzip -dc FILE | {end}", "zst": f"zstd -dc FILE | {end}"}.get(self.path[-3:].lower())
         look = look or f"tail -c +{self.offset + 1} FILE | head -c {self.length}"
@@ -244,7 +244,7 @@ class CorruptRecord(SeekableError, ValueError):
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with every attribute, so that a worker's error arrives whole."""
+        """Pickle with every attribute, so that an error from a worker process is complete."""
         return _corrupt_record, (
             self.path,
             self.row,
@@ -262,8 +262,8 @@ def _corrupt_record(
 
 
 class CacheTooSmall(UserWarning):
-    """A pipeline keeps more data open than is taken to stay in memory."""
+    """A pipeline keeps more data open than the caches in memory hold."""
 
 
 class DuplicateKeys(UserWarning):
-    """Some records have the same key; the message names the first of them."""
+    """Several records have the same key; the message names the first of them."""

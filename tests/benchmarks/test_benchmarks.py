@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from benchmarks import (
-    away,
     bare,
+    competitors,
     data,
     epochs,
     floors,
@@ -24,10 +24,11 @@ from benchmarks import (
     loaders,
     opening,
     order,
-    peers,
     records,
     restore,
     run,
+    startup,
+    subprocess_peer,
     table,
     workers,
 )
@@ -101,11 +102,11 @@ def test_floor_of_reading_gives_the_records_that_the_dataset_gives(tiny: data.Da
     assert floors.decoded(spans) == list(ds)
 
 
-@pytest.mark.parametrize("topic", [index, records, epochs, order, opening, restore, workers])
+@pytest.mark.parametrize("topic", [index, records, epochs, order, opening, restore, startup, workers])
 def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
     tiny: data.Data, monkeypatch: pytest.MonkeyPatch, topic: object
 ) -> None:
-    monkeypatch.setattr(peers, "_version", lambda *_: None)
+    monkeypatch.setattr(competitors, "_version", lambda *_: None)
     rows: list[Row] = list(topic.rows(tiny))  # type: ignore[attr-defined]
     assert rows
     for row in rows:
@@ -114,7 +115,7 @@ def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
 
 
 def test_formats_are_measured_on_what_libraries_made_of_the_records(tiny: data.Data) -> None:
-    plain = {key: away.Library("Plain 0", "tests.benchmarks.plain") for key in formats.LIBRARIES}
+    plain = {key: subprocess_peer.Library("Plain 0", "tests.benchmarks.plain") for key in formats.LIBRARIES}
     rows = list(formats.rows(tiny, plain))
     assert [row.name for row in rows] == [
         *["random records, 256 at a time"] * len(formats.BATCHES),
@@ -126,14 +127,16 @@ def test_formats_are_measured_on_what_libraries_made_of_the_records(tiny: data.D
 
 
 def test_loaders_are_measured_against_each_other(tiny: data.Data) -> None:
-    plain = {key: away.Library("Plain 0", "tests.benchmarks.plain") for key in loaders.LIBRARIES}
+    plain = {key: subprocess_peer.Library("Plain 0", "tests.benchmarks.plain") for key in loaders.LIBRARIES}
     rows = list(loaders.rows(tiny, plain))
     assert len(rows) == 2 + 2 + 3
     assert all(row.value > 0 and row.ratio and row.ok is not None for row in rows)
 
 
 def test_loaders_that_are_not_there_are_named(tiny: data.Data) -> None:
-    absent = {key: away.Library(f"{key} 1.0", "tests.benchmarks.absent") for key in loaders.LIBRARIES}
+    absent = {
+        key: subprocess_peer.Library(f"{key} 1.0", "tests.benchmarks.absent") for key in loaders.LIBRARIES
+    }
     untold = [row for row in loaders.rows(tiny, absent) if row.ok is None]
     assert [row.against.split(" ")[0] for row in untold] == [
         "torch",
@@ -163,7 +166,9 @@ def test_private_memory_is_what_no_file_has() -> None:
 
 
 def test_a_library_that_is_not_there_leaves_its_rows_untold(tiny: data.Data) -> None:
-    absent = {key: away.Library(f"{key} 1.0", "tests.benchmarks.absent") for key in formats.LIBRARIES}
+    absent = {
+        key: subprocess_peer.Library(f"{key} 1.0", "tests.benchmarks.absent") for key in formats.LIBRARIES
+    }
     rows = list(formats.rows(tiny, absent))
     assert len(rows) == len(formats.BATCHES) + len(formats.SINGLE) + len(formats.EPOCH)
     for row in rows:
@@ -172,8 +177,8 @@ def test_a_library_that_is_not_there_leaves_its_rows_untold(tiny: data.Data) -> 
 
 
 def test_a_library_that_does_not_start_says_why(tiny: data.Data, tmp_path: Path) -> None:
-    library = away.Library("Broken 1.0", "tests.benchmarks.broken")
-    with away.visiting(library, source=data.beginning(tiny), folder=str(tmp_path)) as broken:
+    library = subprocess_peer.Library("Broken 1.0", "tests.benchmarks.broken")
+    with subprocess_peer.visiting(library, source=data.beginning(tiny), folder=str(tmp_path)) as broken:
         assert broken.absent == "does not start: OSError('no such processor')"
         assert broken.name == "Broken 1.0"
 
@@ -187,21 +192,21 @@ def test_a_library_that_delivers_something_else_is_not_timed(
     tiny: data.Data, module: str, complaint: str
 ) -> None:
     with pytest.raises(RuntimeError, match=complaint):
-        next(formats.rows(tiny, {"it": away.Library("It 0", f"tests.benchmarks.{module}")}))
+        next(formats.rows(tiny, {"it": subprocess_peer.Library("It 0", f"tests.benchmarks.{module}")}))
 
 
 def test_the_last_words_of_a_library_that_dies_are_told(tiny: data.Data, tmp_path: Path) -> None:
-    library = away.Library("Plain 0", "tests.benchmarks.plain")
+    library = subprocess_peer.Library("Plain 0", "tests.benchmarks.plain")
     with (
         pytest.raises(RuntimeError, match=r"(?s)Plain ended with status 1.*IndexError"),
-        away.visiting(library, source=data.beginning(tiny), folder=str(tmp_path)) as plain,
+        subprocess_peer.visiting(library, source=data.beginning(tiny), folder=str(tmp_path)) as plain,
     ):
         plain.ask("rows", rows=[10**6])
 
 
 def test_no_library_outlives_its_visit(tiny: data.Data, tmp_path: Path) -> None:
-    library = away.Library("Plain 0", "tests.benchmarks.plain")
-    with away.visiting(library, source=data.beginning(tiny), folder=str(tmp_path)) as plain:
+    library = subprocess_peer.Library("Plain 0", "tests.benchmarks.plain")
+    with subprocess_peer.visiting(library, source=data.beginning(tiny), folder=str(tmp_path)) as plain:
         assert plain.ask("ids") == list(range(TINY.converted))
     assert plain.process.returncode == 0
 

@@ -10,8 +10,8 @@ import pytest
 from tests.cli.command import SEEKABLE, Corpus, documents, environment, output, run
 
 import seekable
-from seekable.cli.dataplace import data_findings
-from seekable.cli.machine import can_be_written
+from seekable.cli.data_checks import data_findings
+from seekable.cli.machine_checks import can_be_written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -32,7 +32,6 @@ FAILURES: list[tuple[str, list[str], int, str]] = [
     ("a state that is none", ["state", "show", "corpus/shard-0.jsonl"], 1, "CorruptState"),
     ("no command of state", ["state", "shw"], 2, "UsageError"),
     ("an end that nobody knows", ["plan", "corpus", "--end", "long"], 2, "UsageError"),
-    ("nothing to measure", ["bench", "no/such"], 4, "DataNotFound"),
     ("a doctor of nothing", ["doctor", "no/such"], 4, "DataNotFound"),
     ("no such command", ["indx", "corpus"], 2, "UsageError"),
 ]

@@ -25,7 +25,6 @@ COMMANDS = [
     "recompress",
     "export",
     "plan",
-    "bench",
     "doctor",
     "state",
 ]

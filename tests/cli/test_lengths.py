@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.cli.lengths import PERCENTILES, bin_of, least_of, record_lengths
+from seekable.cli.contents import PERCENTILES, bin_of, least_of, record_lengths
 from seekable.dataset.open import open as open_dataset
 from seekable.nodes.sources.files import FileSource
 

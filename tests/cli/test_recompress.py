@@ -67,13 +67,6 @@ def test_damaged_files_are_told_and_leave_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl.gz"]
 
 
-def test_bench_takes_plain_files_only(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"{}\n" * 1000))
-    done = run("bench", tmp_path)
-    assert done.returncode == 2
-    assert b"a.jsonl.gz' is compressed" in done.stderr
-
-
 def test_a_terminal_sees_how_far_it_is(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"text": "good day"}\n' * 100_000)
     with in_terminal([SEEKABLE, "recompress", str(tmp_path / "a.jsonl")]) as process:

@@ -134,36 +134,24 @@ def test_a_long_look_draws_a_bar_too(tmp_path: Path) -> None:
     assert_wiped(seen, b"seekable: interrupted\r\n")
 
 
-def test_bench_says_what_it_does_and_leaves_nothing_when_interrupted(corpus: Corpus, tmp_path: Path) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    command = [SEEKABLE, "bench", "--seconds", "100000", str(corpus.folder)]
-    with in_terminal(command, more={"TMPDIR": str(temporary)}) as terminal:
-        terminal.read_until(b"measuring: indexing")
-        assert len(list(temporary.iterdir())) == 1
-        terminal.interrupt()
-        code, seen = terminal.finish()
-    assert code == 130
-    assert_wiped(seen, b"seekable: interrupted\r\n")
-    assert list(temporary.iterdir()) == []
-
-
-def test_in_a_terminal_of_few_columns_a_status_is_one_line(corpus: Corpus) -> None:
-    command = [SEEKABLE, "bench", "--seconds", "0", "--json", str(corpus.folder)]
-    with in_terminal(command, columns=20) as terminal:
+def test_in_a_terminal_of_few_columns_a_status_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "good day"}\n' * 1000)
+    with in_terminal([SEEKABLE, "recompress", "--json", str(path)], columns=20) as terminal:
         code, seen = terminal.finish()
     assert code == 0
-    told, _, document = seen.rpartition(ERASE)
-    lines = told.split(ERASE)
-    assert b"measuring: random, " in told
+    shown, _, document = seen.rpartition(ERASE)
+    lines = shown.split(ERASE)
+    assert b"recompressing" in shown
     assert max(map(len, lines)) == 19
     assert json.loads(document)["schema"] == 1
 
 
 @pytest.mark.parametrize("options", [["--no-progress"], ["-q"]])
-def test_a_status_can_be_turned_off(corpus: Corpus, options: list[str]) -> None:
-    command = [SEEKABLE, "bench", "--seconds", "0", "--json", *options, str(corpus.folder)]
-    with in_terminal(command) as terminal:
+def test_a_status_can_be_turned_off(tmp_path: Path, options: list[str]) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "good day"}\n' * 1000)
+    with in_terminal([SEEKABLE, "recompress", "--json", *options, str(path)]) as terminal:
         code, seen = terminal.finish()
     assert code == 0
     assert json.loads(seen)["schema"] == 1

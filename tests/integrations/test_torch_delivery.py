@@ -1,4 +1,4 @@
-"""What torch has delivered of what it asked for: known exactly, or said not to be known."""
+"""How many of the requested batches torch has delivered: counted, or an error that says the ways out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from accelerate import PartialState
 from accelerate.data_loader import BatchSamplerShard, prepare_data_loader, skip_first_batches
-from tests.integrations.torch_samplers import loader_of, numbers, rest, sampled, through
+from tests.integrations.torch_samplers import loader_of, numbers, sampled, through
 from torch.utils.data import DataLoader
-from torch.utils.data.dataloader import _BaseDataLoaderIter, _SingleProcessDataLoaderIter
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import seekable as sk
@@ -23,6 +22,9 @@ from seekable.integrations.torch import BatchSampler
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+# StatefulDataLoader calls what this version of torch warns of.
+pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
 
 WANTED, STATES = through(loader_of(numbers()), runs=2)
 
@@ -56,122 +58,91 @@ def no_gc() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_gc")
 @pytest.mark.parametrize("persistent", [False, True])
-@pytest.mark.parametrize("batches", [0, 3, 10, 11])
+@pytest.mark.parametrize("batches", [0, 3, 10])
 def test_workers_end_with_their_loader(batches: int, *, persistent: bool) -> None:
-    """What counts deliveries is held by torch's iterator, and must not hold it."""
+    """The iterator that counts deliveries holds torch's iterator, and is not held by it."""
     before = set(multiprocessing.active_children())
     sampler, loader = sampled(numbers(), num_workers=2, persistent_workers=persistent)
-    run = iter(loader)
+    run = sampler.counting(loader)
     for _ in itertools.islice(run, batches):
         pass
-    assert len(set(multiprocessing.active_children()) - before) == (
-        0 if batches == 11 and not persistent else 2
-    )
+    assert len(set(multiprocessing.active_children()) - before) == 2
     del run, loader
     assert set(multiprocessing.active_children()) == before
-    assert sampler.state_dict() == STATES[batches]
+    assert sampler.state_dict(rows=False) == STATES[batches]
 
 
-def test_a_batch_that_fails_was_not_delivered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_plain_loader_does_not_say_what_it_has_delivered(workers: int) -> None:
+    sampler, loader = sampled(numbers(), num_workers=workers)
+    assert sampler.state_dict(rows=False) == STATES[0]
+    for count, batch in enumerate(loader, start=1):
+        assert batch == WANTED[count - 1]
+        with pytest.raises(sk.DeliveryUnknown) as caught:
+            sampler.state_dict()
+        for way_out in ("state_dict(delivered=count)", "counting(loader)", "StatefulDataLoader", "sk.Loader"):
+            assert way_out in str(caught.value)
+        for asks in (lambda: sampler.step, lambda: sampler.skip_batches(1)):
+            with pytest.raises(sk.DeliveryUnknown):
+                asks()
+        assert sampler.state_dict(delivered=count, rows=False) == STATES[count]
+    assert sampler.epoch == 1
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torchdata_needs_the_stateful_batches(workers: int) -> None:
+    """It makes the same calls of a sampler as a user: an answer here would be a wrong one there."""
+    sampler = BatchSampler(numbers(), batch_size=4)
+    ds: Any = numbers()
+    loader = StatefulDataLoader(ds, batch_sampler=sampler, num_workers=workers, collate_fn=list)
+    with pytest.raises(sk.DeliveryUnknown, match=r"batch_sampler=sampler.stateful\(\)"):
+        loader.state_dict() if next(iter(loader)) else None
+
+
+@pytest.mark.parametrize(
+    ("workers", "error"), [(0, ZeroDivisionError), (2, ZeroDivisionError), (0, KeyboardInterrupt)]
+)
+def test_a_batch_that_fails_was_not_delivered(
+    tmp_path: Path, workers: int, error: type[BaseException]
+) -> None:
     """A checkpoint from an except clause begins with the batch that failed."""
     flag = tmp_path / "flag"
-    for workers in (0, 2):
-        ds = trapped(flag, ZeroDivisionError, batch=4)
-        sampler, loader = sampled(ds, num_workers=workers)
-        run = iter(loader)
-        found = [next(run) for _ in range(4)]
-        with pytest.raises(ZeroDivisionError, match="a trap"):
-            next(run)
-        state = sampler.state_dict()
-        flag.unlink()
-        again, loader = sampled(ds, num_workers=workers)
-        again.load_state_dict(state)
-        assert found + list(loader) == WANTED[:10]
+    ds = trapped(flag, error, batch=4)
+    sampler, loader = sampled(ds, num_workers=workers)
+    run = sampler.counting(loader)
+    found = [next(run) for _ in range(4)]
+    with pytest.raises(error, match="a trap"):
+        next(run)
+    state = sampler.state_dict()
+    flag.unlink()
+    again, loader = sampled(ds, num_workers=workers)
+    again.load_state_dict(state)
+    assert found + list(loader) == WANTED[:10]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_who_reads_on_after_a_batch_that_failed_has_passed_over_it(tmp_path: Path, workers: int) -> None:
+def test_a_batch_that_failed_can_be_skipped(tmp_path: Path, workers: int) -> None:
     sampler, loader = sampled(trapped(tmp_path / "flag", ZeroDivisionError, batch=4), num_workers=workers)
-    run = iter(loader)
-    for _ in range(4):
-        next(run)
+    run = sampler.counting(loader)
+    found = [next(run) for _ in range(4)]
     with pytest.raises(ZeroDivisionError, match="a trap"):
         next(run)
-    assert next(run) == WANTED[5]
-    assert sampler.state_dict()["position"] == STATES[6]["position"]
-    assert list(run) == WANTED[6:10]
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_batch_that_failed_and_is_skipped_is_dropped(tmp_path: Path, workers: int) -> None:
-    sampler, loader = sampled(trapped(tmp_path / "flag", ZeroDivisionError, batch=4), num_workers=workers)
-    run = iter(loader)
-    for _ in range(3):
-        next(run)
-    sampler.skip_batches(2)
-    assert list(run) == WANTED[5:10]
+    sampler.skip_batches(1)
+    assert found + list(sampler.counting(loader)) == WANTED[:4] + WANTED[5:10]
     assert sampler.step == 10
-
-
-def test_an_interrupt_loses_no_count(tmp_path: Path) -> None:
-    sampler, loader = sampled(trapped(tmp_path / "flag", KeyboardInterrupt, batch=4))
-    run = iter(loader)
-    for _ in range(4):
-        next(run)
-    with pytest.raises(KeyboardInterrupt):
-        next(run)
-    assert sampler.state_dict()["position"] == STATES[4]["position"]
-    assert next(run) == WANTED[5]
-    assert sampler.state_dict()["position"] == STATES[6]["position"]
-
-
-def test_an_interrupt_of_the_wait_for_a_worker_loses_no_count(tmp_path: Path) -> None:
-    gate = str(tmp_path / "gate")
-    os.mkfifo(gate)
-    sampler, loader = sampled(numbers().map(Gate(gate, WANTED[1][0]), version="1"), num_workers=2)
-    run = iter(loader)
-    assert next(run) == WANTED[0]
-    old = signal.signal(signal.SIGALRM, _interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.01)  # however late it comes: the batch waits at the gate
-        with pytest.raises(KeyboardInterrupt):
-            next(run)
-    finally:
-        signal.signal(signal.SIGALRM, old)
-    assert sampler.step == 1
-    with open(gate, "w"):
-        found = list(run)
-    assert found == WANTED[1:10]
-    assert sampler.state_dict()["position"] == STATES[11]["position"]
-
-
-class Gate:
-    """A map function that waits at one record until a pipe was opened by somebody else too."""
-
-    def __init__(self, path: str, at: int) -> None:
-        self._path, self._at = path, at
-
-    def __call__(self, record: int) -> int:
-        if record == self._at:
-            open(self._path).close()
-        return record
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_a_killed_worker_is_an_error_and_the_state_stays() -> None:
     before = set(multiprocessing.active_children())
     sampler, loader = sampled(numbers(), num_workers=2)
-    run = iter(loader)
+    run = sampler.counting(loader)
     found = [next(run) for _ in range(3)]
     for process in set(multiprocessing.active_children()) - before:
         os.kill(process.pid or 0, signal.SIGKILL)
     with pytest.raises(RuntimeError, match=r"killed|exited unexpectedly"):  # noqa: PT012 - some are there already
         while True:
             found.append(next(run))
-    assert sampler.state_dict() == STATES[len(found)]
+    assert sampler.state_dict(rows=False) == STATES[len(found)]
     again, loader = sampled(numbers())
     again.load_state_dict(sampler.state_dict())
     assert found + list(loader) == WANTED[:10]
@@ -180,33 +151,26 @@ def test_a_killed_worker_is_an_error_and_the_state_stays() -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_iterator_that_was_replaced_says_so(workers: int) -> None:
     sampler, loader = sampled(numbers(), num_workers=workers)
-    old = iter(loader)
+    old = sampler.counting(loader)
     next(old)
-    new = iter(loader)
+    new = sampler.counting(loader)
     with pytest.raises(sk.StoppedIterator, match="later iter"):
         next(old)
     assert list(new) == WANTED[10:]
     assert sampler.epoch == 2
 
 
-def test_deliveries_in_any_order_are_said_to_be_unknown() -> None:
-    sampler, loader = sampled(numbers(), num_workers=2, in_order=False)
-    run = iter(loader)
-    next(run)
-    with pytest.raises(sk.DeliveryUnknown, match=r"in_order=False .* state_dict\(delivered=count\)"):
-        sampler.state_dict()
-    list(run)
-    assert sampler.state_dict() == STATES[11]
-    run = iter(loader)
-    next(run)
-    sampler.load_state_dict(STATES[3])
-    assert sampler.state_dict() == STATES[3]
-
-
-@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
-def test_torchdata_is_not_told_since_it_has_its_own_way() -> None:
-    _, loader = sampled(numbers(), kind=StatefulDataLoader, num_workers=2, in_order=False)
-    assert sorted(itertools.chain(*loader)) == list(range(37))
+def test_a_run_without_an_end_that_was_left_needs_a_count() -> None:
+    endless = sk.mix([numbers()], weights=[1], seed=1, stop="never")
+    wanted = list(itertools.islice(loader_of(endless), 5))
+    sampler, loader = sampled(endless)
+    assert list(itertools.islice(loader, 2)) == wanted[:2]
+    state = sampler.state_dict(delivered=2)
+    with pytest.raises(sk.DeliveryUnknown, match=r"data without an end was left.*steps="):
+        next(iter(loader))
+    sampler.load_state_dict(state)
+    assert list(itertools.islice(sampler.counting(loader), 2)) == wanted[2:4]
+    assert next(iter(loader)) == wanted[4]
 
 
 @pytest.fixture
@@ -219,13 +183,13 @@ def accelerate_alone() -> None:
 def test_accelerate_reads_ahead_and_has_to_count(workers: int) -> None:
     sampler, loader = sampled(numbers(), num_workers=workers)
     prepared: Any = prepare_data_loader(loader, put_on_device=False)
+    with pytest.raises(sk.InvalidArgument, match=r"got DataLoaderShard\).*delivered=count"):
+        sampler.counting(prepared)
     for count, batch in enumerate(prepared, start=1):
         assert batch == WANTED[count - 1]
-        if count < 10:
-            with pytest.raises(sk.DeliveryUnknown, match="one batch more than they deliver"):
-                sampler.state_dict()
-        assert sampler.state_dict(delivered=count) == STATES[count]
-    assert sampler.state_dict() == STATES[11]
+        with pytest.raises(sk.DeliveryUnknown):
+            sampler.state_dict()
+        assert sampler.state_dict(delivered=count, rows=False) == STATES[count]
     assert list(prepared) == WANTED[10:]
 
 
@@ -236,60 +200,26 @@ def test_what_stands_between_has_to_be_counted(workers: int) -> None:
     skipping = skip_first_batches(loader, 2)
     run = iter(skipping)
     assert next(run) == WANTED[2]
-    with pytest.raises(sk.DeliveryUnknown, match="something that stands between"):
-        sampler.state_dict()
-    assert sampler.state_dict(delivered=3) == STATES[3]
+    assert sampler.state_dict(delivered=3, rows=False) == STATES[3]
     ds: Any = numbers()
     shard = BatchSamplerShard(sampler, num_processes=2, process_index=1)
-    sampler.load_state_dict(STATES[0])
-    run = iter(DataLoader(ds, batch_sampler=shard, num_workers=workers, collate_fn=list))
-    assert next(run) == WANTED[1]
-    with pytest.raises(sk.DeliveryUnknown, match="something that stands between"):
-        sampler.state_dict()
+    sharded: Any = DataLoader(ds, batch_sampler=shard, num_workers=workers, collate_fn=list)
+    unordered: Any = DataLoader(ds, batch_sampler=sampler, num_workers=2, in_order=False)
+    stateful = sampled(numbers(), kind=StatefulDataLoader)[1]
+    others: list[Any] = [skipping, sharded, unordered, stateful, [[1]]]
+    for other in others:
+        with pytest.raises(sk.InvalidArgument, match=r"counting\(\) takes a torch DataLoader over"):
+            sampler.counting(other)
 
 
-def test_more_than_was_asked_for_cannot_have_been_delivered() -> None:
+def test_more_than_was_requested_cannot_have_been_delivered() -> None:
     sampler = BatchSampler(numbers(), batch_size=4)
-    assert sampler.state_dict(delivered=0) == STATES[0]
+    assert sampler.state_dict(delivered=0, rows=False) == STATES[0]
     with pytest.raises(sk.InvalidArgument, match=r"at most 0, .* \(got 1\)"):
         sampler.state_dict(delivered=1)
     for _ in itertools.islice(sampler, 3):
         pass
-    assert [sampler.state_dict(delivered=count) for count in range(4)] == STATES[:4]
+    assert [sampler.state_dict(delivered=count, rows=False) for count in range(4)] == STATES[:4]
     for count in (4, -1):
         with pytest.raises(sk.InvalidArgument, match="delivered must be"):
             sampler.state_dict(delivered=count)
-
-
-def test_a_torch_that_tells_nothing_makes_states_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later version of torch, say, in which the method that is overlaid has another name."""
-    fetch = _SingleProcessDataLoaderIter._next_data
-    monkeypatch.delattr(_SingleProcessDataLoaderIter, "_next_data")
-    monkeypatch.delattr(_BaseDataLoaderIter, "_next_data")
-    monkeypatch.setattr(_BaseDataLoaderIter, "__next__", fetch)
-    sampler, loader = sampled(numbers())
-    for count, batch in enumerate(loader, start=1):
-        assert batch == WANTED[count - 1]
-        with pytest.raises(sk.DeliveryUnknown, match="this version of torch"):
-            sampler.state_dict()
-        assert sampler.state_dict(delivered=count) == STATES[count]
-    assert rest(loader, 10) == WANTED[10:]
-
-
-def test_a_loader_after_a_fork_reads_in_the_child_too() -> None:
-    """A DataLoader that was begun before a fork goes on in the parent; the child begins anew."""
-    sampler, loader = sampled(numbers())
-    run = iter(loader)
-    found = [next(run)]
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            with pytest.raises(sk.ForkUnsafe):
-                next(run)
-            code = int(list(loader) != WANTED[10:])
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert found + list(run) == WANTED[:10]
-    assert sampler.state_dict() == STATES[11]

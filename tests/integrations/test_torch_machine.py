@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,11 @@ from hypothesis import strategies as st
 from tests.integrations.torch_samplers import loader_of, numbers, sampled
 
 import seekable as sk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.integrations.torch import BatchSampler
 
 OPERATIONS = st.lists(
     st.one_of(
@@ -25,49 +31,69 @@ OPERATIONS = st.lists(
 )
 
 
-class Pair:
-    """A loader, and a sampler under torch, that are done the same to."""
+class ReadingAhead:
+    """A loader that requests batches before it delivers them, as torch's does with workers."""
 
-    def __init__(self, n: int, batch: dict[str, Any], how: dict[str, Any]) -> None:
+    def __init__(self, dataset: sk.Dataset, batch_sampler: BatchSampler, ahead: int) -> None:
+        self.dataset, self.batch_sampler, self._ahead = dataset, batch_sampler, ahead
+
+    def __iter__(self) -> Iterator[Any]:
+        requests = iter(self.batch_sampler)
+        return self._deliver(requests, deque(itertools.islice(requests, self._ahead)))
+
+    def _deliver(self, requests: Iterator[list[int]], waiting: deque[list[int]]) -> Iterator[Any]:
+        while waiting:
+            rows = waiting.popleft()
+            waiting.extend(itertools.islice(requests, 1))
+            yield self.dataset[rows]
+
+
+class Pair:
+    """A loader, and a sampler under torch, to which the same operations are applied.
+
+    A move of a loader moves its live iterator; one of a sampler ends its iterators. So both begin anew then.
+    """
+
+    def __init__(self, n: int, batch: dict[str, Any], ahead: int) -> None:
         self.loader = loader_of(numbers(n), **batch)
-        self.sampler, self.torch = sampled(numbers(n), batch=batch, **how)
+        self.sampler, self.torch = sampled(numbers(n), batch=batch)
+        if ahead:
+            self.torch = ReadingAhead(numbers(n), self.sampler, ahead)
         self.runs: tuple[Any, Any] | None = None
-        self.states = [self.loader.state_dict()]
+        self.states = [self.loader.state_dict(rows=False)]
 
     def do(self, what: str, value: Any) -> None:
-        # What asks ahead does not ask any more when all is delivered: only a new iterator goes elsewhere.
-        is_drained = bool(self.torch.num_workers) and self.left == 0
-        if what == "begin" or (what == "next" and self.runs is None):
-            self.runs = iter(self.loader), iter(self.torch)
+        if what == "begin" or (what in {"next", "skip"} and self.runs is None):
+            self.begin()
         if what == "next" and self.runs is not None:
             for _ in range(value):
                 assert _touched(self.runs[0]) == _touched(self.runs[1])
                 self.check()
-        elif (
-            what == "leave" and not self.torch.persistent_workers
-        ):  # which outlive the loop, as its iterator does
+        elif what == "leave":
             self.runs = None
-        elif what == "skip":
+        elif what == "skip" and self.runs is not None:
             self.loader.skip_batches(value)
             self.sampler.skip_batches(value)
+            self.loader.load_state_dict(self.loader.state_dict(rows=False))
+            self.begin()
         elif what == "run":
+            before = self.sampler.state_dict(rows=False)
             assert _announced(self.loader.sampler, value) == _announced(self.sampler, value)
+            if self.sampler.state_dict(rows=False) != before and self.runs is not None:
+                self.begin()
         elif what == "load":
             state = self.states[value % len(self.states)]
             self.loader.load_state_dict(state)
             self.sampler.load_state_dict(state)
-        if is_drained and self.runs is not None and what in {"skip", "run", "load"}:
-            self.runs = iter(self.loader), iter(self.torch)
+            self.begin()
         self.check()
 
-    @property
-    def left(self) -> int | None:
-        course = self.sampler._course
-        return course.steps.left(course.cursor)
+    def begin(self) -> None:
+        self.runs = iter(self.loader), self.sampler.counting(self.torch)
 
     def check(self) -> None:
-        state = self.loader.state_dict()
-        assert self.sampler.state_dict() == state
+        state = self.loader.state_dict(rows=False)
+        assert self.sampler.state_dict(rows=False) == state
         assert (self.sampler.step, self.sampler.epoch) == (self.loader.step, self.loader.epoch)
         self.states.append(state)
 
@@ -87,32 +113,17 @@ def _announced(setter: Any, run: int) -> str | None:
     return None
 
 
-def _do(n: int, batch: dict[str, Any], how: dict[str, Any], operations: list[tuple[str, Any]]) -> None:
-    pair = Pair(n, batch, how)
-    for operation in itertools.chain(operations, [("begin", None), ("next", 5), ("leave", None)]):
-        pair.do(*operation)
-
-
 BATCHES = st.fixed_dictionaries(
     {"end": st.sampled_from(["short", "drop", "pad"]), "epochs": st.integers(1, 2)},
     optional={"steps": st.integers(1, 5)},
 )
 
 
-@given(st.integers(1, 20), BATCHES, OPERATIONS)
+@pytest.mark.parametrize("ahead", [0, 4])
+@given(n=st.integers(1, 20), batch=BATCHES, operations=OPERATIONS)
 def test_a_sampler_goes_where_a_loader_goes(
-    n: int, batch: dict[str, Any], operations: list[tuple[str, Any]]
+    ahead: int, n: int, batch: dict[str, Any], operations: list[tuple[str, Any]]
 ) -> None:
-    _do(n, batch, {}, operations)
-
-
-@pytest.mark.parametrize(
-    "how",
-    [{"num_workers": 1, "prefetch_factor": 4}, {"num_workers": 2, "persistent_workers": True}],
-    ids=["one", "two that stay"],
-)
-@given(st.integers(1, 20), BATCHES, OPERATIONS)
-def test_a_sampler_goes_where_a_loader_goes_with_workers(
-    how: dict[str, Any], n: int, batch: dict[str, Any], operations: list[tuple[str, Any]]
-) -> None:
-    _do(n, batch, how, operations)
+    pair = Pair(n, batch, ahead)
+    for operation in itertools.chain(operations, [("begin", None), ("next", 5), ("leave", None)]):
+        pair.do(*operation)

@@ -1,4 +1,4 @@
-"""Under torch's loaders a run resumes exactly, however it is cut and whatever was asked for ahead."""
+"""Under torch's loaders a run resumes exactly, however it is cut and whatever was requested ahead."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tests.integrations.torch_samplers import (
 )
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
+from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 import seekable as sk
@@ -48,9 +49,14 @@ def test_the_state_is_that_of_the_batches_delivered(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", ["alone", "2 that stay"])
-def test_the_state_is_that_of_the_batches_delivered_by_torchdata(way: str) -> None:
-    sampler, loader = sampled(numbers(), kind=StatefulDataLoader, **WAYS[way])
-    assert through(loader, sampler) == through(loader_of(numbers()))
+def test_the_number_of_delivered_batches_is_a_state(way: str) -> None:
+    """For each kind of loader, also where it has requested more."""
+    wanted, states = through(loader_of(numbers()), runs=1)
+    for kind in (DataLoader, StatefulDataLoader):
+        sampler, loader = sampled(numbers(), kind=kind, **WAYS[way])
+        for count, batch in enumerate(loader, start=1):
+            assert batch == wanted[count - 1]
+            assert sampler.state_dict(delivered=count, rows=False) == states[count]
 
 
 def test_every_state_resumes_with_any_number_of_workers() -> None:
@@ -79,10 +85,10 @@ def test_any_chain_of_ranks_batches_and_cuts(data: st.DataObject) -> None:
             wanted, (sampler, loader) = loader_of(numbers(n), **there), sampled(numbers(n), batch=there)
             wanted.load_state_dict(state)
             sampler.load_state_dict(state)
-            for one, other in itertools.islice(zip(loader, wanted, strict=True), steps):
+            for one, other in itertools.islice(zip(sampler.counting(loader), wanted, strict=True), steps):
                 assert one == other
-                assert sampler.state_dict() == wanted.state_dict()
-            states += [sampler.state_dict(), wanted.state_dict()]
+                assert sampler.state_dict(rows=False) == wanted.state_dict(rows=False)
+            states += [sampler.state_dict(rows=False), wanted.state_dict(rows=False)]
         assert all(each == states[0] for each in states)
         state = json.loads(json.dumps(states[0]))
 
@@ -125,20 +131,33 @@ def test_torchdata_resumes_where_it_takes_few_snapshots() -> None:
     _, loader = sampled(numbers(), kind=StatefulDataLoader, num_workers=2, snapshot_every_n_steps=3)
     found = list(itertools.islice(loader, 5))
     state = json.loads(json.dumps(loader.state_dict()))
-    sampler, again = sampled(numbers(), kind=StatefulDataLoader, num_workers=2, snapshot_every_n_steps=3)
+    _, again = sampled(numbers(), kind=StatefulDataLoader, num_workers=2, snapshot_every_n_steps=3)
     again.load_state_dict(state)
-    for batch in again:
-        found.append(batch)
-        assert sampler.step == len(found)
-    assert found == list(loader_of(numbers()))
+    assert found + list(again) == list(loader_of(numbers()))
 
 
-def test_torchdata_can_change_its_workers_with_the_samplers_state() -> None:
-    sampler, loader = sampled(numbers(), kind=StatefulDataLoader, num_workers=2)
-    found = list(itertools.islice(loader, 4))
-    again, loader = sampled(numbers(), kind=StatefulDataLoader, num_workers=1)
-    again.load_state_dict(sampler.state_dict())
-    assert found + list(loader) == list(loader_of(numbers()))
+@pytest.mark.parametrize("way", ["alone", "2 workers"])
+def test_torchdata_is_moved_while_it_delivers(way: str) -> None:
+    _, loader = sampled(numbers(), kind=StatefulDataLoader, **WAYS[way])
+    batches = list(itertools.islice(loader, 2))
+    state = loader.state_dict()
+    batches += itertools.islice(loader, 3)
+    loader.load_state_dict(state)
+    assert batches[:2] + list(loader) == list(loader_of(numbers()))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torchdata_bounds_data_without_an_end(workers: int) -> None:
+    def endless() -> sk.Dataset:
+        return sk.mix([numbers()], weights=[1], seed=1, stop="never")
+
+    wanted = rest(loader_of(endless(), steps=7), 21)
+    _, loader = sampled(endless(), kind=StatefulDataLoader, batch={"steps": 7}, num_workers=workers)
+    found = [*loader, *itertools.islice(loader, 2)]
+    state = json.loads(json.dumps(loader.state_dict()))
+    _, again = sampled(endless(), kind=StatefulDataLoader, batch={"steps": 7}, num_workers=workers)
+    again.load_state_dict(state)
+    assert found + rest(again, 12) == wanted
 
 
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])
@@ -146,48 +165,50 @@ def test_workers_started_anew_resume(tmp_path: Path, method: str) -> None:
     ds = corpus(tmp_path).shuffle(seed=1)
     sampler, loader = sampled(ds, num_workers=1, multiprocessing_context=context(method))
     found = list(itertools.islice(loader, 4))
-    state = sampler.state_dict()
+    state = sampler.state_dict(delivered=4)
     again, loader = sampled(ds, num_workers=0)
     again.load_state_dict(state)
     assert found + list(loader) == list(loader_of(ds))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_iterator_that_runs_is_moved_and_drops_what_was_asked_for(workers: int) -> None:
+def test_a_move_while_batches_come_ends_their_iterator(workers: int) -> None:
     """prime-rl PR 3299: a state that was loaded after iter() was ignored."""
     batches, states = through(loader_of(numbers()), runs=1)
     sampler, loader = sampled(numbers(), num_workers=workers)
-    run = iter(loader)
-    assert [next(run), next(run)] == batches[:2]
+    run = sampler.counting(loader)
+    assert [next(run) for _ in range(2)] == batches[:2]
     sampler.skip_batches(3)
-    assert sampler.state_dict() == states[5]
+    assert sampler.state_dict(rows=False) == states[5]
+    with pytest.raises(sk.StoppedIterator, match="skip_batches"):
+        next(run)
+    run = sampler.counting(loader)
     assert next(run) == batches[5]
     sampler.load_state_dict(states[1])
-    assert [sampler.state_dict(), *run] == [states[1], *batches[1:]]
-    assert sampler.state_dict() == states[-1]
-    sampler.load_state_dict(states[8])
-    assert list(run) == []
-    assert list(loader) == batches[8:]
+    with pytest.raises(sk.StoppedIterator, match="load_state_dict"):
+        next(run)
+    assert sampler.state_dict(rows=False) == states[1]
+    assert list(sampler.counting(loader)) == batches[1:]
+    assert sampler.state_dict(rows=False) == states[-1]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_iterator_without_a_batch_left_is_moved_or_ends(workers: int) -> None:
-    """With workers torch asks no more once it has delivered all: the next iterator goes on at the state."""
+def test_a_loaded_state_counts_from_the_next_iterator_on(workers: int) -> None:
     batches, states = through(loader_of(numbers()), runs=1)
     sampler, loader = sampled(numbers(), num_workers=workers)
     run = iter(loader)
-    assert [next(run) for _ in range(10)] == batches
+    assert next(run) == batches[0]
     sampler.load_state_dict(states[7])
-    found = list(run)
-    assert found == ([] if workers else batches[7:])
-    assert found or sampler.state_dict() == states[7]
-    assert found or list(loader) == batches[7:]
+    assert sampler.state_dict(rows=False) == states[7]
+    with pytest.raises(sk.StoppedIterator, match="call iter"):
+        list(run)
+    assert list(loader) == batches[7:]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_states_in_a_folder_are_those_of_a_loader(tmp_path: Path, workers: int) -> None:
     sampler, loader = sampled(numbers(), num_workers=workers)
-    found = list(itertools.islice(loader, 4))
+    found = list(itertools.islice(sampler.counting(loader), 4))
     sk.save_state(tmp_path, sampler)
     wanted = loader_of(numbers())
     assert sk.load_state(tmp_path, wanted)
@@ -204,7 +225,7 @@ def test_states_in_a_folder_are_those_of_a_loader(tmp_path: Path, workers: int) 
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")  # no_dist=True says so too
 def test_distributed_checkpoints_of_torch_hold_both(tmp_path: Path) -> None:
     (sampler, loader), other = sampled(numbers(), num_workers=2), loader_of(numbers())
-    found = list(itertools.islice(loader, 4))
+    found = list(itertools.islice(sampler.counting(loader), 4))
     assert list(itertools.islice(other, 7)) == list(loader_of(numbers()))[:7]
     save({"sampler": sampler, "loader": other}, checkpoint_id=tmp_path, no_dist=True)
     (again, loader), other = sampled(numbers()), loader_of(numbers())

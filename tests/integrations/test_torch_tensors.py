@@ -87,7 +87,7 @@ def test_a_dataloader_that_would_pin_memory_delivers_the_same() -> None:
 def test_pinned_memory_and_exact_states_on_a_gpu() -> None:
     wanted = loader_of(features(), collate=_tensors)
     sampler, loader = sampled(features(), num_workers=2, collate_fn=_tensors, pin_memory=True)
-    for found, batch in zip(loader, wanted, strict=True):
+    for found, batch in zip(sampler.counting(loader), wanted, strict=True):
         assert found["x"].is_pinned()
         assert _same(found, batch)
         assert sampler.state_dict() == wanted.state_dict()

@@ -48,23 +48,29 @@ def sampled(
 ) -> tuple[BatchSampler, Any]:
     """Return a batch sampler, and torch's loader over it."""
     sampler = BatchSampler(dataset, **{"batch_size": BATCH} | (batch or {}))
-    return sampler, kind(dataset, batch_sampler=sampler, **{"collate_fn": list} | arguments)
+    batches: Any = sampler if kind is DataLoader else sampler.stateful()
+    return sampler, kind(dataset, batch_sampler=batches, **{"collate_fn": list} | arguments)
 
 
-def through(loader: Any, state_of: Any = None, *, runs: int = 3) -> Through:
-    """Read some runs, and take the state wherever it can be taken."""
-    take = (loader if state_of is None else state_of).state_dict
-    batches, states = [], [take()]
+def through(loader: Any, sampler: BatchSampler | None = None, *, runs: int = 3) -> Through:
+    """Read some runs, counted by a sampler if there is one, and take the state wherever it can be taken."""
+
+    def state() -> dict[str, Any]:
+        if isinstance(sampler or loader, BatchSampler | sk.Loader):
+            return (sampler or loader).state_dict(rows=False)
+        return dict(loader.state_dict())
+
+    batches, states = [], [state()]
     for _ in range(runs):
-        for batch in loader:
+        for batch in loader if sampler is None else sampler.counting(loader):
             batches.append(batch)
-            states.append(take())
-        states.append(take())
+            states.append(state())
+        states.append(state())
     return batches, states
 
 
 def rest(loader: Any, count: int) -> list[Any]:
-    """Read so many batches, in as many runs as it takes."""
+    """Read ``count`` batches, in as many runs as it takes."""
     batches: list[Any] = []
     while len(batches) < count:
         batches += loader

@@ -21,7 +21,7 @@ def train(data: str, states: str, log: str, workers: int, die_after: int) -> Non
     sk.load_state(states, sampler)
     with open(log, "a", encoding="utf-8") as file:
         while sampler.epoch < 2:
-            for batch in loader:
+            for batch in sampler.counting(loader):
                 file.write(json.dumps([record["id"] for record in batch]) + "\n")
                 file.flush()
                 sk.save_state(states, sampler)

@@ -10,7 +10,7 @@ from seekable.cli.exits import ExitCode
 from seekable.cli.options import IndexDirOption, JsonOption, QuietOption, examples
 
 if TYPE_CHECKING:
-    from seekable.cli.findings import Finding
+    from seekable.cli.machine_checks import Finding
 
 EPILOG = examples(
     "doctor",
@@ -35,13 +35,12 @@ def doctor(
     for large data) or bad (does not work). Nothing is written. The exit code is 1 where something is bad.
     With -q only what is not ok is told.
     """
-    from seekable.cli.machine import cache_findings, limit_findings, process_findings
+    from seekable.cli.machine_checks import cache_findings, limit_findings, process_findings, version_findings
     from seekable.cli.output import json_safe, write_document
-    from seekable.cli.versions import version_findings
 
     findings = [*version_findings(), *limit_findings(), *process_findings(), *cache_findings()]
     if path is not None:
-        from seekable.cli.dataplace import data_findings
+        from seekable.cli.data_checks import data_findings
 
         findings += data_findings(path, index_dir=index_dir)
     worst = max(findings, key=lambda finding: ("ok", "warn", "bad").index(finding.level)).level

@@ -30,50 +30,58 @@ EPILOG = examples(
 _FORMATS = ("parquet", "jsonl")
 
 
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A file, a folder, a quoted glob, or module:function, which returns a Dataset.",
+        show_default=False,
+    ),
+]
+FolderArgument = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="Where to; it holds no other data.", show_default=False)
+]
+TargetOption = Annotated[str, typer.Option("--as", metavar="FORMAT", help="parquet or jsonl.")]
+RowsOption = Annotated[
+    int, typer.Option("--rows-per-file", metavar="N", min=1, help="How many records a file holds.")
+]
+CompressionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--compression",
+        metavar="NAME",
+        help="zstd (if left out), snappy, gzip, brotli, lz4, none; of jsonl none (if left out), gz, zst.",
+        show_default=False,
+    ),
+]
+ShuffleOption = Annotated[
+    int | None,
+    typer.Option("--shuffle", metavar="SEED", help="Shuffle them: 0 to 2**64 - 1.", show_default=False),
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Remove what another export wrote there.")]
+WriteJobsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        help="Processes that read and write; more than one where that pays, if left out.",
+        show_default=False,
+    ),
+]
+
+
 def export(  # noqa: PLR0913 - an argument for each of its options
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="A file, a folder, a quoted glob, or module:function, which returns a Dataset.",
-            show_default=False,
-        ),
-    ],
-    folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="Where to; it holds no other data.", show_default=False)
-    ],
+    source: SourceArgument,
+    folder: FolderArgument,
     *,
-    target: Annotated[str, typer.Option("--as", metavar="FORMAT", help="parquet or jsonl.")] = "parquet",
-    rows_per_file: Annotated[
-        int, typer.Option("--rows-per-file", metavar="N", min=1, help="How many records a file holds.")
-    ] = 100_000,
-    compression: Annotated[
-        str | None,
-        typer.Option(
-            "--compression",
-            metavar="NAME",
-            help="zstd (if left out), snappy, gzip, brotli, lz4, none; of jsonl none (if left out), gz, zst.",
-            show_default=False,
-        ),
-    ] = None,
-    shuffle: Annotated[
-        int | None,
-        typer.Option("--shuffle", metavar="SEED", help="Shuffle them: 0 to 2**64 - 1.", show_default=False),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove what another export wrote there.")
-    ] = False,
+    target: TargetOption = "parquet",
+    rows_per_file: RowsOption = 100_000,
+    compression: CompressionOption = None,
+    shuffle: ShuffleOption = None,
+    overwrite: OverwriteOption = False,
     format_name: FormatOption = None,
     index_dir: IndexDirOption = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            help="Processes that read and write; more than one where that pays, if left out.",
-            show_default=False,
-        ),
-    ] = None,
+    jobs: WriteJobsOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -100,7 +108,7 @@ def export(  # noqa: PLR0913 - an argument for each of its options
         arguments["compression"] = None if compression == "none" else compression
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     written = _write(dataset, folder, target, arguments, watch)
-    _tell(folder, written, as_json=as_json, quiet=quiet)
+    _print(folder, written, as_json=as_json, quiet=quiet)
 
 
 def _dataset(opening: Any, *, as_table: bool) -> Dataset:
@@ -136,7 +144,7 @@ def _write(
         watch.close()
 
 
-def _tell(folder: str, written: Written, *, as_json: bool, quiet: bool) -> None:
+def _print(folder: str, written: Written, *, as_json: bool, quiet: bool) -> None:
     from seekable.cli.output import in_words, json_safe, write_document, write_line
     from seekable.storage.memory import bytes_in_words
 
@@ -153,10 +161,10 @@ def _tell(folder: str, written: Written, *, as_json: bool, quiet: bool) -> None:
             }
         )
     elif not quiet:
-        told = f"{folder}: {in_words(written.rows, 'row')} in {in_words(len(written.paths), 'file')}, "
-        told += bytes_in_words(written.bytes)
+        line = f"{folder}: {in_words(written.rows, 'row')} in {in_words(len(written.paths), 'file')}, "
+        line += bytes_in_words(written.bytes)
         if written.kept:
-            told += f"; {in_words(written.kept, 'file')} of them from an earlier run"
+            line += f"; {in_words(written.kept, 'file')} of them from an earlier run"
         if written.holes:
-            told += f"; {in_words(written.holes, 'hole')} left out"
-        write_line(told)
+            line += f"; {in_words(written.holes, 'hole')} left out"
+        write_line(line)

@@ -1,8 +1,8 @@
-"""``seekable index``: find out where records lie, before they are asked for."""
+"""``seekable index``: index data before it is read."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from seekable.cli.options import (
     examples,
 )
 
+if TYPE_CHECKING:
+    from seekable.cli.opening import Opening
+
 EPILOG = examples(
     "index corpus.jsonl",
     "index 'web/*.jsonl' code/           two datasets",
@@ -24,7 +27,22 @@ EPILOG = examples(
 )
 
 
-def index(  # noqa: PLR0913 - an argument an option
+KeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="FIELD",
+        help="Keep the keys of records too, for sk.open(key=FIELD).",
+        show_default=False,
+    ),
+]
+PagesOption = Annotated[
+    bool,
+    typer.Option("--pages", help="Find the pages of Parquet files too, which the first read else does."),
+]
+
+
+def index(  # noqa: PLR0913 - an argument for each option
     paths: Annotated[
         list[str],
         typer.Argument(metavar="PATH", help="Datasets: files, folders or quoted globs.", show_default=False),
@@ -33,19 +51,8 @@ def index(  # noqa: PLR0913 - an argument an option
     format_name: FormatOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
-    key: Annotated[
-        str | None,
-        typer.Option(
-            "--key",
-            metavar="FIELD",
-            help="Keep the keys of records too, for sk.open(key=FIELD).",
-            show_default=False,
-        ),
-    ] = None,
-    pages: Annotated[
-        bool,
-        typer.Option("--pages", help="Find the pages of Parquet files too, which the first read else does."),
-    ] = False,
+    key: KeyOption = None,
+    pages: PagesOption = False,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -55,13 +62,8 @@ def index(  # noqa: PLR0913 - an argument an option
     Every command does so by itself when it must; this one does it ahead. It can be interrupted at any
     time: what was indexed is kept, and the next run goes on from there.
     """
-    import time
-
     from seekable.cli.opening import Opening
-    from seekable.cli.output import in_words, json_safe, write_document, write_line
-    from seekable.cli.place import index_folder
-    from seekable.nodes.sources.tables import TableSource
-    from seekable.storage.memory import bytes_in_words
+    from seekable.cli.output import write_document, write_line
 
     documents = []
     for path in paths:
@@ -74,28 +76,43 @@ def index(  # noqa: PLR0913 - an argument an option
             progress=not no_progress,
             quiet=quiet,
         )
-        begun = time.perf_counter()
-        dataset = opening.open()
-        if pages and isinstance(dataset, TableSource):
-            dataset.walk(progress=opening.watch)
-            opening.watch.close()
-        seconds = time.perf_counter() - begun
-        size, folder = int(dataset.files.sizes.sum()), index_folder(dataset)
-        documents.append(
-            {
-                "path": json_safe(path),
-                "files": len(dataset.files),
-                "files_indexed": opening.watch.files_indexed,
-                "records": dataset.size,
-                "bytes": size,
-                "seconds": seconds,
-                "index_folder": json_safe(folder),
-                **({} if dataset.keys is None else {"key": key, "keys": dataset.keys.index.count}),
-            }
-        )
+        documents.append(_indexed(opening, pages=pages))
         if not as_json and not quiet:
-            counts = f"{in_words(dataset.size, 'record')} in {in_words(len(dataset.files), 'file')}"
-            indexed = f"{opening.watch.files_indexed:,} indexed in {seconds:.2f} s"
-            write_line(f"{path}: {counts}, {bytes_in_words(size)}; {indexed}; index in {folder}")
+            write_line(_in_words(path, documents[-1]))
     if as_json:
         write_document({"datasets": documents})
+
+
+def _indexed(opening: Opening, *, pages: bool) -> dict[str, Any]:
+    """Index one dataset, and return the document about it."""
+    import time
+
+    from seekable.cli.opening import index_folder
+    from seekable.cli.output import json_safe
+    from seekable.nodes.sources.tables import TableSource
+
+    begun = time.perf_counter()
+    dataset = opening.open()
+    if pages and isinstance(dataset, TableSource):
+        dataset.walk(progress=opening.watch)
+        opening.watch.close()
+    return {
+        "path": json_safe(opening.path),
+        "files": len(dataset.files),
+        "files_indexed": opening.watch.files_indexed,
+        "records": dataset.size,
+        "bytes": int(dataset.files.sizes.sum()),
+        "seconds": time.perf_counter() - begun,
+        "index_folder": json_safe(index_folder(dataset)),
+        **({} if dataset.keys is None else {"key": opening.key, "keys": dataset.keys.index.count}),
+    }
+
+
+def _in_words(path: str, document: dict[str, Any]) -> str:
+    from seekable.cli.output import in_words
+    from seekable.storage.memory import bytes_in_words
+
+    counts = f"{in_words(document['records'], 'record')} in {in_words(document['files'], 'file')}"
+    indexed = f"{document['files_indexed']:,} indexed in {document['seconds']:.2f} s"
+    size = bytes_in_words(document["bytes"])
+    return f"{path}: {counts}, {size}; {indexed}; index in {document['index_folder']}"

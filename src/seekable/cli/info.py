@@ -16,7 +16,7 @@ from seekable.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from seekable.cli.lengths import RecordLengths
+    from seekable.cli.contents import RecordLengths
     from seekable.cli.opening import Opening
     from seekable.nodes.sources.files import FileSource
     from seekable.nodes.sources.tables import TableSource
@@ -56,9 +56,9 @@ def info(
 
 
 def _survey(opening: Opening) -> dict[str, Any]:
-    from seekable.cli.compressed import compression_found
+    from seekable.cli.contents import compression_found
+    from seekable.cli.opening import folder_bytes, index_folder
     from seekable.cli.output import json_safe
-    from seekable.cli.place import folder_bytes, index_folder
 
     dataset = opening.open()
     folder = index_folder(dataset)
@@ -81,7 +81,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
 
 def _content_found(dataset: FileSource | TableSource) -> dict[str, Any]:
     """Return how long records are; of tables, which columns and how many groups they have."""
-    from seekable.cli.lengths import record_lengths
+    from seekable.cli.contents import record_lengths
     from seekable.nodes.sources.tables import TableSource
 
     if not isinstance(dataset, TableSource):
@@ -98,7 +98,7 @@ def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
 
 
 def _in_words(found: dict[str, Any]) -> dict[str, str]:
-    from seekable.cli.compressed import compression_in_words
+    from seekable.cli.contents import compression_in_words
     from seekable.cli.output import in_words
     from seekable.storage.memory import bytes_in_words
 

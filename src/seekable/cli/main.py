@@ -11,7 +11,6 @@ from typer.core import TyperGroup
 
 from seekable._version import __version__
 from seekable.cli import (
-    bench,
     doctor,
     export,
     get,
@@ -62,7 +61,6 @@ app.command(epilog=recompress.EPILOG)(recompress.recompress)
 app.command(epilog=export.EPILOG)(export.export)
 app.command(epilog=plan.EPILOG)(plan.plan)
 app.add_typer(state.app, name="state")
-app.command(epilog=bench.EPILOG)(bench.bench)
 app.command(epilog=doctor.EPILOG)(doctor.doctor)
 
 

@@ -1,7 +1,8 @@
-"""From the options of a command to a dataset."""
+"""The dataset that the options of a command name, and the folder of its index."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,25 +14,25 @@ from seekable.nodes.sources.tables import TableSource
 
 @dataclass(frozen=True)
 class Opening:
-    """One PATH, and how it is to be opened."""
+    """One PATH and the options with which it is opened."""
 
     path: str
     format: str | None = field(kw_only=True)
     index_dir: str | None = field(kw_only=True)
     jobs: int | None = field(kw_only=True)
     progress: bool = field(kw_only=True)
-    """Whether a bar may be drawn."""
+    """True if a progress bar may be drawn."""
 
     quiet: bool = field(kw_only=True)
     key: str | None = field(default=None, kw_only=True)
 
     @cached_property
     def watch(self) -> BuildWatch:
-        """What follows the index builds of this opening."""
+        """The reporter of this opening's index builds."""
         return BuildWatch(bar=self.progress, notices=not self.quiet)
 
     def open(self) -> FileSource | TableSource:
-        """Open the data, after indexing what is new or changed; the source is the one node of a dataset."""
+        """Index new and changed files, and return the source, which is the only node of its dataset."""
         try:
             opened = open_dataset(
                 self.path,
@@ -46,3 +47,15 @@ class Opening:
         source = opened.node
         assert isinstance(source, FileSource | TableSource)
         return source
+
+
+def index_folder(dataset: FileSource | TableSource) -> str:
+    """Return the folder of the index: exactly one, because a PATH has one root."""
+    (folder,) = dataset.files.folders
+    return folder
+
+
+def folder_bytes(folder: str) -> int:
+    """Return the size in bytes of the files in a folder, subfolders excluded."""
+    with os.scandir(folder) as entries:
+        return sum(entry.stat().st_size for entry in entries if entry.is_file())

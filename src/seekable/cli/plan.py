@@ -1,4 +1,4 @@
-"""``seekable plan``: which records are in a step, and which bytes of which files those are."""
+"""``seekable plan``: the records of a step, and the bytes of files that they are read from."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import typer
 from seekable.cli.options import IndexDirOption, JsonOption, QuietOption, examples
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seekable.loader.plan import FileReads, PlannedRecord, StepPlan
 
 EPILOG = examples(
@@ -21,7 +23,7 @@ EPILOG = examples(
 
 
 class End(StrEnum):
-    """What becomes of the last batch of a run."""
+    """The last batch of a run: kept short, dropped, or padded."""
 
     SHORT = "short"
     DROP = "drop"
@@ -32,43 +34,56 @@ def _count(option: str, help_text: str, *, least: int = 1) -> Any:
     return typer.Option(option, metavar="N", min=least, help=help_text, show_default=False)
 
 
+TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="STATE|MODULE:FUNCTION",
+        help="A saved state, a folder of them, or a function that returns a Dataset or a Loader.",
+        show_default=False,
+    ),
+]
+StepOption = Annotated[int | None, _count("--step", "Which one, from 0; else the next.", least=0)]
+RankOption = Annotated[int | None, _count("--rank", "The records of this rank; else of all.", least=0)]
+WorldSizeOption = Annotated[int | None, _count("--world-size", "How many ranks there are; else 1.")]
+BatchSizeOption = Annotated[int | None, _count("--batch-size", "Records in a batch of one rank.")]
+GlobalBatchSizeOption = Annotated[
+    int | None, _count("--global-batch-size", "Records in a batch over all ranks.")
+]
+EpochsOption = Annotated[int | None, _count("--epochs", "Epochs of a run; else 1.")]
+StepsOption = Annotated[int | None, _count("--steps", "The most batches of a run.")]
+EndOption = Annotated[
+    End | None, typer.Option("--end", help="The last batch of a run; else short.", show_default=False)
+]
+StateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--state", metavar="PATH", help="A state to load into the function's loader.", show_default=False
+    ),
+]
+RootOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--root",
+        metavar="FOLDER",
+        help="Where the files of a saved pipeline are now; may be given several times.",
+        show_default=False,
+    ),
+]
+
+
 def plan(  # noqa: PLR0913 - an argument for each of its options
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="STATE|MODULE:FUNCTION",
-            help="A saved state, a folder of them, or a function that returns a Dataset or a Loader.",
-            show_default=False,
-        ),
-    ],
+    target: TargetArgument,
     *,
-    step: Annotated[int | None, _count("--step", "Which one, from 0; else the next.", least=0)] = None,
-    rank: Annotated[int | None, _count("--rank", "The records of this rank; else of all.", least=0)] = None,
-    world_size: Annotated[int | None, _count("--world-size", "How many ranks there are; else 1.")] = None,
-    batch_size: Annotated[int | None, _count("--batch-size", "Records in a batch of one rank.")] = None,
-    global_batch_size: Annotated[
-        int | None, _count("--global-batch-size", "Records in a batch over all ranks.")
-    ] = None,
-    epochs: Annotated[int | None, _count("--epochs", "Epochs of a run; else 1.")] = None,
-    steps: Annotated[int | None, _count("--steps", "The most batches of a run.")] = None,
-    end: Annotated[
-        End | None, typer.Option("--end", help="The last batch of a run; else short.", show_default=False)
-    ] = None,
-    state: Annotated[
-        str | None,
-        typer.Option(
-            "--state", metavar="PATH", help="A state to load into the function's loader.", show_default=False
-        ),
-    ] = None,
-    root: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--root",
-            metavar="FOLDER",
-            help="Where the files of a saved pipeline are now; may be given several times.",
-            show_default=False,
-        ),
-    ] = None,
+    step: StepOption = None,
+    rank: RankOption = None,
+    world_size: WorldSizeOption = None,
+    batch_size: BatchSizeOption = None,
+    global_batch_size: GlobalBatchSizeOption = None,
+    epochs: EpochsOption = None,
+    steps: StepsOption = None,
+    end: EndOption = None,
+    state: StateOption = None,
+    root: RootOption = None,
     index_dir: IndexDirOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -79,7 +94,6 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     beside it; how records make batches is no part of a state, so say it as you say it to your Loader.
     MODULE:FUNCTION is imported, with the working folder on Python's path, and called.
     """
-    from seekable.cli.output import write_document
     from seekable.cli.pipelines import Batches, pipeline_of
 
     given = {
@@ -93,13 +107,19 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     pipeline = pipeline_of(target, Batches(given), state=state, roots=root or [], index_dir=index_dir)
     planned = pipeline.loader.plan(step=pipeline.loader.step if step is None else step)
     shown = planned if rank is None else planned.of_rank(rank)
+    _print(shown, pipeline.notes, rank=rank, quiet=quiet, as_json=as_json)
+
+
+def _print(planned: StepPlan, notes: Sequence[str], *, rank: int | None, quiet: bool, as_json: bool) -> None:
+    from seekable.cli.output import write_document
+
     if as_json:
-        write_document({**_as_json(shown), "rank": rank, "notes": list(pipeline.notes)})
+        write_document({**_as_json(planned), "rank": rank, "notes": list(notes)})
         return
     if not quiet:
-        for note in pipeline.notes:
+        for note in notes:
             typer.echo(f"seekable: {note}", err=True)
-    _tell(shown, rank=rank)
+    _print_tables(planned, rank=rank)
 
 
 def _as_json(planned: StepPlan) -> dict[str, Any]:
@@ -119,16 +139,17 @@ def _record(record: PlannedRecord) -> dict[str, Any]:
         "position": record.position,
         "epoch": record.epoch,
         "rank": record.rank,
-        "location": _place(record.place),
+        "location": _location(record.place),
     }
 
 
-def _place(place: Any) -> Any:
+def _location(place: Any) -> Any:
+    """Return a location as JSON; nested ones, of zipped or batched records, as lists."""
     from seekable.cli.output import json_safe
     from seekable.index.location import Location
 
     if isinstance(place, list | tuple):
-        return [_place(part) for part in place]
+        return [_location(part) for part in place]
     has_bytes = isinstance(place, Location) and not place.path.startswith("<")
     return {
         "path": json_safe(place.path),
@@ -150,22 +171,22 @@ def _reads(reads: FileReads) -> dict[str, Any]:
     }
 
 
-def _tell(planned: StepPlan, *, rank: int | None) -> None:
+def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
     from seekable.cli.output import in_words, write_line, write_table
     from seekable.loader.plan import places_of, reads_of
 
-    whose = (
+    ranks = (
         f"rank {rank} of {planned.world_size}"
         if rank is not None
         else f"{in_words(planned.world_size, 'rank')}"
     )
-    write_line(f"step {planned.step:,}, {whose}: {in_words(len(planned.records), 'record')}")
+    write_line(f"step {planned.step:,}, {ranks}: {in_words(len(planned.records), 'record')}")
     if not planned.records:
         return
     rows = []
     for record in planned.records:
         for place in places_of(record.place):
-            found = _place(place)
+            found = _location(place)
             at = [_number(found[key]) for key in ("row", "offset", "length")]
             numbers = [_number(number) for number in (record.position, record.epoch, record.rank)]
             rows.append([*numbers, *at, place.path])

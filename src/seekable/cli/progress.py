@@ -1,4 +1,4 @@
-"""What a command shows of the index builds that it starts."""
+"""Progress of index builds and other long work, on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ERASE_LINE = "\r\x1b[2K"
 
 @final
 class BuildWatch:
-    """Follows index builds: counts the files and, unless it is to be quiet, shows how far they are.
+    """Counts the files of index builds and, unless ``notices`` is False, shows their progress.
 
     On a terminal a bar appears when a build takes longer than a second; elsewhere only notices are printed,
     such as where an index goes when the data's folder cannot be written.
@@ -21,13 +21,13 @@ class BuildWatch:
 
     def __init__(self, *, bar: bool, notices: bool) -> None:
         self.files_indexed = 0
-        """How many files were new or changed."""
+        """The number of files that were new or changed."""
         self._bar = terminal_progress() if bar and notices else None
         self._notices = notices
 
     def __call__(self, progress: Progress) -> None:
-        """Take note of how far a build is."""
-        # Other work than an index build tells of no files.
+        """Count the files of a build, and draw its progress."""
+        # Other work than an index build reports no files.
         self.files_indexed = max(self.files_indexed, progress.files_done)
         if self._bar is not None:
             self._bar(progress)
@@ -35,21 +35,21 @@ class BuildWatch:
             print(f"seekable: {progress.notice}", file=sys.stderr)
 
     def close(self) -> None:
-        """Wipe the bar away, also when the build did not end well."""
+        """Erase the bar, also after a build that failed."""
         if self._bar is not None:
             self._bar.close()
 
 
 @final
 class StatusLine:
-    """One line on a terminal that says what is going on, wiped away at the end; nothing elsewhere."""
+    """One line on a terminal that shows the present work, and is erased at the end; nothing elsewhere."""
 
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown and terminal_progress() is not None
         self._drawn = False
 
-    def tell(self, what: str) -> None:
-        """Say what is going on now."""
+    def show(self, what: str) -> None:
+        """Replace the line by ``what``, cut to the width of the terminal."""
         if self._shown:
             # Before it is drawn, because an interrupt may come as soon as it can be seen.
             self._drawn = True
@@ -62,7 +62,7 @@ class StatusLine:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Wipe the line away."""
+        """Erase the line."""
         if self._drawn:
             sys.stderr.write(_ERASE_LINE)
             sys.stderr.flush()

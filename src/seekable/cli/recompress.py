@@ -1,12 +1,15 @@
-"""``seekable recompress``: write data so that it is compressed, and any record can still be read at once."""
+"""``seekable recompress``: write files as zstd frames, so that any record is decompressed alone."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
+
+if TYPE_CHECKING:
+    from seekable.cli.progress import StatusLine
 
 EPILOG = examples(
     "recompress corpus.jsonl                writes corpus.jsonl.zst",
@@ -35,56 +38,60 @@ def recompress(
     """Write files as .zst that can be read from any place.
 
     They have a frame for about each MiB of whole lines. The content stays the same, and `zstd -d` reads it.
-    What is written is read back and compared, and
-    appears whole or not at all; nothing is overwritten, and the old files stay.
+    What is written is read back and compared, and appears whole or not at all; nothing is overwritten, and
+    the old files stay.
     """
     import os
-    import time
 
-    from seekable.cli.output import json_safe, write_document, write_line
+    from seekable.cli.output import write_document, write_line
     from seekable.cli.progress import StatusLine
     from seekable.storage.compression import uncompressed_name
-    from seekable.storage.files import stat_file
-    from seekable.storage.memory import bytes_in_words
-    from seekable.storage.recompress import recompress as write_frames
 
     targets = []
     for path in files:
         target = f"{uncompressed_name(path)}.zst"
         targets.append(target if to is None else os.path.join(to, os.path.basename(target)))
         _check(path, targets)
-    documents: list[dict[str, Any]] = []
     with StatusLine(shown=not no_progress and not quiet) as status:
-        for path, target in zip(files, targets, strict=True):
-            begun, size, read = time.perf_counter(), stat_file(path).st_size, 0
-
-            def tell(count: int, path: str = path, size: int = size) -> None:
-                nonlocal read
-                read += count
-                status.tell(f"recompressing {path}: {bytes_in_words(read)} of {bytes_in_words(size)}")
-
-            written = write_frames(path, target, level=level, on_bytes=tell)
-            seconds = time.perf_counter() - begun
-            documents.append(
-                {
-                    "path": json_safe(path),
-                    "output": json_safe(target),
-                    "frames": written.frames,
-                    "content_bytes": written.content_bytes,
-                    "bytes_before": size,
-                    "bytes": written.bytes,
-                    "seconds": seconds,
-                }
-            )
+        documents = [
+            _recompressed(path, target, level, status) for path, target in zip(files, targets, strict=True)
+        ]
     if as_json:
         write_document({"files": documents})
     elif not quiet:
         for document in documents:
-            write_line(_told(document))
+            write_line(_in_words(document))
 
 
-def _told(document: dict[str, Any]) -> str:
-    """Return in words what was written."""
+def _recompressed(path: str, target: str, level: int, status: StatusLine) -> dict[str, Any]:
+    """Write one file as frames of zstd, and return the document about it."""
+    import time
+
+    from seekable.cli.output import json_safe
+    from seekable.storage.files import stat_file
+    from seekable.storage.memory import bytes_in_words
+    from seekable.storage.recompress import recompress as write_frames
+
+    begun, size, read = time.perf_counter(), stat_file(path).st_size, 0
+
+    def show(count: int) -> None:
+        nonlocal read
+        read += count
+        status.show(f"recompressing {path}: {bytes_in_words(read)} of {bytes_in_words(size)}")
+
+    written = write_frames(path, target, level=level, on_bytes=show)
+    return {
+        "path": json_safe(path),
+        "output": json_safe(target),
+        "frames": written.frames,
+        "content_bytes": written.content_bytes,
+        "bytes_before": size,
+        "bytes": written.bytes,
+        "seconds": time.perf_counter() - begun,
+    }
+
+
+def _in_words(document: dict[str, Any]) -> str:
     from seekable.cli.output import in_words
     from seekable.storage.memory import bytes_in_words
 

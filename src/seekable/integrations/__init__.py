@@ -1,1 +1,1 @@
-"""Datasets under the loaders and trainers of others: a module each, which needs that package installed."""
+"""Datasets under the loaders and trainers of other libraries: one module for each library."""

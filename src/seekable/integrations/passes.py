@@ -1,4 +1,4 @@
-"""The passes of a trainer over a loader, numbered batch by batch."""
+"""The passes of a trainer over a loader, as a torch dataset of numbered batches."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ __all__ = ["Numbers", "Passes"]
 
 
 class Passes:
-    """A loader as the dataset of its batches: what torch's ``DataLoader`` reads by the numbers of a sampler.
+    """A loader as a dataset of its batches, which torch's ``DataLoader`` reads by the numbers of a sampler.
 
-    Who goes on in the middle of a pass leaves out the numbers of the batches before it; nothing is read for
-    those, because the loader stands behind them. Numbers that begin elsewhere are refused.
+    A trainer that resumes in the middle of a pass leaves out the numbers of the batches before that. Nothing
+    is read for these, because the loader was restored to the place after them. A first number that does not
+    match this place is refused.
 
     Args:
-        loader: its runs are the passes; each has one epoch.
-        batch: records of a batch over all ranks.
-        resumed: whether the loader goes on from a state.
+        loader: each of its runs is a pass of one epoch.
+        batch: the number of records of a batch over all ranks.
+        resumed: True if the loader was restored from a state.
 
     Example:
         >>> import seekable as sk
@@ -38,8 +39,8 @@ class Passes:
     def __init__(self, loader: Loader, *, batch: int, resumed: bool) -> None:
         if not isinstance(loader.dataset, Dataset):
             message = (
-                "a trainer that counts passes and batches needs a Dataset: nobody knows how many batches a "
-                "Stream has, and which one a number means"
+                "a trainer that counts passes and batches needs a Dataset: the number of batches of a Stream "
+                "is not known in advance"
             )
             raise WrongType(message)
         self.loader, self.dataset = loader, loader.dataset
@@ -50,15 +51,19 @@ class Passes:
         self._run: Iterator[Any] | None = None
 
     def __len__(self) -> int:
-        """Return the number of records, not of batches: what a trainer reports as examples.
+        """Return the number of records, not of batches; a trainer reports it as the number of examples.
 
         Raises:
-            EndlessDataset: it has no end.
+            EndlessDataset: the dataset has no end.
         """
         return len(self.dataset)
 
     def __getitem__(self, number: int) -> Any:
-        """Return a batch of the pass: whichever is asked for first, then those after it."""
+        """Return the next batch of the pass; only the first number of a pass is checked.
+
+        Raises:
+            InvalidArgument: the first number after a resume does not match the loader's place.
+        """
         if self._run is None:
             if self._resumed:
                 self._pass = self._pass_of(number)
@@ -69,18 +74,18 @@ class Passes:
         return next(self._run)
 
     def begin(self) -> None:
-        """Let the next batch be the first of another pass, or of the one to go on in."""
+        """Begin a pass: the next one, or after a resume the one in which the state was taken."""
         self._run = None
 
     def announce(self, number: int) -> None:
-        """Say which pass comes; where nobody does, passes follow one another."""
+        """Set the number of the next pass; without a call, passes follow one another."""
         self._pass = number
 
     def _pass_of(self, number: int) -> int:
-        """Return the pass to go on in, which the trainer begins with the batch of a number.
+        """Return the pass to resume in, of which the trainer requests the batch ``number`` first.
 
         Raises:
-            InvalidArgument: the loader stands elsewhere.
+            InvalidArgument: the loader is at another place.
         """
         stands = self._place()
         begins = (stands[0] if self._pass is None else self._pass, number)
@@ -95,7 +100,7 @@ class Passes:
         return stands[0]
 
     def _place(self) -> tuple[int, float]:
-        """Return the pass that the loader stands in, and after how many of its batches."""
+        """Return the pass of the loader's place, and the number of its batches before that place."""
         state, size = self.loader.state_dict(rows=False), self.dataset.size
         epoch = state["epoch"]
         records = state["position"] - epoch * (size or 0)
@@ -105,17 +110,17 @@ class Passes:
 
 
 class Numbers:
-    """The batch sampler of passes: each ``iter`` begins one, and gives the numbers of its batches."""
+    """The batch sampler of passes: each ``iter`` begins a pass, and yields the numbers of its batches."""
 
     def __init__(self, passes: Passes) -> None:
         self._passes = passes
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which pass comes."""
+        """Set the number of the next pass."""
         self._passes.announce(epoch)
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Begin a pass; each number comes alone, as a batch of one batch."""
+        """Begin a pass, and yield its batch numbers, each as a list of one number."""
         self._passes.begin()
         endless = self._passes.dataset.size is None
         return ([number] for number in (itertools.count() if endless else range(len(self))))

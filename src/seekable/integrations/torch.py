@@ -1,17 +1,16 @@
-"""PyTorch: seekable's order, ranks and exact resumption under torch's own loaders."""
+"""PyTorch: the order, the ranks and the exact resumption of seekable under torch's own loaders."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 from seekable._arguments import checked_count
 from seekable.dataset.dataset import Dataset
-from seekable.errors import DeliveryUnknown, InvalidArgument, MissingDependency, WrongType
-from seekable.integrations.asked import Asked, AskedCourse, Asks, caller, follow, is_torchdata
-from seekable.loader.arguments import checked_steps
+from seekable.errors import DeliveryUnknown, InvalidArgument, MissingDependency, StoppedIterator, WrongType
+from seekable.integrations.sampler_runs import MOVED, SamplerRuns, StatefulBatches
+from seekable.loader.arguments import checked_resume, checked_steps
+from seekable.loader.loader import Loader
 from seekable.loader.ranks import checked_rank
-from seekable.loader.resumable import Resumable
-from seekable.loader.runs import Runs, RunSetter
 from seekable.stream.iterator import StreamIterator
 from seekable.stream.stream import Stream
 
@@ -23,35 +22,51 @@ except ImportError as error:
     raise MissingDependency(message) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from torch.utils.data import DataLoader
+
+    from seekable.loader.arguments import Resume
     from seekable.loader.steps import End
 
-__all__ = ["BatchSampler", "IterableDataset"]
+__all__ = ["BatchSampler", "IterableDataset", "StatefulBatches"]
+
+_UNKNOWN = (
+    "{count} batches were requested from this sampler, and a DataLoader does not say how many of them it has "
+    "delivered. Count the batches that you train on, and call state_dict(delivered=count); or read the "
+    "DataLoader through sampler.counting(loader), which counts them; or give torchdata's StatefulDataLoader "
+    "batch_sampler=sampler.stateful(), and save the state of that loader; or read from sk.Loader"
+)
 
 
-class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
+@final
+class BatchSampler(Sampler[list[int]]):
     """Batches of positions for torch's ``DataLoader`` and torchdata's ``StatefulDataLoader``.
 
     ``DataLoader(ds, batch_sampler=BatchSampler(ds, batch_size=32))`` delivers the records that
     ``sk.Loader(ds, batch_size=32)`` delivers, batch by batch, epoch after epoch: each ``iter`` of the
     DataLoader is the next run. Arguments have the same rules there and here, and states are interchangeable.
 
+    A DataLoader requests batches before it delivers them, so the sampler alone cannot tell how many were
+    delivered. ``state_dict(delivered=n)`` is the state after ``n`` batches of the present iterator;
+    ``counting(loader)`` counts them; ``stateful()`` is for ``StatefulDataLoader``, which has a state itself.
+
     Args:
         dataset: the one that the DataLoader reads; order and epochs are its own.
         batch_size: records in a batch, while there is one rank. With None single positions come, for
             ``DataLoader(ds, sampler=..., batch_size=None)``.
         global_batch_size: records in a batch over all ranks; a multiple of ``world_size``.
-        rank: which of ``world_size`` processes this one is.
-        world_size: how many processes share the batches.
+        rank: the number of this process among ``world_size``, from 0.
+        world_size: the number of processes that share the batches.
         end: the last batch of a run is ``"short"``, is left out (``"drop"``), or is filled from the start of
             the run (``"pad"``).
         epochs: epochs of a run: 1, or without end where the dataset is.
-        steps: the most batches of a run; what bounds a run over an endless dataset.
+        steps: the most batches of a run; bounds a run over an endless dataset.
 
     Raises:
         AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
         InvalidArgument: an argument breaks a rule.
+        WrongType: ``dataset`` is no Dataset.
 
     Example:
         >>> import seekable as sk
@@ -61,7 +76,7 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
         >>> sampler = BatchSampler(ds, batch_size=2)
         >>> loader = DataLoader(ds, batch_sampler=sampler, collate_fn=list)
         >>> run = iter(loader)
-        >>> first, state = next(run), sampler.state_dict()
+        >>> first, state = next(run), sampler.state_dict(delivered=1)
         >>> again = sk.Loader(ds, batch_size=2, collate=list)
         >>> again.load_state_dict(state)
         >>> list(again) == list(run)
@@ -83,7 +98,7 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
         if not isinstance(dataset, Dataset):
             message = f"BatchSampler takes a Dataset, which has positions (got {type(dataset).__name__})"
             raise WrongType(message)
-        steps_of = checked_steps(
+        self._steps = checked_steps(
             dataset,
             batch_size=batch_size,
             global_batch_size=global_batch_size,
@@ -93,80 +108,233 @@ class BatchSampler(Resumable[AskedCourse], Sampler[list[int]]):
             epochs=epochs,
             steps=steps,
         )
-        self._single = batch_size is None and global_batch_size is None
-        self._course = AskedCourse(dataset.node, steps_of, maker=Asks(steps_of, single=self._single))
-        self._runs = Runs(self._course, run=self._begun)
+        loader = Loader(
+            dataset,
+            batch_size=batch_size,
+            global_batch_size=global_batch_size,
+            rank=rank,
+            world_size=world_size,
+            end=end,
+            epochs=epochs,
+            steps=steps,
+            prefetch=0,
+        )
+        self._dataset = dataset
+        self._is_single = batch_size is None and global_batch_size is None
+        self._runs = SamplerRuns(loader, self._steps, single=self._is_single)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The dataset that the positions belong to."""
+        return self._dataset
+
+    @property
+    def of_state(self) -> Any:
+        """The pipeline that states belong to."""
+        return self._runs.of_state
+
+    @property
+    def rank(self) -> int:
+        """The number of this process among ``world_size``."""
+        return self._steps.rank
+
+    @property
+    def world_size(self) -> int:
+        """The number of processes that share the batches."""
+        return self._steps.world_size
 
     @property
     def batch_size(self) -> int | None:
         """Records in a batch of this rank; None for single positions."""
-        steps = self._course.steps
-        return None if self._single else steps.batch // steps.world_size
+        return None if self._is_single else self._steps.batch // self._steps.world_size
 
     @property
     def drop_last(self) -> bool:
-        """Whether an incomplete last batch is left out."""
-        return self._course.steps.end == "drop"
+        """True if an incomplete last batch is left out."""
+        return self._steps.end == "drop"
 
     @property
-    def sampler(self) -> RunSetter:
-        """What trainers look for: its ``set_epoch`` is that of the batch sampler."""
-        return RunSetter(self._runs)
+    def sampler(self) -> BatchSampler:
+        """This object: some trainers look for ``set_epoch`` on the sampler of a batch sampler."""
+        return self
 
-    def set_epoch(self, epoch: int) -> None:
-        """Let the next run be the ``epoch``-th; where that is the one to go on in, nothing changes.
+    @property
+    def epoch(self) -> int:
+        """The first epoch of the present run.
 
-        Trainers that count their own passes call it before each of them.
+        It moves on when the end of the run was requested; while batches are counted, when it was delivered.
         """
-        self._runs.set_run(epoch)
+        return self._runs.epoch
+
+    @property
+    def step(self) -> int:
+        """The number of batches delivered and skipped so far.
+
+        Raises:
+            DeliveryUnknown: the number of delivered batches is not known.
+        """
+        step: int = self.state_dict(rows=False)["step"]
+        return step
+
+    def __len__(self) -> int:
+        """Return the number of batches of a whole run.
+
+        Raises:
+            EndlessDataset: a run has no end.
+        """
+        return len(self._runs)
 
     def __iter__(self) -> Iterator[Any]:
-        """Begin the next run, or go on where a loaded state was taken; an earlier iterator ends."""
-        run = self._runs.begin()
-        assert isinstance(run, Asked)
-        follow(run, caller())
-        return run
+        """Begin the next run, or go on where a loaded state was taken; an earlier iterator ends.
+
+        A run that was left counts as over, and its other batches as skipped.
+
+        Returns:
+            An iterator over lists of positions, one for each batch; over positions with ``batch_size=None``.
+
+        Raises:
+            StoppedIterator: from the iterator, a later one was begun, or the sampler was moved.
+            DeliveryUnknown: from the iterator, a run over data without an end was left before.
+        """
+        return self._runs.begin()
+
+    def counting(self, loader: DataLoader[Any]) -> Iterator[Any]:
+        """Begin the next run of a DataLoader over this sampler, and count its batches as they are delivered.
+
+        While batches are read through this iterator, ``state_dict()`` and ``step`` are exact without
+        ``delivered``.
+
+        Args:
+            loader: a torch ``DataLoader`` with this object as its ``batch_sampler`` or ``sampler``.
+
+        Returns:
+            An iterator over the batches of the loader.
+
+        Raises:
+            InvalidArgument: the loader is of another sampler, delivers in another order (``in_order=False``),
+                or keeps a state itself, as the loaders of Accelerate and torchdata do.
+            StoppedIterator: from the iterator, a later one was begun, or the sampler was moved.
+
+        Example:
+            >>> import seekable as sk
+            >>> from torch.utils.data import DataLoader
+            >>> ds = sk.from_sequence(range(5))
+            >>> sampler = BatchSampler(ds, batch_size=2)
+            >>> loader = DataLoader(ds, batch_sampler=sampler, collate_fn=list)
+            >>> [(batch, sampler.step) for batch in sampler.counting(loader)]
+            [([0, 1], 1), ([2, 3], 2), ([4], 3)]
+        """
+        self._check_countable(loader)
+        batches = iter(loader)
+        self._runs.delivered = 0
+        return self._counted(batches, self._runs.generation)
+
+    def stateful(self) -> StatefulBatches:
+        """Return the same batches for torchdata's ``StatefulDataLoader``, whose own state is then exact."""
+        return StatefulBatches(self._runs)
 
     def state_dict(
         self, *, partial: bool = False, rows: bool = True, delivered: int | None = None
     ) -> dict[str, Any]:
-        """Return the state after the batches that the DataLoader delivered: a new dict, JSON-safe.
+        """Return the state after the batches delivered so far: a new dict, JSON-safe.
 
-        What it asked for ahead does not count. The state loads into an ``sk.Loader`` too, on any number of
-        ranks, with any batch size and any number of workers.
+        Batches that were requested and not delivered do not count. The state loads into an ``sk.Loader`` too,
+        on any number of ranks, with any batch size and any number of workers.
 
         Args:
             partial: as of ``sk.Loader``; states of datasets are the same on all ranks.
             rows: as of ``sk.Loader``.
-            delivered: how many batches were really taken since the present iterator began, or was moved by
-                loading or skipping; where something between the DataLoader and the training reads ahead.
+            delivered: the number of batches that were taken from the present iterator, which began with the
+                last ``iter`` of the DataLoader. It may be left out before the first batch was requested, and
+                while batches are read through ``counting``.
 
         Raises:
-            DeliveryUnknown: nobody can tell how many were delivered; the message says why and what to do.
-            InvalidArgument: so many were not asked for.
+            DeliveryUnknown: batches were requested, and ``delivered`` was left out; the message says the ways
+                out.
+            InvalidArgument: fewer than ``delivered`` batches were requested.
         """
-        course = self._course
+        runs = self._runs
         if delivered is not None:
-            count = checked_count("delivered", delivered, least=0)
-            return course.document(course.after(count), rows=rows)
-        # torchdata also saves the state of the iterator, which is exact whatever was delivered.
-        if course.asked and course.doubt and not is_torchdata(caller()):
+            return runs.state_after(checked_count("delivered", delivered, least=0), rows=rows)
+        if runs.requested and runs.delivered is None:
+            raise DeliveryUnknown(_UNKNOWN.format(count=runs.requested))
+        if runs.delivered is None:
+            runs.end()  # The end of a run without a batch was requested, or nothing was.
+        return runs.state_after(runs.delivered or 0, rows=rows)
+
+    def load_state_dict(self, state: Mapping[str, Any], *, resume: Resume = "exact") -> None:
+        """Go on where a state was taken: the next ``iter`` of the DataLoader continues there.
+
+        A DataLoader's iterator that is under way still delivers the batches that it has requested, then ends.
+
+        Args:
+            state: a state of this class or of ``sk.Loader``, also after a JSON round trip; an empty one
+                changes nothing.
+            resume: ``"exact"``; ``"rows"`` needs ``sk.Loader``.
+
+        Raises:
+            StateMismatch: the state is of another pipeline, or of other data.
+            CorruptState: the document is not a state.
+            InvalidArgument: the state is to be continued by rows, or was taken after that.
+        """
+        if not state:
+            return
+        if checked_resume(resume) == "rows" or state.get("rows"):
             message = (
-                f"it is not known which batches were delivered: {course.doubt}. Count those that you train "
-                f"on since iter(), and call state_dict(delivered=count); or read from sk.Loader, or from a "
-                f"DataLoader over this sampler with nothing in between"
+                "resume='rows' changes what comes at a position, and a DataLoader that is given positions "
+                "reads the dataset that it was made with: use sk.Loader"
             )
-            raise DeliveryUnknown(message)
-        return super().state_dict(partial=partial, rows=rows)
+            raise InvalidArgument(message)
+        self._runs.load(state)
+
+    def skip_batches(self, count: int) -> None:
+        """Leave out the next batches, at most to the end of the run; they count as steps.
+
+        The next ``iter`` of the DataLoader goes on after them.
+
+        Raises:
+            DeliveryUnknown: the number of delivered batches is not known.
+        """
+        count = checked_count("count", count, least=0)
+        self._runs.load(self.state_dict(rows=False), skip=count)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next run be number ``epoch``, from 0; nothing changes if that run comes next anyway.
+
+        Trainers that count their own passes call it before each pass.
+
+        Raises:
+            InvalidArgument: a loaded state lies in the middle of another run.
+        """
+        self._runs.set_run(epoch)
 
     def __repr__(self) -> str:
         """Show the batches and the dataset."""
-        steps = self._course.steps
+        steps = self._steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
-        return f"<BatchSampler at step {self.step}: batches of {steps.batch}{ranks}, of {self.dataset!r}>"
+        return f"<BatchSampler of batches of {steps.batch}{ranks}, of {self.dataset!r}>"
 
-    def _begun(self) -> Asked:
-        return Asked(self._course, self._runs)
+    def _counted(self, batches: Iterator[Any], generation: int) -> Iterator[Any]:
+        """Yield batches, and count each as delivered while the sampler is in the generation of their run."""
+        runs = self._runs
+        for count, batch in enumerate(batches, start=1):
+            if generation != runs.generation:
+                raise StoppedIterator(MOVED)
+            runs.delivered = count
+            yield batch
+        if generation == runs.generation:
+            runs.end()
+
+    def _check_countable(self, loader: DataLoader[Any]) -> None:
+        """Refuse a loader whose deliveries are not this sampler's batches one by one."""
+        of_this = any(getattr(loader, name, None) is self for name in ("batch_sampler", "sampler"))
+        if not of_this or not getattr(loader, "in_order", True) or hasattr(loader, "state_dict"):
+            message = (
+                f"counting() takes a torch DataLoader over this sampler that delivers in order (got "
+                f"{type(loader).__name__}): give a StatefulDataLoader batch_sampler=sampler.stateful(); "
+                f"count the batches of other loaders yourself, state_dict(delivered=count)"
+            )
+            raise InvalidArgument(message)
 
 
 class IterableDataset(TorchIterableDataset[Any]):

@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer: a seekable dataset in its own order, and checkpoints that go on exactly there."""
+"""The Trainer of Hugging Face: seekable datasets in their own order, and exact resumption."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ else:
 __all__ = ["Trainer", "TrainerMixin"]
 
 _FOLDER = "seekable"
-"""Where in a checkpoint the state lies."""
+"""The folder of the state in a checkpoint."""
 
 
 class TrainerMixin(_Base):
@@ -65,7 +65,7 @@ class TrainerMixin(_Base):
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        """Train, as ``transformers.Trainer`` does; from a checkpoint, exactly where it was taken."""
+        """Train as ``transformers.Trainer`` does; a checkpoint is resumed exactly."""
         folder = resume_from_checkpoint or None
         self._resumed_from = get_last_checkpoint(self.args.output_dir) if folder is True else folder  # type: ignore[no-untyped-call]
         try:
@@ -77,9 +77,12 @@ class TrainerMixin(_Base):
                 passes.loader.close()
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """Return the batches of a ``sk.Loader``, one to a number, so that the trainer can leave out numbers.
+        """Return a DataLoader over numbered batches of a ``sk.Loader``; to resume, numbers are left out.
 
-        It is not prepared by Accelerate, which would share out batches again and read one ahead.
+        Accelerate does not prepare it: it would share out the batches again, and read one ahead.
+
+        Raises:
+            DataNotFound: the checkpoint has no state of a loader.
         """
         loader = self._loader()
         resumed = self._resumed_from is not None and not self.args.ignore_data_skip
@@ -95,7 +98,7 @@ class TrainerMixin(_Base):
         return _Batches(passes)
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature is the trainer's
-        """Save the model; into a checkpoint, the loader's state before it."""
+        """Save the model; in a checkpoint, save the state of the loader first."""
         passes = self._passes()
         if _internal_call and output_dir is not None and self.args.should_save and passes is not None:
             # All ranks have the same state: one of them writes it, as the only one.
@@ -110,7 +113,7 @@ class TrainerMixin(_Base):
         return int(self._train_batch_size * self.args.world_size)
 
     def _passes(self) -> Passes | None:
-        """Return what the trainer takes batches from, if it trains or has trained."""
+        """Return the passes that the trainer reads; None if it has not begun to train."""
         passes = getattr(self.callback_handler.train_dataloader, "dataset", None)
         return passes if isinstance(passes, Passes) else None
 
@@ -160,20 +163,23 @@ class Trainer(TrainerMixin, transformers.Trainer):
 
 
 class _Batches(DataLoader[Any]):
-    """The batches of passes, each by its number; to leave out numbers, the trainer makes another of it."""
+    """A DataLoader over the batches of passes, by their numbers.
+
+    To leave out the first numbers, the trainer makes another DataLoader of its parts.
+    """
 
     def __init__(self, passes: Passes) -> None:
-        # torch asks of a dataset to have __len__ and __getitem__, and its types that it inherits from theirs.
+        # At run time torch needs __len__ and __getitem__ alone; its types also want its own base class.
         super().__init__(passes, batch_sampler=passes.numbers, collate_fn=_only)  # type: ignore[arg-type]
         self._numbers = passes.numbers
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which pass comes."""
+        """Set the number of the next pass."""
         self._numbers.set_epoch(epoch)
 
 
 def _check_order(strategy: str) -> None:
-    """Refuse a strategy that would choose an order of its own; the default says no more than "shuffled"."""
+    """Refuse a strategy that chooses an order; the default only means that data is shuffled."""
     if strategy not in {"random", "sequential"}:
         message = (
             f"train_sampling_strategy={strategy!r} chooses an order, and here the dataset's own holds: leave "
@@ -183,6 +189,6 @@ def _check_order(strategy: str) -> None:
 
 
 def _only(batches: list[Any]) -> Any:
-    """Take the one batch of a batch of batches."""
+    """Return the only element of a list of one batch."""
     [batch] = batches
     return batch

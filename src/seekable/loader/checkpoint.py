@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._arguments import checked_count
 from seekable.loader.arguments import checked_resume
@@ -21,13 +21,41 @@ from seekable.state.stream import parse_state
 from seekable.storage.files import TEMPORARY_SUFFIX, write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seekable.loader.arguments import Resume
-    from seekable.loader.resumable import Resumable
 
 __all__ = ["load_state", "save_state"]
 
 
-def save_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, keep: int = 3) -> str:
+class Checkpointed(Protocol):
+    """An object whose states lie in a folder: a ``Loader``, or a batch sampler of the integrations."""
+
+    @property
+    def of_state(self) -> Any:
+        """The dataset or the stream that states belong to."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """The number of this process among ``world_size``."""
+        ...
+
+    @property
+    def world_size(self) -> int:
+        """The number of processes that share the batches."""
+        ...
+
+    def state_dict(self, *, partial: bool = False, rows: bool = True) -> dict[str, Any]:
+        """Return the state of the batches delivered so far."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any], *, resume: Resume = "exact") -> None:
+        """Go on where a state was taken."""
+        ...
+
+
+def save_state(folder: str | os.PathLike[str], loader: Checkpointed, *, keep: int = 3) -> str:
     """Write a loader's state into a folder, and beside it what its pipeline is and where its files are.
 
     Every rank calls it; the states of one step count when all are there. Files appear whole or not at all.
@@ -71,7 +99,7 @@ def save_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, keep: 
     return path
 
 
-def load_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, resume: Resume = "exact") -> bool:
+def load_state(folder: str | os.PathLike[str], loader: Checkpointed, *, resume: Resume = "exact") -> bool:
     """Load the newest complete state of a folder into a loader, of any number of ranks.
 
     Args:
@@ -106,7 +134,7 @@ def load_state(folder: str | os.PathLike[str], loader: Resumable[Any], *, resume
     return True
 
 
-def _write_whereabouts(path: str, loader: Resumable[Any]) -> None:
+def _write_whereabouts(path: str, loader: Checkpointed) -> None:
     """Note where the files are, anew where they moved; one rank does, because others may see other paths."""
     noted = canonical_json(whereabouts(loader.of_state))
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Tests for users' own pipelines: the ones that seekable's own nodes have to pass."""
+"""Tests for pipelines and stages of users; the nodes and stages of seekable pass the same tests."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["assert_resumes_exactly"]
 
 _MOST_ITEMS = 1000
-"""Batches that are compared at the most, so that endless pipelines can be tested."""
+"""The most batches that are compared, so that endless pipelines can be tested."""
 
 
 def assert_resumes_exactly(
@@ -33,21 +33,22 @@ def assert_resumes_exactly(
 ) -> None:
     """Assert that a pipeline resumes exactly, wherever it is cut.
 
-    For each cut: the batches before it, then those of a new pipeline restored from the state at the cut, must
-    equal an uninterrupted run, item for item. The state takes a round trip through JSON, is taken right
-    after restoring too, and half way to the end a second restore follows.
+    For each cut, the batches before the cut, followed by the batches of a new pipeline that was restored from
+    the state at the cut, must equal an uninterrupted run, item for item. The state takes a round trip through
+    JSON. It must not change by being restored. Half way to the end the pipeline is restored a second time.
 
     Args:
-        factory: makes the pipeline: a ``Loader``, a ``Dataset``, which is delivered record by record, or a
-            ``Stream``, which is delivered item by item, each with its token, in one run.
-        runs: how many runs (for most loaders: epochs) are compared; an endless one is compared for 1,000
-            batches.
-        cuts: after how many batches to cut; by default after each, before the first and after the last.
-        new_process: restore in a new Python process too (one process for all cuts), for which the factory is
-            pickled by value.
+        factory: returns a new pipeline: a ``Loader``; a ``Dataset``, which is compared record by record; or a
+            ``Stream``, which is compared item by item, with tokens, in one run.
+        runs: the number of runs (for most loaders: epochs) that are compared; of an endless pipeline 1,000
+            batches are compared.
+        cuts: the numbers of batches after which to cut; by default all, from 0 to the number of batches.
+        new_process: restore in a new Python process too, one for all cuts. The factory is pickled by value
+            for it.
 
     Raises:
-        AssertionError: some item differs; the message says at which cut and which item.
+        AssertionError: an item differs; the message names the cut and the item.
+        WrongType: the factory returns something else.
 
     Example:
         >>> import seekable as sk
@@ -70,7 +71,7 @@ def compare_cuts(
     *,
     runs: int,
 ) -> None:
-    """Restore each state, and once more half way to the end, and compare what follows."""
+    """Restore each state, and once more half way to the end, and compare the items that follow."""
     for cut, state in saved:
         middle = (cut + len(items)) // 2
         loader = _made(factory)
@@ -91,7 +92,7 @@ def compare_cuts(
 def _uninterrupted(
     factory: Callable[[], Loader | Dataset | Stream], runs: int
 ) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Return the items of some runs, and the state before the first and after each."""
+    """Return the items of ``runs`` runs, and the states before the first item and after each item."""
     loader = _made(factory)
     items: list[Any] = []
     states = [loader.state_dict()]
@@ -106,7 +107,7 @@ def _uninterrupted(
 
 
 def _next_items(loader: Loader | _Items, count: int, runs: int) -> list[Any]:
-    """Return the next items, over the ends of runs."""
+    """Return the next ``count`` items, also across the ends of runs."""
     items: list[Any] = []
     for _ in range(runs + 1):
         if len(items) == count:
@@ -119,7 +120,7 @@ def _next_items(loader: Loader | _Items, count: int, runs: int) -> list[Any]:
 
 
 class _Items:
-    """A stream's items, each after its token, with as much of a loader's face as is needed here."""
+    """The items of a stream with their tokens, through the methods of a loader that this module uses."""
 
     def __init__(self, stream: Stream) -> None:
         self._iterator = iter(stream)
@@ -173,7 +174,7 @@ def _in_new_process(
 ) -> None:
     child = subprocess.run(  # noqa: S603 - our own interpreter and our own code
         [sys.executable, "-c", _CHILD],
-        # The path comes first, so that what follows finds its modules.
+        # sys.path comes first: unpickling the factory imports modules.
         input=cloudpickle.dumps(sys.path) + cloudpickle.dumps((factory, items, saved, runs)),
         capture_output=True,
         check=False,

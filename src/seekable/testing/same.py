@@ -1,4 +1,4 @@
-"""Whether two records are the same, whatever they are made of."""
+"""Equality of records of any type, arrays and NaN included."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["same"]
 
 
 def same(one: Any, other: Any) -> bool:  # noqa: PLR0911 - one case a type
-    """Tell whether two values are of one type and equal, with arrays and NaN compared by value.
+    """Return True if two values have the same type and are equal; arrays and NaN are compared by value.
 
     Example:
         >>> same({"x": np.array([1.0, np.nan])}, {"x": np.array([1.0, np.nan])}), same(1, True)

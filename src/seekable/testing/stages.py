@@ -1,4 +1,4 @@
-"""What every stage of a stream has to pass, as a class of tests."""
+"""The tests that every stage of a stream must pass, as a class for pytest."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _CUTS_IN_NEW_PROCESS = 50
 
 
 class StageTests:
-    """Holds a stage to what streams promise; pytest runs its methods in a class that is derived from it.
+    """Tests a stage of a stream; pytest runs the methods of a class that is derived from this one.
 
-    Give ``stream``, or ``streams`` for several. Some tens of items show all there is to see: what is compared
-    grows with their square.
+    Override ``stream``, or ``streams`` for several. A stream of some tens of items is enough: the time of the
+    tests grows with the square of the number of items.
 
     Example:
         >>> import seekable as sk
@@ -40,19 +40,19 @@ class StageTests:
     """
 
     most: ClassVar[int] = 100
-    """How many items of a stream are compared, so that it may be endless."""
+    """The most items of a stream that are compared, so that streams may be endless."""
 
     def stream(self) -> Stream:
-        """Return a stream that the stage is the last one of; the same each time."""
+        """Return a stream whose last stage is the one to test; each call returns an equal stream."""
         message = f"{type(self).__name__} must have a method stream(), or streams()"
         raise WrongType(message)
 
     def streams(self) -> list[Stream]:
-        """Return several: other arguments, lanes, sources, no items, no end."""
+        """Return several streams: other arguments, lanes and sources, without items, without end."""
         return [self.stream()]
 
     def test_it_resumes_exactly_at_every_cut(self) -> None:
-        """Through JSON, twice, and in another process."""
+        """States go through JSON, are restored twice, and in another process."""
         for stream in self._resumable():
             count = len(_pairs(iter(stream), self.most))
             cuts = range(count + 1)
@@ -61,7 +61,7 @@ class StageTests:
             assert_resumes_exactly(_Factory(stream, self.most), cuts=some)
 
     def test_states_depend_on_nothing_but_what_was_delivered(self) -> None:
-        """A resumed run has the states of one that never stopped; restoring changes none."""
+        """A resumed run has the same states as an uninterrupted one, and restoring changes no state."""
         for stream in self._resumable():
             states = _states(stream, self.most)
             for at, state in enumerate(states):
@@ -74,7 +74,7 @@ class StageTests:
                     assert found == later, f"cut at {at}: a later state is {found}, and {later} in one run"
 
     def test_changes_add_up_to_the_state(self) -> None:
-        """What workers tell of their lanes, batch by batch, instead of whole states."""
+        """Workers send deltas of the states of their lanes with each batch; the sum of these is the state."""
         for stream in self._resumable():
             for lane in range(stream.lanes):
                 root = LaneIterator(stream.stage, lane)
@@ -99,7 +99,7 @@ class StageTests:
                 raise AssertionError(message)
 
     def test_tokens_rebuild_their_items(self) -> None:
-        """``stream[token]`` is the very item, also of a token that JSON brought back; locate() knows it."""
+        """``stream[token]`` equals the item, also after a JSON round trip; ``locate`` accepts the token."""
         for stream in self.streams():
             for token, item in _pairs(iter(stream), self.most) if stream.indexed else ():
                 for given in (token, json.loads(json.dumps(token))):
@@ -109,7 +109,7 @@ class StageTests:
                 assert isinstance(places, list), f"locate({token!r}) is no list: {places!r}"
 
     def test_iterators_do_not_disturb_each_other(self) -> None:
-        """Two over one stream, in turn, one ahead of the other; and one that is left in the middle."""
+        """Two iterators over one stream are read in turn, one ahead of the other."""
         for stream in self.streams():
             wanted = _pairs(iter(stream), self.most)
             first, second = iter(stream), iter(stream)
@@ -123,7 +123,7 @@ class StageTests:
             assert same(behind, wanted), f"of two iterators the second gave {behind}, and one alone {wanted}"
 
     def test_a_stream_may_be_in_two_branches(self) -> None:
-        """As if there were two of them; also after a resume."""
+        """A stream that is zipped or concatenated with itself gives each item twice, also after a resume."""
         for stream in self.streams():
             wanted = [item for _, item in _pairs(iter(stream), self.most)]
             both = zip_streams([stream, stream])
@@ -138,13 +138,13 @@ class StageTests:
                 assert same(twice, 2 * wanted), f"one after the other twice it gave {twice}"
 
     def test_a_state_of_another_stream_is_refused(self) -> None:
-        """Its fingerprint is another."""
+        """A state of a stream with another fingerprint raises ``StateMismatch``."""
         for stream in self._resumable():
             state = iter(stream.take(1)).state_dict()
             _refused(stream, state, StateMismatch)
 
     def test_a_state_that_was_changed_is_refused(self) -> None:
-        """Wherever that was, and whatever stands there instead."""
+        """A change of any part of a state raises an error of seekable."""
         for stream in self._resumable():
             states = _states(stream, self.most)
             for state in (states[0], states[len(states) // 2], states[-1]):
@@ -153,7 +153,7 @@ class StageTests:
                         _refused(stream, changed, SeekableError)
 
     def test_a_token_that_was_changed_is_an_item_or_an_error(self) -> None:
-        """An error of seekable's own, that is."""
+        """A changed token gives an item, or an error of seekable."""
         for stream in self.streams():
             for token, _ in _pairs(iter(stream), 5) if stream.indexed else ():
                 for changed in _changed(json.loads(json.dumps([token]))):
@@ -163,7 +163,7 @@ class StageTests:
                         continue
 
     def test_a_copy_is_the_same_stream(self) -> None:
-        """Pickled by value, as for worker processes."""
+        """A copy that was pickled by value, as for worker processes, gives the same items."""
         for stream in self.streams():
             copy = cloudpickle.loads(cloudpickle.dumps(stream))
             assert copy.fingerprint == stream.fingerprint, f"{copy!r} has another fingerprint than {stream!r}"
@@ -176,7 +176,7 @@ class StageTests:
 
 
 class _Factory:
-    """Returns a stream, cut to its first items."""
+    """A factory that returns a stream, cut to its first items."""
 
     def __init__(self, stream: Stream, most: int) -> None:
         self._stream, self._most = stream, most
@@ -186,12 +186,12 @@ class _Factory:
 
 
 def _pairs(iterator: Any, most: int) -> list[Any]:
-    """Return the next items, each after its token."""
+    """Return the next ``most`` items as pairs of token and item."""
     return [(iterator.token, item) for item in itertools.islice(iterator, most)]
 
 
 def _states(stream: Stream, most: int) -> list[dict[str, Any]]:
-    """Return the states before the first item and after each, as they come back from a file."""
+    """Return the states before the first item and after each, after a JSON round trip."""
     iterator = iter(stream)
     states = [iterator.state_dict(rows=False)]
     states += [iterator.state_dict(rows=False) for _ in itertools.islice(iterator, most)]
@@ -201,7 +201,7 @@ def _states(stream: Stream, most: int) -> list[dict[str, Any]]:
 
 
 def _changed(value: Any) -> Iterator[Any]:
-    """Yield a JSON value with one part of it changed, or lost: for each part."""
+    """Yield copies of a JSON value, each with one part changed or removed."""
     instead: tuple[Any, ...] = (None, -1, 1 << 70, "x", [], {}, [value])
     yield from (other for other in instead if not same(other, value))
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

@@ -1,6 +1,6 @@
-"""The other side of ``away``: a process that does one library's jobs, in the environment that it needs.
+"""The process on the other side of ``subprocess_peer``: does the jobs of one library, in its environment.
 
-    python benchmarks/stand.py MODULE SOURCE FOLDER
+    python benchmarks/peer_server.py MODULE SOURCE FOLDER
 
 ``MODULE`` has the library's name, its ``convert`` and its ``Opponent``. Requests are JSON lines on stdin, and
 each gets one JSON line. Nothing but the standard library is imported here.

@@ -6,8 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from seekable.cli.findings import Finding, graded
-from seekable.cli.machine import can_be_written
+from seekable.cli.machine_checks import Finding, can_be_written, graded
 from seekable.formats.registry import find_data
 from seekable.index.catalog import CATALOG, read_table
 from seekable.index.index_location import Place, find_index

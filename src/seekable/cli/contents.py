@@ -1,22 +1,34 @@
-"""How long records are, told from their offsets alone."""
+"""The lengths of records, and the compression of files: for ``seekable info``."""
 
 from __future__ import annotations
 
+import itertools
+import os
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from seekable.cli.output import in_words
+from seekable.storage.compression import compression_of
+from seekable.storage.memory import bytes_in_words
+from seekable.storage.seek_points import open_points, points_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.fileset import FileSet
 
+
 PERCENTILES = (50, 95, 99)
 
 _RECORDS_AT_ONCE = 1 << 18
+
 _EXACT_BITS = 14
+
 _HALF = 1 << (_EXACT_BITS - 1)
+
 _BINS = (64 - _EXACT_BITS + 2) * _HALF
 
 
@@ -29,12 +41,12 @@ class RecordLengths:
     longest: int
 
     percentiles: dict[int, int]
-    """Of each of PERCENTILES the length that so many in a hundred do not exceed; above 16 KiB, up to 0.01 %
-    less."""
+    """For each number of PERCENTILES the length that this percentage of records does not exceed; above 16 KiB
+    it may be up to 0.01 % too small."""
 
 
 def record_lengths(files: FileSet) -> RecordLengths | None:
-    """Return how long the records of some files are, or None if there is no record.
+    """Return the lengths of the records of some files in bytes, or None if there is no record.
 
     Lengths are counted in bins, so that memory does not grow with the number of records.
     """
@@ -71,7 +83,7 @@ def bin_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
         >>> bin_of(np.array([0, 1, 16383, 16384, 16385, 16386, 32768])).tolist()
         [0, 1, 16383, 16384, 16384, 16385, 24576]
     """
-    # Exact: a float64 tells all integers up to 2**53 apart, and no file is longer.
+    # Exact: a float64 holds every integer up to 2**53, and no file is longer.
     _, bits = np.frexp(lengths.astype(np.float64))
     shift = np.maximum(bits.astype(np.int64) - _EXACT_BITS, 0)
     bins: NDArray[np.int64] = shift * _HALF + (lengths >> shift)
@@ -87,3 +99,38 @@ def least_of(number: int) -> int:
     """
     shift = max(number // _HALF - 1, 0)
     return (number - shift * _HALF) << shift
+
+
+_KINDS = {"gz": "gzip", "zst": "zstd"}
+
+
+def compression_found(files: FileSet) -> dict[str, Any] | None:
+    """Return the number of files, blocks and bytes for each compression; None if all files are plain.
+
+    Returns:
+        ``files`` maps ``"gz"``, ``"zst"`` and ``"plain"`` to numbers of files; ``blocks`` is the number of
+        seek points, ``content_bytes`` the decompressed size, ``points_bytes`` the size of the seek points.
+    """
+    kinds: Counter[str] = Counter()
+    blocks = content = points_bytes = 0
+    folders = itertools.chain.from_iterable(itertools.repeat(run[1], run[2]) for run in files.runs)
+    for folder, name, digest in zip(folders, files.names(), files.contents.tolist(), strict=True):
+        kind = compression_of(name)
+        kinds[kind or "plain"] += 1
+        if kind is not None:
+            path = os.path.join(folder, points_name(digest))
+            points = open_points(path)
+            blocks, content = blocks + points.count, content + points.size
+            points_bytes += os.path.getsize(path)
+    if set(kinds) <= {"plain"}:
+        return None
+    return {"files": dict(kinds), "blocks": blocks, "content_bytes": content, "points_bytes": points_bytes}
+
+
+def compression_in_words(found: dict[str, Any]) -> str:
+    """Return the result of ``compression_found`` as one line for people."""
+    kinds = ", ".join(f"{count:,} {_KINDS.get(kind, kind)}" for kind, count in sorted(found["files"].items()))
+    return (
+        f"{kinds}; {bytes_in_words(found['content_bytes'])} of content, entered at "
+        f"{in_words(found['blocks'], 'point')} ({bytes_in_words(found['points_bytes'])})"
+    )

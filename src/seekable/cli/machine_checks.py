@@ -1,26 +1,134 @@
-"""What this machine and this process allow: for ``doctor``."""
+"""The checks of ``seekable doctor``: packages, limits, processes and the cache folder of this machine."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import platform
+import re
 import resource
+import sys
+import sysconfig
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Literal
 
-from seekable.cli.findings import Finding, graded
+from seekable._version import __version__
 from seekable.errors import InvalidArgument
 from seekable.index.index_location import INDEX_DIR_VARIABLE, cache_folder
 from seekable.parallel.processes import usable_cpus
 from seekable.storage.mapped import most_maps
 from seekable.storage.memory import bytes_in_words, cache_bytes, memory_bytes
 
+Level = Literal["ok", "warn", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    group: str
+    """What it belongs to: "versions", "limits", "processes", "cache" or "data"."""
+
+    name: str
+    level: Level
+    """``warn`` slows a run down or stops a large one; with ``bad`` something does not work."""
+
+    value: str
+    """What was found."""
+
+    advice: str = ""
+    """What to do, where there is something."""
+
+
+def graded(group: str, name: str, value: str, *, bad: str = "", warn: str = "") -> Finding:
+    """Return a finding that is as bad as the advice that is given for it.
+
+    Example:
+        >>> graded("limits", "open files", "64", warn="ulimit -n 4096").level
+        'warn'
+        >>> graded("limits", "open files", "4096").level
+        'ok'
+    """
+    return Finding(group, name, "bad" if bad else "warn" if warn else "ok", value, bad or warn)
+
+
+_OURS = "seekable"
+
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+_EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
+
+_NOT_FOR_USERS = frozenset({"all", "dev"})
+
+
+def version_findings() -> Iterator[Finding]:
+    """Yield the versions of seekable, Python and all packages that are used or could be."""
+    yield Finding("versions", _OURS, "ok", __version__)
+    yield _python()
+    try:
+        needed = requires(_OURS) or []
+    except PackageNotFoundError:
+        yield graded(
+            "versions", "packages", "seekable is not installed", warn="pip install . in its checkout"
+        )
+        return
+    for extra, name in _packages(needed):
+        found = _version(name)
+        if extra:
+            missing = f"not installed: pip install 'seekable[{extra}]' brings it"
+            yield Finding("versions", f"{name} [{extra}]", "ok", found or missing)
+        else:
+            yield graded(
+                "versions", name, found or "not installed", bad="" if found else f"pip install {name}"
+            )
+
+
+def _python() -> Finding:
+    free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    value = f"{platform.python_implementation()} {platform.python_version()}, {platform.system()}"
+    if not free_threaded:
+        return graded("versions", "python", value)
+    gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    advice = "seekable is tested on builds with the lock"
+    return graded("versions", "python", f"{value}, free-threaded, lock {'on' if gil else 'off'}", warn=advice)
+
+
+def _packages(needed: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the extra ("" for none) and the name of each package that a user may need.
+
+    Example:
+        >>> list(_packages(["numpy>=2", "torch>=2; extra == 'torch'", "ruff; extra == 'dev'"]))
+        [('', 'numpy'), ('torch', 'torch')]
+    """
+    for requirement in needed:
+        name = _NAME.match(requirement)
+        extra = _EXTRA.search(requirement)
+        if name and name[0] != _OURS and not (extra and extra[1] in _NOT_FOR_USERS):
+            yield extra[1] if extra else "", name[0]
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
 _FEW_FILES = 1024
+
 _TOO_FEW_FILES = 256
+
 _USUAL_MAPS = 65530
+
 _SMALL_SHARED_BYTES = 1 << 30
+
 _MAPS = "/proc/sys/vm/max_map_count"
+
 _CPU_QUOTA = "/sys/fs/cgroup/cpu.max"
+
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - looked at, not written
 
 

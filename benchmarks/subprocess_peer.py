@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_STAND = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand.py")
+_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer_server.py")
 _QUIET = {
     "TQDM_DISABLE": "1",
     "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
@@ -84,7 +84,7 @@ class Away:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """A contestant that is away: one job of one library."""
+    """A contestant in another process: one job of one library."""
 
     opponent: Away
     job: str
@@ -109,7 +109,7 @@ def visiting(library: Library, *, source: str, folder: str) -> Iterator[Away]:
         RuntimeError: it is installed, and fails.
     """
     python = os.path.join(sys.prefix, "apart", library.key, "bin", "python")
-    command = [python if os.path.exists(python) else sys.executable, _STAND, library.module]
+    command = [python if os.path.exists(python) else sys.executable, _SERVER, library.module]
     place = os.path.join(folder, library.key)
     environment = {**os.environ, **_QUIET, "HF_HOME": os.path.join(folder, "home")}
     with (
