@@ -136,14 +136,14 @@ class RowPlaces:
     def span(self, group: int) -> tuple[int, int]:
         """Return where in its file the bytes of a group begin, and how many there are."""
         file, number = self.blocks.group_in_file(group)
-        return self.open.get(file).child_range(number)
+        return self.open.get(file).span(number)
 
     def locate(self, rows: Int64s) -> list[Any]:
         """Return the location of each row: the file, the row in it, and the bytes of the row's group."""
         files, within = self.in_file(rows)
         groups = self.blocks.groups(rows).tolist()
         return [
-            Location(self.path(file), row, *self.child_range(group))
+            Location(self.path(file), row, *self.span(group))
             for file, row, group in zip(files.tolist(), within.tolist(), groups, strict=True)
         ]
 

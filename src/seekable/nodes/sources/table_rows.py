@@ -100,7 +100,7 @@ class RowReader:
 
     def _as_corrupt(self, group: int, file: int, row: int, bad: BadValue) -> CorruptRecord:
         """Return the error that a function of ``errors`` is called with for a bad value."""
-        offset, length = self.places.child_range(group)
+        offset, length = self.places.span(group)
         path = self.places.path(file)
         corrupt = CorruptRecord(path, row, offset=offset, length=length, preview=b"", cause=bad)
         corrupt.__cause__ = bad
