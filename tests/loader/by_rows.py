@@ -87,9 +87,8 @@ def rows_in(batch: Any) -> Iterator[str]:
             yield from rows_in(part)
 
 
-def through_json(state: dict[str, Any]) -> dict[str, Any]:
-    copied: dict[str, Any] = json.loads(json.dumps(state))
-    return copied
+def through_json(state: Any) -> Any:
+    return json.loads(json.dumps(state))
 
 
 class Batches:

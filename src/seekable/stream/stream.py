@@ -121,9 +121,24 @@ class Stream(StageMethods):
             InvalidArgument: the stage has an input already, or its class has no ``kind`` of its own.
 
         Example:
+            >>> from dataclasses import dataclass
             >>> import seekable as sk
-            >>>             >>> list(sk.from_sequence("abc").stream(epochs=1).then(SkipSlots(2)))
-            ['c']
+            >>> from seekable.stream import SameItems
+            >>> @dataclass(frozen=True, eq=False, repr=False)
+            ... class Printed(SameItems):
+            ...     kind = "mylib.printed"
+            ...     def arguments(self):
+            ...         return {}
+            ...     def shown(self, inputs):
+            ...         return f"{inputs[0]}.then(Printed())"
+            ...     def items(self, lane):
+            ...         for token, item in lane.inputs[0]:
+            ...             print(f"lane {lane.number}, token {token}: {item}")
+            ...             yield token, item
+            >>> list(sk.from_sequence("ab").stream(epochs=1).then(Printed()))
+            lane 0, token 0: a
+            lane 0, token 1: b
+            ['a', 'b']
         """
         return Stream(_checked_stage(stage).with_inputs([self.stage]))
 
