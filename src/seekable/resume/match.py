@@ -25,7 +25,7 @@ _LOG = logging.getLogger("seekable")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a present source has to deliver of an old one before its own order begins."""
+    """The rows of an old source that a present one delivers before its own order begins."""
 
     remainder: Remainder
 

@@ -1,4 +1,4 @@
-"""How far an old run had come: of each dataset that it read, and of each source of that dataset.
+"""The progress of an old run: of each dataset that it read, and of each source of that dataset.
 
 A run over a dataset reads one dataset. A run over a stream reads a dataset in each of its first stages, in
 several lanes, and rows that were drawn may wait in the stages behind. Both are a `DatasetProgress`, so that
@@ -41,7 +41,7 @@ __all__ = ["Consumed", "DatasetProgress", "consumed", "progress_of"]
 
 @dataclass(frozen=True, slots=True)
 class DatasetProgress:
-    """How far a run had read one dataset."""
+    """The positions of one dataset that a run had drawn, and that it had not."""
 
     name: Name
     """The names that lead to the stage that reads the dataset; empty for a run over a dataset."""
@@ -64,7 +64,7 @@ class DatasetProgress:
 
 @dataclass(frozen=True, slots=True)
 class Consumed:
-    """What a run had consumed of one dataset."""
+    """The rows that a run had consumed of one dataset, counted by source."""
 
     name: Name
     """As in `DatasetProgress`."""

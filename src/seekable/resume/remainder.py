@@ -29,7 +29,7 @@ Segments = tuple[tuple["Node", StridedRange], ...]
 
 @dataclass(frozen=True, slots=True)
 class Remainder:
-    """What is left of the last epoch of which a source delivered anything."""
+    """The rows left of the last epoch of which a source delivered anything."""
 
     segments: Segments
     """The rows that are left: those in flight, then the others in the order of the epoch."""

@@ -1,4 +1,4 @@
-"""How far each source of a run has come, for people: as lines in the log, and for ``seekable state show``."""
+"""Reports for people of how far each source of a run is: in the log, and by ``seekable state show``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOG = logging.getLogger("seekable")
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """How far one source of a saved run has come, and the row that it delivers next."""
+    """The progress of one source of a saved run, and the row that it delivers next."""
 
     name: str
     """The names that lead to it through mixtures, joined by dots; empty where there are none."""

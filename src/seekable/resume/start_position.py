@@ -19,13 +19,13 @@ __all__ = ["BegunEpoch", "Start", "draws_before", "start_position"]
 
 
 class BegunEpoch(NamedTuple):
-    """Where a source of the new pipeline continues the old one."""
+    """The part of a begun epoch that a source of the new pipeline still has to deliver."""
 
     num_begun: int
-    """The number of epochs that the old run had begun."""
+    """The number of epochs that the old run had begun, this one included."""
 
     num_left: int
-    """The number of rows left of the last of them."""
+    """The number of rows left of the begun epoch."""
 
     size: int
     """The number of rows in an epoch of the new source."""
