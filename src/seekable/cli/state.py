@@ -181,7 +181,7 @@ def _run(saved: Saved) -> dict[str, Any]:
 def _size(saved: Saved) -> tuple[int | None, str]:
     """Return the records of an epoch, or why they are not known."""
     from seekable.errors import SeekableError
-    from seekable.resume.description import rebuild
+    from seekable.resume.rebuild import rebuild
 
     if saved.description is None:
         return None, "there is no description of the pipeline beside the state"
@@ -193,7 +193,7 @@ def _size(saved: Saved) -> tuple[int | None, str]:
 
 
 def _sources(saved: Saved) -> list[dict[str, Any]] | None:
-    from seekable.resume.description import described_sources
+    from seekable.resume.rebuild import described_sources
 
     if saved.description is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.nodes.contract import Node
-from seekable.resume.description import has_schedule, rebuild_loosely
+from seekable.resume.rebuild import has_schedule, rebuild_loosely
 from seekable.state.canonical import plain_json
 from seekable.state.description_text import Description
 from seekable.state.descriptions import mismatch

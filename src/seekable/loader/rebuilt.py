@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 from seekable.loader.matching import fingerprint_at
-from seekable.resume.description import has_schedule, rebuild
+from seekable.resume.rebuild import has_schedule, rebuild
 from seekable.resume.relocate import FileSpan, find_again
 
 if TYPE_CHECKING:

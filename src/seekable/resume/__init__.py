@@ -4,8 +4,8 @@ A state resumes exactly only in the pipeline that it was taken of. By rows, anot
 sources resumes: each source delivers the rows that were in flight, then the rest of the epoch that it had
 begun in its old order, then its next epochs in the new order. The way from a state to that pipeline:
 
-    description     the description in the state     ->  the old order, over placeholders for its sources
-    progress        the old order and the state      ->  for each dataset read: the positions not yet drawn
+    rebuild         the description in the state     ->  the old order, over placeholders for its sources
+    consumed        the old order and the state      ->  for each dataset read: the positions not yet drawn
     remainder       these positions, by source       ->  the rows that are left of each begun epoch
     match           old sources and present ones     ->  which present source continues which old one
     transplant      an old order, a present source   ->  the old order over the present files and functions
@@ -14,6 +14,6 @@ begun in its old order, then its next epochs in the new order. The way from a st
     by_rows         all of this                      ->  the new pipeline, and its state there
 
 A run over a dataset reads one dataset; a run over a stream has several readers, lanes, and rows that wait in
-stages (``readers``). Behind ``progress`` they are the same. ``serialize`` writes into the states of a
+stages (``readers``). Behind ``consumed`` they are the same. ``serialize`` writes into the states of a
 pipeline what it resumed by rows; ``report`` says for people how far each source is.
 """

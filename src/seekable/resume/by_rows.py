@@ -13,9 +13,9 @@ from seekable.errors import CorruptState, InvalidArgument, StateMismatch
 from seekable.nodes.graph import known_size
 from seekable.order.remaining import Remaining
 from seekable.resume.carry_counters import lanes_with_counters
+from seekable.resume.consumed import consumed, progress_of
 from seekable.resume.continued import continued
 from seekable.resume.match import matched
-from seekable.resume.progress import consumed, progress_of
 from seekable.resume.readers import lanes_of, readers_of, with_readers
 from seekable.resume.report import log_resumed
 from seekable.resume.sources import remaining_by_source, sources_of, with_sources
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.nodes.contract import Node
+    from seekable.resume.consumed import Consumed
     from seekable.resume.match import Match
-    from seekable.resume.progress import Consumed
     from seekable.resume.sources import Name, Source
     from seekable.state.document import RunState
     from seekable.state.stream import State, StreamState
@@ -152,7 +152,7 @@ def resumed_datasets(news: Sequence[tuple[Name, Node]], olds: Sequence[Consumed]
 
         >>> import numpy as np
         >>> import seekable as sk
-        >>> from seekable.resume.progress import DatasetProgress
+        >>> from seekable.resume.consumed import DatasetProgress
         >>> words = sk.from_sequence(["a", "b", "c"])
         >>> nothing = np.empty(0, dtype=np.int64)
         >>> old = consumed(DatasetProgress((), words, Remaining((), 1), nothing, 0, endless=False))

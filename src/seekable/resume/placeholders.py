@@ -1,7 +1,7 @@
 """Nodes that stand for sources and functions of which there is only a description.
 
 They have the order of what they stand for, and the file and row of each record, but no records. They
-describe themselves as what they stand for, so a dataset that `seekable.resume.description` rebuilds has the
+describe themselves as what they stand for, so a dataset that `seekable.resume.rebuild` rebuilds has the
 fingerprint of the described one.
 """
 

@@ -12,9 +12,9 @@ from seekable.nodes.contract import Leaf
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.order.remaining import Remaining
+from seekable.resume.consumed import consumed, progress_of
 from seekable.resume.continued import Continued
-from seekable.resume.description import UNKNOWN_ROWS
-from seekable.resume.progress import consumed, progress_of
+from seekable.resume.rebuild import UNKNOWN_ROWS
 from seekable.resume.sources import remaining_by_source, sources_of
 
 if TYPE_CHECKING:

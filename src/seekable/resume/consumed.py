@@ -15,8 +15,8 @@ import numpy as np
 from seekable.errors import CorruptState
 from seekable.order.lanes import num_lane_rows_before
 from seekable.order.remaining import Remaining
-from seekable.resume.description import rebuild_loosely
 from seekable.resume.readers import drawn_by_lanes, lanes_of, readers_of, waiting_in
+from seekable.resume.rebuild import rebuild_loosely
 from seekable.resume.remainder import remainder_of
 from seekable.resume.sources import positions_by_source, remaining_by_source, sources_of
 from seekable.resume.start_position import draws_before
