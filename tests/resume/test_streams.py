@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.loader.by_rows import Batches, Delivered, through_json
-from tests.loader.streams.by_rows import bare, dropped, last, stamps_in, stream
+from tests.resume.datasets import Batches, Delivered, through_json
+from tests.resume.streams import bare, dropped, last, stamps_in, stream
 
 import seekable as sk
 from seekable.state.canonical import fingerprint_of
@@ -181,7 +181,7 @@ def resumed(seed: int, state: dict[str, Any]) -> Any:
 
 CHILD = """
 import json, sys
-from tests.loader.streams.test_rows import resumed
+from tests.resume.test_streams import resumed
 
 print(json.dumps([resumed(seed, state) for seed, state in json.load(sys.stdin)]))
 """

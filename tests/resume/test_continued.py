@@ -21,39 +21,39 @@ def source(name: str, size: int) -> sk.Dataset:
 
 
 def drawn(random: Random) -> Continued:
-    """Return pieces of two orders of one source, then another source, at positions that lanes have left."""
+    """Return segments of two orders of one source, then another source, at positions that lanes have left."""
     size, new_size = random.randint(1, 20), random.randint(1, 20)
     old, new = source("a", size), source("b", new_size).shuffle(seed=1)
-    pieces = []
+    segments = []
     for _ in range(random.randint(0, 4)):
         step = random.randint(1, 5)
-        teeth = tuple(sorted(random.sample(range(step), random.randint(1, step))))
-        comb = StridedRange(random.randint(0, 2 * size), random.randint(1, 6), step, teeth)
-        pieces.append(Segment(random.randint(0, 1), comb))
+        offsets = tuple(sorted(random.sample(range(step), random.randint(1, step))))
+        positions = StridedRange(random.randint(0, 2 * size), random.randint(1, 6), step, offsets)
+        segments.append(Segment(random.randint(0, 1), positions))
     taken = [random.randint(0, 5) for _ in range(random.randint(1, 4))]
     axis = Remaining.after(random.randint(0, 9), taken)
     olds = old.node, old.shuffle(seed=3).node
-    return Continued(olds, new.node, tuple(pieces), axis, random.randint(0, 30))
+    return Continued(olds, new.node, tuple(segments), axis, random.randint(0, 30))
 
 
 @given(st.integers(0, 2**32))
-def test_pieces_come_first_and_then_the_new_order(seed: int) -> None:
+def test_segments_come_first_and_then_the_new_order(seed: int) -> None:
     random = Random(seed)
     node = drawn(random)
     slots, below = node.route(np.arange(SOME))
     routes = list(zip(slots.tolist(), below.tolist(), strict=True))
     assert routes == [node.route_one(position) for position in range(SOME)]
     axis = [*node.axis.stragglers.tolist(), *range(node.axis.frontier, SOME)]
-    pieces = [(piece.slot, position) for piece in node.segments for position in piece.positions]
-    for turn, position in enumerate(axis):
-        beyond = turn - len(pieces)
-        assert routes[position] == (pieces[turn] if beyond < 0 else (2, node.first + beyond))
+    segments = [(segment.slot, position) for segment in node.segments for position in segment.positions]
+    for ordinal, position in enumerate(axis):
+        beyond = ordinal - len(segments)
+        assert routes[position] == (segments[ordinal] if beyond < 0 else (2, node.first + beyond))
     for position in set(range(SOME)) - set(axis):
         assert routes[position] == (2, position)
 
 
 @given(st.integers(0, 2**32))
-def test_rows_are_found_in_pieces_and_behind_them(seed: int) -> None:
+def test_rows_are_found_in_segments_and_behind_them(seed: int) -> None:
     random = Random(seed)
     node = drawn(random)
     records, size, epoch = node.fetch(np.arange(SOME)), node.size, random.randint(0, 3)
@@ -70,13 +70,13 @@ def test_rows_are_found_in_pieces_and_behind_them(seed: int) -> None:
 
 def test_golden() -> None:
     """Someone's half-finished run depends on these."""
-    pieces = (
+    segments = (
         Segment(0, StridedRange(1, 1)),
         Segment(1, StridedRange(2, count=2, step=3, offsets=(0, 2))),
         Segment(0, StridedRange(6, 2)),
     )
     olds = source("a", 8).node, source("a", 8).shuffle(seed=5).node
-    node = Continued(olds, source("b", 4).shuffle(seed=2).node, pieces, Remaining.after(3, [0, 2]), 8)
+    node = Continued(olds, source("b", 4).shuffle(seed=2).node, segments, Remaining.after(3, [0, 2]), 8)
     slots, below = node.route(np.arange(18))
     assert slots.tolist() == [2, 2, 2, 0, 2, 1, 2, 1, 1, 1, 0, 0, 2, 2, 2, 2, 2, 2]
     assert below.tolist() == [0, 1, 2, 1, 4, 2, 6, 4, 5, 7, 6, 7, 8, 9, 10, 11, 12, 13]

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.loader.by_rows import Batches, Delivered, natural, pipeline, through_json
+from tests.resume.datasets import Batches, Delivered, natural, pipeline, through_json
 
 import seekable as sk
 

@@ -1,4 +1,4 @@
-"""Random streams over the sources of tests/loader/by_rows.py.
+"""Random streams over the sources of tests/resume/datasets.py.
 
 Each pass of a row through its source has a number of its own, so that what is made of one pass is known as
 such, in however many parts it comes.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
-from tests.loader.by_rows import Sizes, mixed, natural, ordered, source
+from tests.resume.datasets import Sizes, mixed, natural, ordered, source
 
 import seekable as sk
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.loader.by_rows import Batches, pipeline, rows_in, source, through_json
+from tests.resume.datasets import Batches, pipeline, rows_in, source, through_json
 
 import seekable as sk
 
@@ -357,7 +357,7 @@ def test_runs_of_several_epochs_are_as_long_as_they_were() -> None:
 CHILD = """
 import json, sys
 from random import Random
-from tests.loader.by_rows import Batches, pipeline, rows_in
+from tests.resume.datasets import Batches, pipeline, rows_in
 import seekable as sk
 
 given = json.load(sys.stdin)
