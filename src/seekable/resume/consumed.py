@@ -91,8 +91,9 @@ def consumed(progress: DatasetProgress) -> Consumed:
         then 5, 7 and 9:
 
         >>> import seekable as sk
+        >>> ten = sk.from_sequence(range(10)).node
         >>> remaining = Remaining.after_epochs(0, [5, 2], size=10)
-        >>> at = DatasetProgress((), sk.from_sequence(range(10)), remaining, np.array([8]), 0, endless=False)
+        >>> at = DatasetProgress((), ten, remaining, np.array([8]), 0, endless=False)
         >>> ((source, remainder),) = consumed(at).remainders
         >>> [position for _, positions in remainder.segments for position in positions]
         [8, 5, 7, 9]

@@ -53,8 +53,8 @@ def matching_rows(described: Mapping[str, Any], present: Node) -> Node:
 
     Example:
         >>> import seekable as sk
-        >>> old, new = sk.from_sequence("abc"), sk.from_sequence("abcde")
-        >>> list(matching_rows(old.describe(None), new))
+        >>> old, new = sk.from_sequence("abc").node, sk.from_sequence("abcde").node
+        >>> matching_rows(old.describe(None), new).fetch(np.arange(3))
         ['a', 'b', 'c']
     """
     now = present.describe(None)

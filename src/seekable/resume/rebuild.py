@@ -80,8 +80,8 @@ def rebuild(description: Tree, *, find: FindFiles | None = None) -> Node:
     Example:
         >>> import seekable as sk
         >>> ds = sk.from_sequence("abcd").map(str.upper).shuffle(seed=3)
-        >>> again = rebuild(ds.describe(None))
-        >>> again.fingerprint == ds.fingerprint, again[0].row == ds.locate(0).row
+        >>> again = rebuild(ds.node.describe(None))
+        >>> again.fingerprint == ds.fingerprint, again.record(0).row == ds.locate(0).row
         (True, True)
     """
 
@@ -110,7 +110,7 @@ def rebuild_loosely(description: Tree, row_files: Mapping[str, str] | None = Non
     Example:
         >>> import seekable as sk
         >>> ds = sk.from_sequence(range(9)).select([3, 1, 2]).shuffle(seed=3)
-        >>> rebuild_loosely(ds.describe(None)).fingerprint == ds.fingerprint
+        >>> rebuild_loosely(ds.node.describe(None)).fingerprint == ds.fingerprint
         True
     """
 

@@ -78,7 +78,8 @@ def sources_of(root: Node, name: Name = ()) -> list[Source]:
     Example:
         >>> import seekable as sk
         >>> a, b = sk.from_sequence("abc").shuffle(seed=1), sk.from_sequence("xyz")
-        >>> [source.name for source in sources_of(sk.mix({"a": a, "b": b}, seed=1).map(str.upper))]
+        >>> ds = sk.mix({"a": a, "b": b}, seed=1).map(str.upper)
+        >>> [source.name for source in sources_of(ds.node)]
         [('a',), ('b',)]
     """
     if isinstance(root, Mix):
@@ -135,7 +136,7 @@ def remaining_by_source(root: Node, remaining: Remaining) -> Iterator[tuple[Node
     Example:
         >>> import seekable as sk
         >>> ds = sk.mix([sk.from_sequence("abc"), sk.from_sequence("xyz")], weights=[1, 1], seed=1)
-        >>> [left.frontier for _, left in remaining_by_source(ds, Remaining((), 4))]
+        >>> [left.frontier for _, left in remaining_by_source(ds.node, Remaining((), 4))]
         [2, 2]
     """
     if isinstance(root, Mix):

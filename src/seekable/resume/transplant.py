@@ -11,7 +11,7 @@ pipelines are gone through side by side, from the top down:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from seekable.errors import StateMismatch
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
@@ -50,9 +50,9 @@ def transplanted(old: Node, new: Node) -> Node:
     Example:
         >>> import seekable as sk
         >>> words = sk.from_sequence(["a", "b", "c"])
-        >>> old = rebuild_loosely(words.shuffle(seed=1).describe(None))
-        >>> ds = transplanted(old, words.map(str.upper).shuffle(seed=2))
-        >>> list(ds) == [record.upper() for record in words.shuffle(seed=1)]
+        >>> shuffled = words.shuffle(seed=1)
+        >>> node = transplanted(rebuild_loosely(shuffled.node.describe(None)), words.map(str.upper).node)
+        >>> [node.record(row) for row in range(3)] == [word.upper() for word in shuffled]
         True
     """
     if _are_same(old, new):
@@ -88,7 +88,7 @@ def _orders_above_core(old: Node) -> tuple[list[Node], Node]:
         elif _is_over_one(old):
             if not isinstance(old, ElementwiseNode) or isinstance(old, Repeat):
                 orders.append(old)
-            old = old.child  # type: ignore[attr-defined]
+            old = old.child
         else:
             return orders, old
 
@@ -103,11 +103,11 @@ def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
     nodes: list[Node] = []
     while _is_over_one(new):
         nodes.append(new)
-        new = new.child  # type: ignore[attr-defined]
+        new = new.child
     return nodes, new
 
 
-def _is_over_one(node: Node) -> bool:
+def _is_over_one(node: Node) -> TypeGuard[UnaryNode]:
     return isinstance(node, UnaryNode) and not isinstance(node, Batch)
 
 
