@@ -176,7 +176,7 @@ def resumed(seed: int, state: dict[str, Any]) -> Any:
     made = stream({"a": 33, "b": 44}, Random(seed))
     loader = sk.Loader(made, batch_size=3, collate=list, prefetch=0)
     loader.load_state_dict(state, resume="rows")
-    return through_json([bare(Batches(loader).next(12)), loader.state_dict()])
+    return json.loads(json.dumps([bare(Batches(loader).next(12)), loader.state_dict()]))
 
 
 CHILD = """
