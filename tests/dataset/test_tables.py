@@ -373,3 +373,21 @@ def test_no_rows_have_the_columns_all_the_same(tmp_path: Path) -> None:
         "id": 0,
         "text": 0,
     }
+
+
+OPTIMIZED = """
+import sys
+import seekable as sk
+assert False, "python runs without -O"
+try:
+    sk.open(sys.argv[1], jobs=1, columns=["nope"])
+except sk.InvalidArgument as error:
+    print(error)
+"""
+
+
+def test_columns_are_checked_under_python_o(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    command = [sys.executable, "-O", "-c", OPTIMIZED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "no file has a column 'nope'; there are 'id'\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import duplicates
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
+    from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 else:
@@ -137,14 +138,33 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         files = open_files(
             found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
-    source_node = build(files)
+    node = build(files)
     if key is not None:
         using = map_ranges.execution_options(jobs, executor, at_once=False)
-        keys = keys_build.open_keys(source_node, key, index_dir=index_dir, using=using, progress=progress)
-        if keys.index.duplicates:
-            warnings.warn(duplicates.duplicates_told(source_node, keys), DuplicateKeys, stacklevel=2)
-        source_node = replace(source_node, keys=keys)
-    return Dataset(source_node)
+        node = _with_keys(node, key, index_dir=index_dir, using=using, progress=progress)
+    return Dataset(node)
+
+
+def _with_keys(
+    node: Any,
+    key: KeyOf,
+    *,
+    index_dir: str | os.PathLike[str] | None,
+    using: ExecutionOptions,
+    progress: ProgressHook | None,
+) -> Any:
+    """Return a source with the index of its keys, which is built if there is none.
+
+    Raises:
+        BadKey: a record has no key.
+
+    Warns:
+        DuplicateKeys: some records have the same key.
+    """
+    keys = keys_build.open_keys(node, key, index_dir=index_dir, using=using, progress=progress)
+    if keys.index.duplicates:
+        warnings.warn(duplicates.duplicates_told(node, keys), DuplicateKeys, stacklevel=3)
+    return replace(node, keys=keys)
 
 
 def _has_spec(source: object) -> bool:
@@ -159,7 +179,7 @@ def _has_spec(source: object) -> bool:
 
 
 def _shown(source: Asked) -> str:
-    """Return what was asked for as a user would write it."""
+    """Return the source as a user would write it."""
     if isinstance(source, str | os.PathLike):
         return repr(os.fspath(source))
     paths = [os.fspath(path) for path in source]
