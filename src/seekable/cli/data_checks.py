@@ -1,4 +1,4 @@
-"""Where data lies, and where its index does: for ``doctor``."""
+"""The checks of ``seekable doctor`` on data: its files, its index, and the space for the index."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LITTLE_ROOM_BYTES = 1 << 30
 
 
 def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
-    """Yield where data lies, how its index is kept, and whether the files' times can be trusted.
+    """Yield the findings on the files of some data, on its index, and on the free space.
 
     Raises:
         DataNotFound: there is no such data.
@@ -79,7 +79,7 @@ def _room(place: Place) -> Finding:
 
 
 def _filesystem(path: str) -> str:
-    """Return the type of the file system that a path lies on, as far as the system tells it."""
+    """Return the type of the file system of a path, if /proc/self/mounts shows it."""
     best, kind = "", "a file system of unknown type"
     try:
         with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as mounts:

@@ -1,4 +1,4 @@
-"""``seekable doctor``: whether this machine is fit, and what to do where it is not."""
+"""``seekable doctor``: checks whether this machine is set up for large data."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def doctor(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Look at this machine, and tell what to do.
+    """Check this machine, and say what to do.
 
-    Looked at are versions, limits, processes and the cache. Each finding is ok, warn (slower, or too little
-    for large data) or bad (does not work). Nothing is written. The exit code is 1 where something is bad.
-    With -q only what is not ok is told.
+    It checks versions, limits, processes and the cache. Each finding is ok, warn (slower, or too little for
+    large data) or bad (does not work). Nothing is written. The exit code is 1 if a finding is bad. With -q
+    only findings that are not ok are printed.
     """
     from seekable.cli.machine_checks import cache_findings, limit_findings, process_findings, version_findings
     from seekable.cli.output import json_safe, write_document
@@ -57,12 +57,12 @@ def doctor(
         ]
         write_document({"worst": worst, "findings": listed})
     else:
-        _tell([finding for finding in findings if not quiet or finding.level != "ok"])
+        _print([finding for finding in findings if not quiet or finding.level != "ok"])
     if worst == "bad":
         raise typer.Exit(ExitCode.FAILURE)
 
 
-def _tell(findings: list[Finding]) -> None:
+def _print(findings: list[Finding]) -> None:
     from seekable.cli.output import write_line
 
     width = max((len(finding.name) for finding in findings), default=0)

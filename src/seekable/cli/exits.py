@@ -1,4 +1,4 @@
-"""What the exit code says, and how an error is told."""
+"""Exit codes, and the messages of errors on stderr."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from seekable.errors import (
 
 
 class ExitCode(IntEnum):
-    """What a command ends with."""
+    """The exit codes of all commands."""
 
     OK = 0
     FAILURE = 1
@@ -54,13 +54,13 @@ _CODES: dict[type[Exception], ExitCode] = {
 
 @contextmanager
 def errors_told(arguments: Sequence[str]) -> Iterator[None]:
-    """Turn errors that a user can do something about into a message and an exit code.
+    """Turn errors that a user can act on into a message and an exit code.
 
-    These are ours, those of the operating system, an interrupt, and a reader of stdout that has seen enough.
-    All others are bugs, and keep their traceback.
+    These are errors of seekable and of the operating system, an interrupt, and a closed stdout. All others
+    are bugs, and keep their traceback.
 
     Args:
-        arguments: what followed ``seekable``; with ``--json`` the message is a JSON document.
+        arguments: the command line after ``seekable``; with ``--json`` the message is a JSON document.
     """
     try:
         yield
@@ -83,9 +83,9 @@ def tell_wrong_usage(arguments: Sequence[str], error: Exception) -> int:
     """Print what is wrong with the arguments, and return the exit code.
 
     Args:
-        arguments: what followed ``seekable``.
-        error: what typer raised for them: known by its methods, because where its class is to be imported
-            from depends on typer's version.
+        arguments: the command line after ``seekable``.
+        error: the error that typer raised for it; recognised by its methods, because the module of its class
+            depends on the version of typer.
 
     Raises:
         Exception: the error, if typer did not raise it for wrong usage.
@@ -100,7 +100,7 @@ def tell_wrong_usage(arguments: Sequence[str], error: Exception) -> int:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether errors are to be told as JSON, whether or not the arguments can be parsed."""
+    """Return True if errors are to be printed as JSON, also for arguments that cannot be parsed."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 
@@ -114,7 +114,7 @@ def _interrupted(arguments: Sequence[str]) -> str:
 
 
 def _with_notes(error: Exception) -> str:
-    """Return the message, and what was noted of the way out; a worker's traceback is left out."""
+    """Return the message and the notes of an error, without the traceback of a worker process."""
     return "; ".join([str(error), *(note for note in getattr(error, "__notes__", ()) if "\n" not in note)])
 
 
@@ -126,7 +126,7 @@ def _flush_or_drop_output() -> None:
 
 
 def _drop_output() -> None:
-    # Python flushes stdout once more when it ends; what cannot be written must have somewhere to go.
+    # Python flushes stdout once more at its end; data that cannot be written goes to /dev/null.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

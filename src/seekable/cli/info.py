@@ -1,4 +1,4 @@
-"""``seekable info``: what a dataset is."""
+"""``seekable info``: the files, records and lengths of a dataset."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def info(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell how many records there are, and how long.
+    """Print the number of records, and their lengths.
 
-    What is new or changed is indexed first, and where the index lies is told. Lengths are in bytes and
-    include the ends of lines; no data is read for them.
+    New and changed files are indexed first. Lengths are in bytes and include the ends of lines; no data is
+    read for them.
     """
     from seekable.cli.opening import Opening
     from seekable.cli.output import write_document, write_facts
@@ -80,7 +80,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
 
 
 def _content_found(dataset: FileSource | TableSource) -> dict[str, Any]:
-    """Return how long records are; of tables, which columns and how many groups they have."""
+    """Return the lengths of records; of tables, the columns and the number of row groups."""
     from seekable.cli.contents import record_lengths
     from seekable.nodes.sources.tables import TableSource
 

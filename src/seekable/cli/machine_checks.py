@@ -65,7 +65,7 @@ _NOT_FOR_USERS = frozenset({"all", "dev"})
 
 
 def version_findings() -> Iterator[Finding]:
-    """Yield the versions of seekable, Python and all packages that are used or could be."""
+    """Yield the versions of seekable, Python and all required and optional packages."""
     yield Finding("versions", _OURS, "ok", __version__)
     yield _python()
     try:
@@ -133,7 +133,7 @@ _SHARED_MEMORY = "/dev/shm"  # noqa: S108 - looked at, not written
 
 
 def limit_findings() -> Iterator[Finding]:
-    """Yield the limits that a large dataset may meet."""
+    """Yield the limits that a large dataset may reach."""
     yield _open_files()
     yield from _maps()
     yield _processors()
@@ -142,7 +142,7 @@ def limit_findings() -> Iterator[Finding]:
 
 
 def process_findings() -> Iterator[Finding]:
-    """Yield what is to be known of processes that this one starts."""
+    """Yield the start method of processes, and the ranks in the environment."""
     method = multiprocessing.get_start_method()
     value = f"start method {method}, {threading.active_count()} thread(s) alive here"
     advice = (
@@ -161,7 +161,7 @@ def process_findings() -> Iterator[Finding]:
 
 
 def cache_findings() -> Iterator[Finding]:
-    """Yield where indexes go that cannot lie beside their data, and whether they can."""
+    """Yield the folders of indexes that cannot lie beside their data."""
     folder = cache_folder()
     used = (
         f"{bytes_in_words(folder_tree_bytes(folder))} of indexes"
@@ -181,7 +181,7 @@ def cache_findings() -> Iterator[Finding]:
 
 
 def can_be_written(folder: str) -> bool:
-    """Tell whether a folder can be written, or made."""
+    """Return True if a folder can be written, or created."""
     folder = os.path.abspath(folder)
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
@@ -189,7 +189,7 @@ def can_be_written(folder: str) -> bool:
 
 
 def folder_tree_bytes(folder: str) -> int:
-    """Return how many bytes the files below a folder have."""
+    """Return the size in bytes of all files below a folder."""
     return sum(
         os.lstat(os.path.join(here, name)).st_size for here, _, names in os.walk(folder) for name in names
     )

@@ -1,4 +1,4 @@
-"""``seekable``: the commands put together."""
+"""The command ``seekable`` with all its subcommands."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ EPILOG = "\n\n".join(
 
 class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
-        # In here and not around it, because typer has its own way with interrupts and broken pipes.
+        # Not around app(): typer itself handles interrupts and broken pipes there.
         with errors_told(sys.argv[1:]):
             return super().invoke(ctx)
 
 
-# Without markup typer leaves rich alone, which would double the time of --help.
+# Without markup typer does not import rich, which would double the time of --help.
 app = typer.Typer(
     name="seekable",
     cls=_Commands,
@@ -52,7 +52,7 @@ app = typer.Typer(
 )
 app.command(epilog=index.EPILOG)(index.index)
 app.command(epilog=info.EPILOG)(info.info)
-# A row that counts from the end looks like an option that is not known.
+# A negative row number looks like an unknown option.
 app.command(epilog=get.EPILOG, context_settings={"ignore_unknown_options": True})(get.get)
 app.command(epilog=head.EPILOG)(head.head)
 app.command(epilog=sample.EPILOG)(sample.sample)
@@ -85,7 +85,7 @@ def _seekable(
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Tell a warning as what it says: where in the library it comes from helps no one here."""
+    """Print the text of a warning without its place in the source code."""
     print(f"seekable: {message}", file=sys.stderr)
 
 
@@ -95,6 +95,6 @@ def main() -> None:
     warnings.showwarning = _show_warning
     try:
         code = app(arguments, prog_name="seekable", standalone_mode=False)
-    except Exception as error:  # noqa: BLE001 - raised again unless it tells of wrong usage
+    except Exception as error:  # noqa: BLE001 - raised again unless it is about wrong usage
         code = tell_wrong_usage(arguments, error)
     sys.exit(code)

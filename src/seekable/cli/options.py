@@ -16,7 +16,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="jsonl, text, csv, parquet and so on; told by the suffix if left out.",
+        help="jsonl, text, csv, parquet and so on; by the suffix if left out.",
         show_default=False,
     ),
 ]
@@ -48,7 +48,7 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing bu
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON; errors too, on stderr.")]
 
 _KEEP_LINES = "\b"
-"""Typer's sign that the lines of a paragraph are not to be filled."""
+"""The sign for typer to keep the lines of a paragraph as they are."""
 
 
 def paragraph(title: str, *lines: str) -> str:

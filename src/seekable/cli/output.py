@@ -1,4 +1,4 @@
-"""What goes to stdout: JSON documents, records, and facts for people to read."""
+"""Output on stdout: JSON documents, records, and tables for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 SCHEMA = 1
-"""The version of all JSON that is printed; a field that goes, or changes its meaning, makes a new one."""
+"""The version of all printed JSON: it grows when a field is removed or changes its meaning."""
 
 
 def document(fields: Mapping[str, Any]) -> bytes:
@@ -28,7 +28,7 @@ def write_document(fields: Mapping[str, Any]) -> None:
 
 
 def write_line(text: str) -> None:
-    """Print a line; names that are no UTF-8 come out as the bytes they are."""
+    """Print a line; names that are not UTF-8 are printed as their bytes."""
     write(text.encode("utf-8", "surrogateescape") + b"\n")
 
 
@@ -43,7 +43,7 @@ def write_facts(facts: Mapping[str, str]) -> None:
 
 
 def write_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print rows under a header, in columns; those whose values are all numbers stand to the right."""
+    """Print rows under a header, in columns; columns of numbers are aligned to the right."""
     for line in table_lines(header, rows):
         write_line(line)
 
@@ -82,7 +82,7 @@ def json_safe(path: str) -> str:
 
 
 def in_words(count: int, noun: str) -> str:
-    """Return a number of things.
+    """Return a count with its noun.
 
     Example:
         >>> in_words(1, "file"), in_words(12345, "record")
@@ -98,6 +98,6 @@ def _write_facts_on_terminal(facts: Mapping[str, str]) -> None:
 
     table = Table.grid(padding=(0, 2))
     for name, value in facts.items():
-        # Text, because a glob's brackets would be taken for markup.
+        # rich.Text, because rich reads the brackets of a glob as markup.
         table.add_row(Text(name, style="cyan"), Text(json_safe(value)))
     Console(highlight=False).print(table)

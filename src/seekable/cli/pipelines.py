@@ -1,4 +1,4 @@
-"""From what a user names to a loader: a saved state, or a function that makes the pipeline."""
+"""The loader of a saved state, or of a function that makes the pipeline."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from seekable.loader.saved import read_saved
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """What a state does not say of its loader."""
+    """The arguments of a loader that a state does not contain."""
 
     arguments: dict[str, Any]
-    """The arguments of ``Loader`` that were given."""
+    """Arguments of ``Loader`` by name; None for those that were left out."""
 
     @property
     def given(self) -> dict[str, Any]:
-        """Those that are not None."""
+        """The arguments that are not None."""
         return {name: value for name, value in self.arguments.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A loader that can be asked which records it delivers."""
+    """A loader whose steps can be planned."""
 
     loader: Loader
     notes: tuple[str, ...]
-    """What cannot be told, and why."""
+    """Facts that are not known, with their reasons."""
 
 
 def pipeline_of(
@@ -70,13 +70,13 @@ def pipeline_of(
 
 
 def made_by(target: str) -> Any:
-    """Return what a function returns that ``module:function`` names.
+    """Call the function that ``module:function`` names, and return its result.
 
     Raises:
         DataNotFound: there is no such module or function.
         WrongType: it is no function.
     """
-    # What the user's program prints is not what was asked for.
+    # Output of the user's program must not mix with the output of the command.
     with contextlib.redirect_stdout(sys.stderr):
         return _function(target)()
 
@@ -114,7 +114,7 @@ def _of_function(target: str, batches: Batches) -> Loader:
 
 
 def _function(target: str) -> Any:
-    """Import what ``module:function`` names, with the working folder on the path."""
+    """Import the function that ``module:function`` names, with the working folder on Python's path."""
     module_name, _, name = target.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())

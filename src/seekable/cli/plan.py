@@ -88,7 +88,7 @@ def plan(  # noqa: PLR0913 - an argument for each of its options
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell which records, files and bytes a step delivers.
+    """Show the records, files and bytes of a step.
 
     No record is read. From a saved state the order is rebuilt out of the description that sk.save_state wrote
     beside it; how records make batches is no part of a state, so say it as you say it to your Loader.

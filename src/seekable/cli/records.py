@@ -1,4 +1,4 @@
-"""Printing records: their bytes as they are in the file, or JSON that says where each lies too."""
+"""Prints records: as their bytes in the file, or as JSON with their locations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seekable.nodes.sources.files import FileSource
 from seekable.nodes.sources.tables import TableSource
 
 _AT_ONCE = 64
-"""Records that are read together."""
+"""The number of records that are read together."""
 
 _ENCODER = msgspec.json.Encoder(enc_hook=str)
 

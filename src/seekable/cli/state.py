@@ -1,4 +1,4 @@
-"""``seekable state``: what saved states hold, and in what two of them differ."""
+"""``seekable state``: shows saved states, and the difference of two of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _path(metavar: str) -> Any:
 
 @app.callback(epilog=EPILOG)
 def _state() -> None:
-    """Show what saved states hold, and in what two of them differ.
+    """Show saved states, and the differences of two of them.
 
     A state is a file or a folder that sk.save_state wrote into, of which the newest complete state counts.
     """
@@ -45,7 +45,7 @@ def _state() -> None:
 
 @app.command(epilog=SHOW_EPILOG)
 def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) -> None:
-    """Tell where a saved run is, and what its pipeline is."""
+    """Show the progress of a saved run, and its pipeline."""
     from seekable.cli.output import write_document
     from seekable.loader.saved import generations_in, read_saved
 
@@ -62,7 +62,7 @@ def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) ->
 def diff(
     old: Annotated[str, _path("A")], new: Annotated[str, _path("B")], *, as_json: JsonOption = False
 ) -> None:
-    """Tell in what two states differ.
+    """Show the differences of two states.
 
     The exit code is 0 where they are the same and 3 where they are not.
     """
@@ -127,7 +127,7 @@ def _as_json(path: str, saved: Saved, generations: list[Generation]) -> dict[str
 
 
 def _progress_of(saved: Saved) -> dict[str, Any]:
-    """Return how far each source has come, or why that is not known."""
+    """Return the progress of each source, or why it is not known."""
     from seekable.cli.output import json_safe
     from seekable.errors import SeekableError
     from seekable.loader.rebuilt import whole_description
@@ -179,7 +179,7 @@ def _run(saved: Saved) -> dict[str, Any]:
 
 
 def _size(saved: Saved) -> tuple[int | None, str]:
-    """Return the records of an epoch, or why they are not known."""
+    """Return the number of records of an epoch, or why it is not known."""
     from seekable.errors import SeekableError
     from seekable.resume.rebuild import rebuild
 

@@ -1,4 +1,4 @@
-"""``seekable verify``: whether data is what its index says."""
+"""``seekable verify``: compares files with their index."""
 
 from __future__ import annotations
 
