@@ -55,11 +55,11 @@ if TYPE_CHECKING:
         WrongType,
     )
     from seekable.index.location import Location
-    from seekable.loader.checkpoint import load_state, save_state
+    from seekable.loader.checkpoints import load_state, save_state
     from seekable.loader.fill_collate import FillCollate
+    from seekable.loader.legacy_state import state_from_sample_index
     from seekable.loader.loader import Loader
     from seekable.loader.ranks import distributed
-    from seekable.loader.samples import state_from_sample_index
     from seekable.nodes.hole import HOLE
     from seekable.stream.iterable import from_iterable
     from seekable.stream.lines import open_stream
@@ -132,12 +132,12 @@ _HOMES = {
     "from_iterable": "stream.iterable",
     "from_sequence": "dataset.sequence",
     "join": "dataset.combine",
-    "load_state": "loader.checkpoint",
+    "load_state": "loader.checkpoints",
     "mix": "dataset.combine",
     "open": "dataset.open",
     "open_stream": "stream.lines",
-    "save_state": "loader.checkpoint",
-    "state_from_sample_index": "loader.samples",
+    "save_state": "loader.checkpoints",
+    "state_from_sample_index": "loader.legacy_state",
     "zip": "dataset.combine",
 }
 

@@ -1,8 +1,9 @@
-"""What becomes of a list of records."""
+"""Batches of lists of records, and of columns."""
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,10 @@ import pytest
 import seekable as sk
 from seekable.loader.collate import collate
 from seekable.testing.same import same
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 BIG = 2**53 + 1
 
@@ -83,3 +88,68 @@ def test_the_loader_collates_by_default() -> None:
         {"id": np.array([2]), "text": ["2"]},
     ]
     assert same(list(loader), wanted)
+
+
+def around_it(records: Any) -> Any:
+    return collate(records)
+
+
+@functools.wraps(collate)
+def wrapped(records: Any) -> Any:
+    return collate(records)
+
+
+def columns_or_records(batch: Any) -> str:
+    return "records" if isinstance(batch, list) else "columns"
+
+
+def declared(batch: Any) -> str:
+    return columns_or_records(batch)
+
+
+declared.columnar = True  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """A table with columns of many types, some with nulls."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    columns = {
+        "whole": [1, 2, 3],
+        "nullable": [1, None, 3],
+        "real": [0.5, None, 2.5],
+        "text": ["a", None, "c"],
+        "bytes": [b"a", b"b", b"c"],
+        "flag": [True, False, True],
+        "alike": [[1, 2], [3, 4], [5, 6]],
+        "ragged": [[1], [2, 3], []],
+        "struct": [{"x": 1}, {"x": 2}, {"x": 3}],
+        "time": np.array([1, 2, 3], dtype="datetime64[us]"),
+        "span": np.array([1, 2, 3], dtype="timedelta64[s]"),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    return tmp_path
+
+
+@pytest.mark.parametrize("decode", ["python", "numpy", "arrow"])
+@pytest.mark.parametrize(
+    "around",
+    [around_it, wrapped, functools.partial(collate)],
+    ids=["function", "wraps", "partial"],
+)
+def test_a_function_around_the_default_changes_no_batch(
+    tables: Path, decode: Any, around: Callable[[Any], Any]
+) -> None:
+    dataset = sk.open(tables, decode=decode)
+    for size in (1, 2, 3):
+        default = list(sk.Loader(dataset, batch_size=size))
+        assert same(list(sk.Loader(dataset, batch_size=size, collate=around)), default), size
+
+
+@pytest.mark.parametrize("decode", ["python", "numpy", "arrow"])
+def test_a_function_that_says_so_gets_columns(tables: Path, decode: Any) -> None:
+    dataset = sk.open(tables, decode=decode)
+    expected = "records" if decode == "python" else "columns"
+    assert list(sk.Loader(dataset, batch_size=3, collate=declared)) == [expected]
+    assert list(sk.Loader(dataset, batch_size=3, collate=columns_or_records)) == ["records"]

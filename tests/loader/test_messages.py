@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.loader.workers import slots as module
-from seekable.loader.workers.message import Closed, Connection
-from seekable.loader.workers.slots import Slots, memory_without_name
+from seekable.loader.workers import shared_buffers as module
+from seekable.loader.workers.messages import Closed, Connection
+from seekable.loader.workers.shared_buffers import SharedBuffers, memory_without_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SLOTS = 3
-SLOT = module._SLOT_BYTES
+BUFFERS = 3
+BUFFER = module._BUFFER_BYTES
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,10 @@ def ends() -> Iterator[tuple[Connection, Connection]]:
     """A worker's end and its parent's."""
     worker, parent = socket.socketpair()
     memory = memory_without_name()
-    pair = Connection(worker, Slots(memory, SLOTS)), Connection(parent, Slots(memory, SLOTS))
+    pair = (
+        Connection(worker, SharedBuffers(memory, BUFFERS)),
+        Connection(parent, SharedBuffers(memory, BUFFERS)),
+    )
     os.close(memory)
     yield pair
     for end in pair:
@@ -55,32 +58,32 @@ BATCHES = st.dictionaries(
 )
 
 
-@given(batches=st.lists(BATCHES, min_size=1, max_size=2 * SLOTS))
+@given(batches=st.lists(BATCHES, min_size=1, max_size=2 * BUFFERS))
 def test_whatever_is_sent_is_received(ends: tuple[Connection, Connection], batches: list[Any]) -> None:
     worker, parent = ends
     for number, batch in enumerate(batches):
-        worker.send(batch, tag=1, slot=number % SLOTS)
+        worker.send(batch, tag=1, buffer=number % BUFFERS)
         assert same(batch, parent.receive(1))
 
 
-@pytest.mark.parametrize("size", [SLOT - 1000, SLOT, SLOT + 1, 3 * SLOT])
+@pytest.mark.parametrize("size", [BUFFER - 1000, BUFFER, BUFFER + 1, 3 * BUFFER])
 @pytest.mark.parametrize("array", [0, 10, 1 << 20])
-def test_what_is_too_large_for_a_slot_arrives_too(
+def test_what_is_too_large_for_a_buffer_arrives_too(
     ends: tuple[Connection, Connection], size: int, array: int
 ) -> None:
     worker, parent = ends
     batch = {"text": ["a" * size, "b"], "array": np.arange(array)}
-    assert worker.send(batch, tag=1, slot=0) >= size
+    assert worker.send(batch, tag=1, buffer=0) >= size
     assert same(batch, parent.receive(1))
 
 
-def test_what_was_taken_out_does_not_change_when_its_slot_is_used_again(
+def test_what_was_taken_out_does_not_change_when_its_buffer_is_used_again(
     ends: tuple[Connection, Connection],
 ) -> None:
     worker, parent = ends
-    worker.send(["first", np.zeros(100)], tag=1, slot=0)
+    worker.send(["first", np.zeros(100)], tag=1, buffer=0)
     first = parent.receive(1)
-    worker.send(["other", np.ones(100)], tag=1, slot=0)
+    worker.send(["other", np.ones(100)], tag=1, buffer=0)
     assert same(parent.receive(1), ["other", np.ones(100)])
     assert same(first, ["first", np.zeros(100)])
 
@@ -88,7 +91,7 @@ def test_what_was_taken_out_does_not_change_when_its_slot_is_used_again(
 def test_arrays_can_be_written_to(ends: tuple[Connection, Connection]) -> None:
     worker, parent = ends
     for size in (10, 1 << 20):
-        worker.send(np.zeros(size), tag=1, slot=1)
+        worker.send(np.zeros(size), tag=1, buffer=1)
         array = parent.receive(1)
         array += 1
         assert array.sum() == size
@@ -96,17 +99,17 @@ def test_arrays_can_be_written_to(ends: tuple[Connection, Connection]) -> None:
 
 def test_messages_of_an_earlier_run_are_dropped(ends: tuple[Connection, Connection]) -> None:
     worker, parent = ends
-    for slot, batch in (
+    for buffer, batch in (
         (0, "small"),
         (1, "large" * 100_000),
         (2, np.zeros(1 << 20)),
-        (None, "without a slot"),
+        (None, "without a buffer"),
     ):
-        worker.send(batch, tag=1, slot=slot)
+        worker.send(batch, tag=1, buffer=buffer)
         assert parent.receive(2) is None
     worker.send("of any run")
     assert parent.receive(2) == "of any run"
-    worker.send("of this run", tag=2, slot=0)
+    worker.send("of this run", tag=2, buffer=0)
     assert parent.receive(2) == "of this run"
 
 
@@ -118,9 +121,9 @@ def test_an_item_that_cannot_be_pickled_leaves_nothing_behind(ends: tuple[Connec
             raise OSError("not this")
 
     with pytest.raises(OSError, match="not this"):
-        worker.send(["x" * 100_000, Refuses()], tag=1, slot=0)
+        worker.send(["x" * 100_000, Refuses()], tag=1, buffer=0)
     assert worker.whole
-    worker.send("next", tag=1, slot=0)
+    worker.send("next", tag=1, buffer=0)
     assert parent.receive(1) == "next"
 
 

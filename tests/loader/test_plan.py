@@ -12,10 +12,10 @@ from tests.index.corpus import fill
 from tests.loader.flat import shuffled
 
 import seekable as sk
+from seekable.loader.checkpoints import read_saved
 from seekable.loader.plan import PlannedRecord, places_of, reads_of
-from seekable.loader.rebuilt import rebuild_saved
-from seekable.loader.saved import read_saved
-from seekable.loader.whereabouts import whereabouts
+from seekable.loader.rebuild import rebuild_saved
+from seekable.loader.source_paths import whereabouts
 from seekable.resume.placeholders import RowRef
 
 if TYPE_CHECKING:

@@ -107,7 +107,7 @@ def test_a_fork_while_the_threads_lock_is_held_does_not_hang_the_child() -> None
     loader = sk.Loader(shuffled(37), batch_size=4, collate=list, prefetch=2)
     run = iter(loader)
     next(run)
-    lock = run._source._buffer._changed  # type: ignore[attr-defined]
+    lock = run._batches._buffer._changed  # type: ignore[attr-defined]
     is_held, may_go = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -25,7 +25,7 @@ from seekable.loader.collate import collate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.loader.workers.crew import Crew
+    from seekable.loader.workers.pool import WorkerPool
 
 TYPES = ["process", "thread"]
 
@@ -34,10 +34,10 @@ def shuffled(n: int = 101) -> sk.Dataset:
     return sk.from_sequence(range(n)).shuffle(3)
 
 
-def crew_of(loader: sk.Loader) -> Crew:
-    crew: Crew | None = loader._course.maker._crew.crew  # type: ignore[attr-defined]
-    assert crew is not None
-    return crew
+def pool_of(loader: sk.Loader) -> WorkerPool:
+    pool: WorkerPool | None = loader._producer._execution.pool  # type: ignore[union-attr]
+    assert pool is not None
+    return pool
 
 
 @contextlib.contextmanager
@@ -187,7 +187,7 @@ def test_one_that_is_killed_is_told_with_its_signal() -> None:
     with loading(shuffled(), batch_size=1, prefetch=1) as loader:
         run = iter(loader)
         next(run)
-        pid = crew_of(loader)._workers[0].pid
+        pid = pool_of(loader).workers[0].pid
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(sk.WorkerDied, match=rf"pid {pid}\) ended by signal SIGKILL"):
             list(run)
@@ -203,7 +203,7 @@ def test_one_that_is_killed_is_replaced() -> None:
         batches = []
         for number in range(20):
             batches.append(next(run))
-            os.kill(crew_of(loader)._workers[number % 2].pid, signal.SIGKILL)
+            os.kill(pool_of(loader).workers[number % 2].pid, signal.SIGKILL)
         assert batches + list(run) == whole
 
 
@@ -229,7 +229,7 @@ def after_a_batch_of_each(loader: sk.Loader) -> Iterator[Any]:
     run = iter(loader)
     for _ in range(2):
         next(run)
-    crew_of(loader)._timeout = 1.5
+    pool_of(loader)._timeout = 1.5
     return run
 
 
@@ -262,7 +262,7 @@ def test_one_that_hangs_is_told_with_its_files(tmp_path: Path) -> None:
 def test_close_ends_them() -> None:
     with loading(shuffled()) as loader:
         next(iter(loader))
-        descriptors = [os.pidfd_open(worker.pid) for worker in crew_of(loader)._workers]
+        descriptors = [os.pidfd_open(worker.pid) for worker in pool_of(loader).workers]
     for descriptor in descriptors:
         # Closed is waited for: the process is gone, and was waited for by its parent.
         with pytest.raises(ProcessLookupError):
@@ -273,7 +273,7 @@ def test_close_ends_them() -> None:
 def test_they_end_with_their_loader() -> None:
     loader = sk.Loader(shuffled(), batch_size=7, workers=2)
     next(iter(loader))
-    descriptors = [os.pidfd_open(worker.pid) for worker in crew_of(loader)._workers]
+    descriptors = [os.pidfd_open(worker.pid) for worker in pool_of(loader).workers]
     del loader
     gc.collect()
     for descriptor in descriptors:
@@ -286,7 +286,7 @@ def test_they_end_with_a_parent_that_is_killed() -> None:
         import seekable as sk, time
         loader = sk.Loader(sk.from_sequence(range(10**6)), batch_size=8, workers=2)
         next(iter(loader))
-        print(*[worker.pid for worker in loader._course.maker._crew.crew._workers], flush=True)
+        print(*[worker.pid for worker in loader._producer._execution.pool.workers], flush=True)
         time.sleep(3600)
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]
@@ -397,10 +397,10 @@ def test_a_forked_child_has_workers_of_its_own() -> None:
 def test_they_are_started_once() -> None:
     with loading(shuffled()) as loader:
         list(loader)
-        pids = [worker.pid for worker in crew_of(loader)._workers]
+        pids = [worker.pid for worker in pool_of(loader).workers]
         list(loader)
         next(iter(loader))
-        assert [worker.pid for worker in crew_of(loader)._workers] == pids
+        assert [worker.pid for worker in pool_of(loader).workers] == pids
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.dataset.dataset import Dataset
 from seekable.errors import DataNotFound, InvalidArgument, MissingDependency, WrongType
 from seekable.integrations.passes import Passes
-from seekable.loader.checkpoint import load_state, save_state
+from seekable.loader.checkpoints import load_state, save_state
 from seekable.loader.loader import Loader
 
 try:

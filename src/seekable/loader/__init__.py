@@ -1,1 +1,1 @@
-"""Batches of a dataset, delivered ahead of need and resumed exactly."""
+"""Batches of datasets and streams: made ahead, shared out to ranks, and resumed exactly."""

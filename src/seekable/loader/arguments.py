@@ -1,4 +1,4 @@
-"""Checks of a loader's arguments."""
+"""Checks of the arguments of a loader."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from seekable.stream.stream import Stream
 __all__ = ["Resume", "checked_batch", "checked_epochs", "checked_resume", "checked_seconds", "checked_steps"]
 
 Resume = Literal["exact", "rows"]
-"""How a state is gone on from: record for record, or source by source."""
+"""The way to go on from a state: record for record, or source by source."""
 
 _ENDS = ("short", "drop", "pad")
 
 
-def checked_steps(  # noqa: PLR0913 - one for each thing that a user may say of batches
+def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on batches
     pipeline: Dataset | Stream,
     *,
     batch_size: int | None,
@@ -30,13 +30,14 @@ def checked_steps(  # noqa: PLR0913 - one for each thing that a user may say of 
     epochs: int | None,
     steps: int | None,
 ) -> Steps:
-    """Return how a dataset, or the slots of a stream, are cut into runs and batches.
+    """Return the division of a dataset, or of the slots of a stream, into runs and batches.
 
     Raises:
         AmbiguousRank: the environment speaks of several ranks and ``rank`` was left out.
-        InvalidArgument: an argument breaks a rule; ranks that do not share out the lanes of a stream evenly,
-            or that could make different numbers of steps.
-        WrongType: there is neither a dataset nor a stream.
+        InvalidArgument: an argument breaks a rule; or ranks do not divide the lanes of a stream evenly, or
+            could make different numbers of steps.
+        WrongType: ``pipeline`` is neither a Dataset nor a Stream.
+        EndlessDataset: ``epochs`` was given for an endless dataset.
     """
     if not isinstance(pipeline, Dataset | Stream):
         got = type(pipeline).__name__
@@ -63,7 +64,7 @@ def checked_steps(  # noqa: PLR0913 - one for each thing that a user may say of 
 
 
 def _check_stream(stream: Stream, epochs: int | None, world_size: int) -> None:
-    """Refuse what a stream does not have, and ranks that could not share it in step."""
+    """Refuse ``epochs=`` for a stream, and ranks that cannot divide its lanes or its steps."""
     if epochs is not None:
         message = (
             f"a run over a stream goes to the stream's end (got epochs={epochs!r}): say epochs= to "
@@ -89,7 +90,7 @@ def checked_epochs(dataset: Dataset, epochs: int | None) -> int | None:
     """Return the epochs of a run: 1 unless given, None for an endless dataset.
 
     Raises:
-        EndlessDataset: epochs of an endless dataset were asked for.
+        EndlessDataset: ``epochs`` was given for an endless dataset.
     """
     if dataset.size is None:
         if epochs is not None:
@@ -103,8 +104,8 @@ def checked_batch(batch_size: int | None, global_batch_size: int | None, world_s
     """Return the records of a batch over all ranks.
 
     Raises:
-        InvalidArgument: it is no multiple of the ranks, or was not given as ``global_batch_size`` where
-            there are several.
+        InvalidArgument: the number is no multiple of the ranks; or there are several ranks, and it was not
+            given as ``global_batch_size``.
     """
     if global_batch_size is not None:
         batch = checked_count("global_batch_size", global_batch_size, least=1)
@@ -125,10 +126,10 @@ def checked_batch(batch_size: int | None, global_batch_size: int | None, world_s
 
 
 def checked_resume(value: object) -> Resume:
-    """Return how a state is to be gone on from.
+    """Return the way to go on from a state, checked.
 
     Raises:
-        InvalidArgument: there is no such way.
+        InvalidArgument: the value is neither ``"exact"`` nor ``"rows"``.
     """
     if value == "exact":
         return "exact"
@@ -139,11 +140,11 @@ def checked_resume(value: object) -> Resume:
 
 
 def checked_seconds(name: str, value: float | None) -> float | None:
-    """Return a time in seconds, None for any.
+    """Return a time in seconds, checked; None stands for any time.
 
     Raises:
-        WrongType: it is no number.
-        InvalidArgument: it is not above 0.
+        WrongType: the value is no number.
+        InvalidArgument: the value is not above 0.
     """
     if value is None:
         return None

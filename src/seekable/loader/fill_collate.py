@@ -1,4 +1,4 @@
-"""Batches of records some of whose values are None."""
+"""Batches of records of which some values are None."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ __all__ = ["FillCollate"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillCollate:
-    """A ``collate=`` for ``Loader``, or a ``collate_fn`` for PyTorch's, that says what becomes of None.
+    """A ``collate`` for ``Loader``, or a ``collate_fn`` for PyTorch, that fills, drops or refuses None.
 
-    ``ds.fill(...)`` does the same before records come to a batch; this leaves the dataset as it is, and can
-    leave records out.
+    ``ds.fill(...)`` fills None in the dataset. This leaves the dataset unchanged, and can leave records out.
 
     Args:
         none: ``"fill"`` puts a value in the place of each None, ``"drop"`` leaves out the records that have
             one, ``"error"`` refuses them.
-        values: what to fill by column; also where a record lacks the column.
-        then: makes the batch of the records: a ``collate`` of yours, or of PyTorch.
+        values: by column, the value for each None, and for records that lack the column.
+        then: makes the batch of the records: a ``collate`` function of yours, or of PyTorch.
+
+    Raises:
+        InvalidArgument: ``none`` is none of these.
+        WrongType: ``values`` is no dict.
 
     Example:
         >>> batch = [{"n": 1, "text": None}, {"n": 2, "text": "b"}]
@@ -38,7 +41,12 @@ class FillCollate:
     then: Callable[[list[Any]], Any] = collate
 
     def __post_init__(self) -> None:
-        """Check the arguments."""
+        """Check the arguments.
+
+        Raises:
+            InvalidArgument: ``none`` has an unknown value.
+            WrongType: ``values`` is no dict.
+        """
         if self.none not in ("fill", "drop", "error"):
             message = f"none must be 'fill', 'drop' or 'error' (got {self.none!r})"
             raise InvalidArgument(message)
@@ -47,11 +55,11 @@ class FillCollate:
             raise WrongType(message)
 
     def __call__(self, records: list[Any]) -> Any:
-        """Return the batch of some records.
+        """Return a batch of some records, as ``then`` makes it.
 
         Raises:
-            BadValue: a column has None and no value to fill it with, or None is refused.
-            NothingPassed: every record of the batch was left out.
+            BadValue: a column has None, and there is no value for it, or ``none="error"``.
+            NothingPassed: every record of the batch has None, and ``none="drop"``.
             WrongType: a record is no dict.
         """
         for record in records:
@@ -85,5 +93,5 @@ class FillCollate:
 
 
 def _none_or_one(value: Any) -> Any:
-    # Not ``None in values``, which would compare it with arrays.
+    # ``None in values`` would compare arrays with None, element by element.
     return None if value is None else 1

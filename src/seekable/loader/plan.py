@@ -1,4 +1,4 @@
-"""Which records make a batch, and which bytes of which files those are."""
+"""The records of a batch, and the bytes of files that they are read from."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class PlannedRecord:
     """One record of a batch."""
 
     position: int
-    """On the dataset's endless axis."""
+    """The position on the endless axis of the dataset."""
 
     epoch: int
-    """The dataset's epoch that the position lies in; 0 where there is no end."""
+    """The epoch of the position; 0 if the dataset is endless."""
 
     rank: int
-    """Which rank it goes to."""
+    """The rank that the record goes to."""
 
     place: Any
     """A ``Location``, or a ``RowRef`` where bytes are not known; nested as the record is."""
@@ -43,12 +43,12 @@ class StepPlan:
 
     step: int
     batch: int
-    """Records of a batch over all ranks; the last of a run may have fewer."""
+    """The number of records in a batch over all ranks; the last batch of a run may have fewer."""
     world_size: int
     records: tuple[PlannedRecord, ...]
 
     def of_rank(self, rank: int) -> StepPlan:
-        """Return the records of one rank.
+        """Return the plan for the records of one rank.
 
         Raises:
             InvalidArgument: there is no such rank.
@@ -61,22 +61,22 @@ class StepPlan:
 
 @dataclass(frozen=True, slots=True)
 class FileReads:
-    """What some records read of one file."""
+    """The bytes of one file that some records are read from."""
 
     path: str
     records: int
     bytes: int | None
-    """How many bytes the records have, line ends not counted; None where that is not known."""
+    """The number of bytes of the records, without line ends; None if it is not known."""
     start: int | None
-    """Where the first of them starts."""
+    """The offset of the first byte; None if it is not known."""
     stop: int | None
-    """Where the last of them ends."""
+    """The offset after the last byte; None if it is not known."""
 
 
 def plan_step(dataset: Node, steps: Steps, cursor: Cursor) -> StepPlan:
     """Return the records of the batch that begins at a cursor, over all ranks."""
     positions, _ = steps.positions(cursor, 1, all_ranks=True)
-    # A pad record takes the rank of the place it fills, so ranks are told from places and not from positions.
+    # A pad record takes the rank of the place that it fills: ranks follow places, not positions.
     ranks = (cursor.position + np.arange(positions.size)) % steps.world_size
     epochs = positions // dataset.size if dataset.size else np.zeros_like(positions)
     columns = zip(
@@ -87,7 +87,7 @@ def plan_step(dataset: Node, steps: Steps, cursor: Cursor) -> StepPlan:
 
 
 def places_of(place: Any) -> Iterator[Location | RowRef]:
-    """Yield the single places in what may be a list or a tuple of them, or of those.
+    """Yield the single places in a place, or in a nested list or tuple of places.
 
     Example:
         >>> from seekable.resume.placeholders import RowRef
@@ -102,7 +102,7 @@ def places_of(place: Any) -> Iterator[Location | RowRef]:
 
 
 def reads_of(records: Iterable[PlannedRecord]) -> list[FileReads]:
-    """Return what some records read of each file, in the order in which files first come.
+    """Return for each file the bytes that some records are read from, in the order of the records.
 
     Example:
         >>> record = PlannedRecord(0, 0, 0, [Location("/a", 3, offset=30, length=5), Location("/a", 0, 0, 9)])

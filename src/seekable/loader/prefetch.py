@@ -1,4 +1,4 @@
-"""Items made ahead of need, by one thread."""
+"""Items of an iterator, made ahead by a thread."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["Prefetched"]
 Item = TypeVar("Item")
 
 _PATIENCE_SECONDS = 5.0
-"""How long the end of the program waits for a record that is being made."""
+"""The most seconds that ``close`` and the end of the program wait for an item that is being made."""
 
 
 class Prefetched(Generic[Item]):
-    """Iterates over a source that a thread runs up to ``depth`` items ahead.
+    """Iterates over a source, which a thread runs up to ``depth`` items ahead.
 
-    An error of the source is raised where its item would have come. The thread ends with the source, with
+    An error of the source is raised in the place of its item. The thread ends with the source, with
     ``close()``, when this object is garbage, and at the end of the program.
 
     Example:
@@ -31,12 +31,11 @@ class Prefetched(Generic[Item]):
     """
 
     def __init__(self, source: Iterator[Item], *, depth: int) -> None:
-        """Start to fill the buffer."""
         self._buffer: _Buffer[Item] = _Buffer(depth)
         thread = threading.Thread(
             target=_fill, args=(source, self._buffer), name="seekable-prefetch", daemon=True
         )
-        # The thread knows the buffer and not this object, so that this object can become garbage.
+        # The thread refers to the buffer and not to this object, so that this object can become garbage.
         self._finalizer = weakref.finalize(self, _stop, self._buffer, thread)
         thread.start()
 
@@ -52,7 +51,7 @@ class Prefetched(Generic[Item]):
 
 
 class _Buffer(Generic[Item]):
-    """What the thread and its owner share."""
+    """The items made ahead, shared by the thread and the object that owns it."""
 
     def __init__(self, depth: int) -> None:
         self._depth = depth
@@ -65,25 +64,25 @@ class _Buffer(Generic[Item]):
         self.process = os.getpid()
 
     def put(self, item: Item) -> None:
-        """Add an item, once there is room or nobody wants it."""
+        """Wait for room and add an item; after ``stop`` add it at once."""
         with self._changed:
             self._changed.wait_for(lambda: self.stopped or len(self._items) < self._depth)
             self._items.append(item)
             self._changed.notify_all()
             if self._hands_over and self._waiting:
-                # Whoever waits for the first item, after a restart say, should not also wait until the
-                # interpreter takes this busy thread off: it goes on once the item is taken.
+                # This thread waits until its first item is taken. Otherwise the thread that waits for the
+                # item, after a restart for example, would wait for the interpreter to switch threads too.
                 self._hands_over = False
                 self._changed.wait_for(lambda: self.stopped or not self._items)
 
     def end(self, reason: BaseException) -> None:
-        """Say that no item follows, and why."""
+        """Note that no item follows, and the exception that says why."""
         with self._changed:
             self._ended = reason
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Say that no item is wanted any more."""
+        """Drop all items, and note that no more are needed."""
         with self._changed:
             self.stopped = True
             self._items.clear()
@@ -91,7 +90,7 @@ class _Buffer(Generic[Item]):
             self._changed.notify_all()
 
     def take(self) -> Item:
-        """Return the next item, or raise why there is none."""
+        """Wait for the next item and return it, or raise the exception that says why there is none."""
         with self._changed:
             self._waiting = True
             self._changed.wait_for(lambda: self._items or self._ended)
@@ -111,14 +110,15 @@ def _fill(source: Iterator[Item], buffer: _Buffer[Item]) -> None:
             buffer.put(item)
             if buffer.stopped:
                 break
-    except BaseException as error:  # noqa: BLE001 - it is raised where the item would have come
+    except BaseException as error:  # noqa: BLE001 - it is raised in the place of the item
         reason = error
     buffer.end(reason)
 
 
 def _stop(buffer: _Buffer[Item], thread: threading.Thread) -> None:
     if os.getpid() != buffer.process:
-        return  # the thread is not in a forked child, and may have held the buffer's lock when it was forked
+        # A forked child has no such thread; and at the fork the thread may have held the lock of the buffer.
+        return
     buffer.stop()
     if thread is not threading.current_thread() and thread.is_alive():
         thread.join(timeout=_PATIENCE_SECONDS)

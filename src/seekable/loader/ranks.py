@@ -1,4 +1,4 @@
-"""Which of several processes this one is."""
+"""The rank of this process among several that share the batches."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["checked_rank", "distributed"]
 
 
 def distributed() -> tuple[int, int]:
-    """Return this process's rank and the number of ranks: what a Loader's ``rank`` and ``world_size`` want.
+    """Return the rank of this process and the number of ranks: ``rank`` and ``world_size`` of a Loader.
 
-    An initialised ``torch.distributed`` is asked first, then ``RANK`` and ``WORLD_SIZE`` of the environment,
-    which torchrun and its like set. Where neither speaks there is one rank, 0.
+    They come from ``torch.distributed`` if it is initialised, else from ``RANK`` and ``WORLD_SIZE`` of the
+    environment, which torchrun sets. Without these there is one rank, 0.
 
     Raises:
         AmbiguousRank: the environment names a number of ranks and not which of them this is, or no number.
@@ -31,7 +31,7 @@ def distributed() -> tuple[int, int]:
 
 
 def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """Return this process's rank and the number of ranks.
+    """Return the rank of this process and the number of ranks, checked.
 
     Raises:
         AmbiguousRank: neither was given, and the environment, or an initialised torch.distributed, speaks of
@@ -60,7 +60,7 @@ def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
 
 
 def _ranks_around() -> str | None:
-    """Say who speaks of several ranks, if anyone."""
+    """Return a text that says where several ranks are announced; None if there is one rank."""
     size = os.environ.get("WORLD_SIZE", "")
     if size.isdecimal() and int(size) > 1:
         return f"the environment says RANK={os.environ.get('RANK', '?')} of WORLD_SIZE={size}"
@@ -71,7 +71,7 @@ def _ranks_around() -> str | None:
 
 
 def _of_torch() -> tuple[int, int] | None:
-    # torch is not imported for this: where it is not, nothing of it can be initialised.
+    # torch is not imported here: if it is not imported already, it cannot be initialised.
     module = sys.modules.get("torch.distributed")
     if module is None or not module.is_available() or not module.is_initialized():
         return None

@@ -1,4 +1,4 @@
-"""Which positions make which batch: pure arithmetic.
+"""The division of positions into runs and batches: pure arithmetic.
 
 A run is ``epochs`` epochs of ``n`` records from epoch ``e`` on: the positions ``e * n`` to ``(e + epochs) *
 n``. They are cut into batches of ``batch`` records over all ranks, across the inner ends of epochs; only the
@@ -26,21 +26,21 @@ End = Literal["short", "drop", "pad"]
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a loader has come: the batches before it were delivered."""
+    """The place of a batch: the batches before it were delivered or skipped."""
 
     step: int = 0
-    """Batches delivered and skipped."""
+    """The number of batches delivered and skipped."""
     epoch: int = 0
     """The first epoch of the run."""
     position: int = 0
-    """The next position of the dataset."""
+    """The next position of the dataset; of a stream, the next slot."""
     began: int = 0
     """The step at which the run began."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How a dataset's positions are cut into runs and batches.
+    """The division of the positions of a dataset, or the slots of a stream, into runs and batches.
 
     Example:
         >>> steps = Steps(size=10, epochs=1, batch=4, end="short", limit=None, rank=0, world_size=1)
@@ -49,25 +49,25 @@ class Steps:
     """
 
     size: int | None
-    """Records of an epoch; None without end."""
+    """The number of records in an epoch; None without end."""
     epochs: int | None
-    """Epochs of a run; None without end."""
+    """The number of epochs in a run; None without end."""
     batch: int
-    """Records of a batch, over all ranks."""
+    """The number of records in a batch, over all ranks."""
     end: End
     limit: int | None
-    """The most batches of a run; None for no bound."""
+    """The most batches in a run; None without a bound."""
     rank: int
     world_size: int
 
     @property
     def total(self) -> int | None:
-        """Records of a run; None without end."""
+        """The number of records in a run; None without end."""
         return None if self.size is None or self.epochs is None else self.size * self.epochs
 
     @property
     def count(self) -> int | None:
-        """Batches of a whole run; None without end."""
+        """The number of batches in a whole run; None without end."""
         if self.total is None:
             return self.limit
         count = self.total // self.batch if self.end == "drop" else -(-self.total // self.batch)
@@ -78,11 +78,11 @@ class Steps:
         return epoch * (self.size or 0)
 
     def stop_of(self, cursor: Cursor) -> int | None:
-        """Return the position at which the cursor's run ends; None without end."""
+        """Return the position after the run of a cursor; None without end."""
         return None if self.total is None else self.start_of(cursor.epoch) + self.total
 
     def left(self, cursor: Cursor) -> int | None:
-        """Return how many batches the cursor's run still has; None without end."""
+        """Return the number of batches that are left of the run of a cursor; None without end."""
         left = None if self.limit is None else max(0, cursor.began + self.limit - cursor.step)
         stop = self.stop_of(cursor)
         if stop is not None:
@@ -92,7 +92,7 @@ class Steps:
         return left
 
     def after(self, cursor: Cursor, batches: int) -> Cursor:
-        """Return the cursor some batches later in its run, at most at the run's end."""
+        """Return the cursor ``batches`` later, at most at the end of the run."""
         left = self.left(cursor)
         batches = batches if left is None else min(batches, left)
         position = cursor.position + batches * self.batch
@@ -101,7 +101,7 @@ class Steps:
         return Cursor(cursor.step + batches, cursor.epoch, position, cursor.began)
 
     def next_run(self, cursor: Cursor) -> Cursor:
-        """Return the start of the run after the cursor's; where there is no end, runs follow one another."""
+        """Return the cursor of the next run; without an end, it begins where this one is left."""
         if self.total is None:
             return Cursor(cursor.step, cursor.epoch, cursor.position, cursor.step)
         epoch = cursor.epoch + (self.epochs or 0)
@@ -129,15 +129,15 @@ class Steps:
         return self.after(Cursor(began, epoch, self.start_of(epoch), began), rest)
 
     def positions(self, cursor: Cursor, batches: int, *, all_ranks: bool) -> tuple[Int64s, Int64s]:
-        """Return the positions of the next batches of a run, and the bounds of each batch among them.
+        """Return the positions of the next batches of a run, and the bounds of each batch in them.
 
         Args:
-            cursor: where to start.
-            batches: how many, at most as many as are left.
-            all_ranks: those of every rank instead of this one's.
+            cursor: the place of the first batch.
+            batches: the number of batches, at most as many as are left.
+            all_ranks: return the positions of all ranks instead of those of this one.
 
         Returns:
-            Positions of the dataset, and ``batches + 1`` bounds.
+            A one-dimensional int64 array of positions, and ``batches + 1`` bounds in it.
         """
         stop = self.stop_of(cursor)
         last = cursor.position + batches * self.batch

@@ -10,8 +10,8 @@ import pytest
 from tests.stream.matrix import BUILDERS
 
 import seekable as sk
-from seekable.loader.streams.lanes import Lanes
-from seekable.loader.streams.pull import Puller
+from seekable.loader.lane_batches import LaneReader
+from seekable.loader.lanes import LaneStates
 from seekable.testing.same import same
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ CASES = [
 each_stage = pytest.mark.parametrize("builder", CASES)
 
 
-def pulled(stream: sk.Stream, lanes: range, start: Lanes | None = None, first: int = 0) -> list[Any]:
+def pulled(stream: sk.Stream, lanes: range, start: LaneStates | None = None, first: int = 0) -> list[Any]:
     """Return what some lanes have for each batch, to their end."""
-    puller = Puller(stream, start or Lanes.fresh(stream, lanes), pad=False)
+    reader = LaneReader(stream, start or LaneStates.fresh(stream, lanes), pad=False)
     parts = []
     for begin in itertools.count(first, BATCH):
-        parts.append(puller.pull(begin, begin + BATCH))
+        parts.append(reader.read(begin, begin + BATCH))
         if parts[-1].over:
             return parts
     raise AssertionError
@@ -64,19 +64,21 @@ def test_what_became_of_lanes_adds_up_on_other_ranks(builder: Builder) -> None:
     if not stream.checkpointable:
         pytest.skip("it has no state")
     alone = batches_of([pulled(stream, range(LANES))])
-    lanes = Lanes.fresh(stream, range(LANES))
+    lanes = LaneStates.fresh(stream, range(LANES))
     for step, world_size in enumerate([4, 6, 1, 3, 2] * 3):
         if step >= len(alone):
             break
         ranks = [range(rank, LANES, world_size) for rank in range(world_size)]
-        shares = [lanes.part(rank) for rank in ranks]
-        parts = [Puller(stream, share, pad=False).pull(step * BATCH, (step + 1) * BATCH) for share in shares]
+        shares = [lanes.copy_of(rank) for rank in ranks]
+        parts = [
+            LaneReader(stream, share, pad=False).read(step * BATCH, (step + 1) * BATCH) for share in shares
+        ]
         items = sorted((pair for part in parts for pair in part.items), key=lambda pair: pair[0])
         assert same(items, alone[step]), (step, world_size)
         for part in parts:
-            lanes.apply(part.changes)
+            lanes.apply(part.deltas)
         document = json.loads(json.dumps({str(lane): stages for lane, stages in lanes.document().items()}))
-        lanes = Lanes.parse({int(lane): stages for lane, stages in document.items()}, ())
+        lanes = LaneStates.parse({int(lane): stages for lane, stages in document.items()}, ())
 
 
 @each_stage

@@ -89,7 +89,7 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost() -> None:
         for batch in loader:
             delivered += batch
             if loader.step in (2, 5):
-                workers = loader._course.maker._crew.crew._workers  # type: ignore[attr-defined]
+                workers = loader._producer._execution.pool.workers  # type: ignore[union-attr]
                 os.kill(workers[loader.step % 2].pid, signal.SIGKILL)
     assert delivered == wanted
 

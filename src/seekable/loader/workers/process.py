@@ -1,4 +1,4 @@
-"""One worker process, as its parent sees it."""
+"""One worker process, seen from its parent."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import WorkerDied, WorkerHung
-from seekable.loader.workers.message import Closed, Connection
-from seekable.loader.workers.slots import Slots, memory_without_name
+from seekable.loader.workers.messages import Closed, Connection
+from seekable.loader.workers.shared_buffers import SharedBuffers, memory_without_name
 from seekable.parallel.processes import ending_of, start_interpreter
 
 if TYPE_CHECKING:
@@ -27,14 +27,17 @@ _LOOK_SECONDS = 0.05
 
 
 class WorkerProcess:
-    """A fresh interpreter that was sent a job.
+    """A new interpreter that runs `seekable.loader.workers.worker`.
 
-    It is no fork, which would hang where this process has threads, and does not run the main module again,
-    which would go wrong in a script without a main guard and in a notebook.
+    It is not forked: a fork hangs where this process has threads. It does not run the main module again: that
+    goes wrong in a script without a main guard and in a notebook.
+
+    Args:
+        work: the pickled `Work` of the process.
+        buffers: the number of shared buffers for the messages that it sends.
     """
 
-    def __init__(self, job: bytes, *, slots: int) -> None:
-        """Start it, with some slots of memory for the messages that it will send."""
+    def __init__(self, work: bytes, *, buffers: int) -> None:
         ours, theirs = socket.socketpair()
         memory = memory_without_name()
         self._stacks = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process lives
@@ -42,33 +45,37 @@ class WorkerProcess:
             descriptors = (theirs.fileno(), self._stacks.fileno(), memory)
             self._process = start_interpreter(
                 "seekable.loader.workers.worker",
-                *(*descriptors, slots),
+                *(*descriptors, buffers),
                 stdin=subprocess.DEVNULL,
                 pass_fds=descriptors,
             )
-        self.connection = Connection(ours, Slots(memory, slots))
+        self.connection = Connection(ours, SharedBuffers(memory, buffers))
         os.close(memory)
-        with contextlib.suppress(
-            Closed
-        ):  # One that is dead already is found to be so by whoever waits for it.
-            self.connection.send(job)
+        # That the process is dead already is seen when its first result is waited for.
+        with contextlib.suppress(Closed):
+            self.connection.send(work)
 
     @property
     def usable(self) -> bool:
-        """Whether the process lives, and whole messages alone went to and fro."""
+        """True if the process is alive, and no message was interrupted in its middle."""
         return self.connection.whole and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process id."""
         return self._process.pid
 
     def receive(self, run: int, timeout: float | None, cursor: Cursor) -> Any:
-        """Wait for a message and return it, or None if it is of an earlier run.
+        """Wait for a message and return it; return None if it is of an earlier run.
+
+        Args:
+            run: the number of the present run.
+            timeout: the most seconds to wait; None for any number.
+            cursor: the place of the batch that is waited for, for errors.
 
         Raises:
             Closed: the process has ended.
-            WorkerHung: nothing came in time.
+            WorkerHung: no message came within ``timeout``; the error has the stacks of the process.
         """
         poll = select.poll()
         poll.register(self.connection, select.POLLIN)
@@ -82,7 +89,7 @@ class WorkerProcess:
         return self.connection.receive(run)
 
     def death(self, cursor: Cursor) -> WorkerDied:
-        """Wait until the process has ended, and return what there is to say of that."""
+        """Wait until the process has ended, and return an error that says how it ended."""
         how = ending_of(self._process)
         self.end()
         memory = " Was memory short?" if -self._process.returncode == signal.SIGKILL else ""
@@ -92,7 +99,7 @@ class WorkerProcess:
         )
 
     def end(self) -> None:
-        """End the process at once, if it has not ended."""
+        """Kill the process, if it has not ended."""
         self.connection.close()
         self._process.kill()
         self._process.wait()
@@ -103,7 +110,7 @@ class WorkerProcess:
         return f"a worker process (pid {self._process.pid})"
 
     def _stack(self) -> str:
-        """Have the process write what all of its threads are doing, and return it."""
+        """Return the stacks of all threads of the process, which writes them when it gets a signal."""
         before = os.fstat(self._stacks.fileno()).st_size
         self._process.send_signal(signal.SIGUSR1)
         give_up, seen = time.monotonic() + _STACK_SECONDS, before

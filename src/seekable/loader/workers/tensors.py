@@ -1,4 +1,4 @@
-"""Tensors of torch in messages: they travel as the arrays that they are, large ones without a copy."""
+"""Tensors of torch in messages: sent as arrays, large ones without a copy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["reducers"]
 
 
 def reducers() -> Mapping[type, Callable[[Any], Any]]:
-    """Return how objects of some types are to be pickled; torch is not imported for it.
+    """Return the reducers for pickling, those of torch tensors too if torch is imported already.
 
     Example:
         >>> set(reducers()) >= set(copyreg.dispatch_table)

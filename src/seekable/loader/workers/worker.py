@@ -1,4 +1,4 @@
-"""What a worker process of a loader does: it makes its share of the batches, a few ahead of need."""
+"""The program of a worker process: it makes the results of its job, a few ahead of need."""
 
 from __future__ import annotations
 
@@ -12,53 +12,64 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.loader.workers.message import Closed, Connection
-from seekable.loader.workers.slots import Slots
+from seekable.loader.workers.messages import Closed, Connection
+from seekable.loader.workers.shared_buffers import SharedBuffers
 from seekable.parallel.pickling import deserialized, portable_error
 from seekable.parallel.processes import ignore_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.loader.workers.job import Begin, Job
+    from seekable.loader.sources import Job, JobStart
 
-__all__ = ["Delivered", "Failed", "Run", "serve"]
+__all__ = ["Delivered", "Failed", "RunStart", "Work", "serve"]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A request to make results from a point on, and to drop what was made before."""
+class Work:
+    """The job of a worker, which it gets once, and the bounds of what it makes ahead."""
+
+    job: Job
+    most_batches: int
+    """The most results that are made and not delivered."""
+    most_bytes: int
+    """The most bytes that these have, but for the last of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """A message to a worker: make the results of a run from ``start`` on, and drop earlier ones."""
 
     number: int
-    begin: Begin
+    start: JobStart
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A notice that a result was taken."""
+    """A message to a worker: one more result of a run was taken."""
 
     run: int
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An error in place of a batch."""
+    """A message from a worker: an error in the place of a result."""
 
     error: BaseException
 
 
-class _Desk:
-    """What the thread that listens and the one that works share."""
+class _RunQueue:
+    """The present run of a worker, shared by its thread that listens and its thread that works."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._current: Run | None = None
+        self._current: RunStart | None = None
         self._sent: deque[int] = deque()
-        """The bytes of each batch that is not delivered yet."""
+        """The bytes of each result that is not delivered yet."""
         self._early = 0
-        """Batches that were delivered before this side had noted how large they were."""
+        """The number of results that were delivered before their bytes were counted."""
 
-    def begin(self, run: Run) -> None:
+    def begin(self, run: RunStart) -> None:
         with self._changed:
             self._current, self._sent, self._early = run, deque(), 0
             self._changed.notify()
@@ -80,72 +91,73 @@ class _Desk:
                 else:
                     self._sent.append(count)
 
-    def next_run(self, run: int) -> Run:
-        """Wait for a run after this one."""
+    def next_run(self, run: int) -> RunStart:
+        """Wait for a run after run number ``run``, and return it."""
         with self._changed:
             self._changed.wait_for(lambda: self._current is not None and self._current.number > run)
             assert self._current is not None
             return self._current
 
-    def has_room(self, run: int, job: Job) -> bool:
-        """Wait until one more batch may be made; return False if another run has begun instead."""
+    def has_room(self, run: int, work: Work) -> bool:
+        """Wait until one more result may be made; return False if another run has begun instead."""
         with self._changed:
             assert self._current is not None
             self._changed.wait_for(
                 lambda: (
                     self._current.number != run  # type: ignore[union-attr]
-                    or (len(self._sent) < job.most_batches and sum(self._sent) < job.most_bytes)
+                    or (len(self._sent) < work.most_batches and sum(self._sent) < work.most_bytes)
                 )
             )
             return self._current.number == run
 
 
-def serve(descriptor: int, stacks: int, memory: int, slots: int) -> None:
-    """Make batches until the socket ends, which ends this process at once.
+def serve(descriptor: int, stacks: int, memory: int, buffers: int) -> None:
+    """Make results until the socket ends, which ends this process at once.
 
     Args:
-        descriptor: the socket to the process that asked for batches.
+        descriptor: the socket to the parent process.
         stacks: a file that the stacks of all threads are written to on SIGUSR1.
-        memory: the memory that batches are put into, by slots.
-        slots: how many slots it has, one for each batch that may be made and not delivered.
+        memory: the shared memory that results are written to.
+        buffers: the number of buffers in it, one for each result that may be made and not delivered.
     """
     ignore_interrupts()
     faulthandler.register(signal.SIGUSR1, file=stacks, all_threads=True)
-    connection = Connection(socket.socket(fileno=descriptor), Slots(memory, slots))
+    connection = Connection(socket.socket(fileno=descriptor), SharedBuffers(memory, buffers))
     os.close(memory)
-    desk = _Desk()
+    runs = _RunQueue()
     try:
-        job: Job = deserialized(connection.receive())
+        work: Work = deserialized(connection.receive())
     except Closed:
         return
-    except Exception as error:  # noqa: BLE001 - it is raised where the first batch would have come
+    except Exception as error:  # noqa: BLE001 - it is raised where the first result would have come
         connection.send(Failed(portable_error(error)))
         return
-    threading.Thread(target=_listen, args=(connection, desk), daemon=True).start()
+    threading.Thread(target=_listen, args=(connection, runs), daemon=True).start()
     number = 0
     while True:
-        run = desk.next_run(number)
+        run = runs.next_run(number)
         number = run.number
-        _make(job, run, connection, desk)
+        _make(work, run, connection, runs)
 
 
-def _listen(connection: Connection, desk: _Desk) -> None:
+def _listen(connection: Connection, runs: _RunQueue) -> None:
     try:
         while True:
             message = connection.receive()
-            if isinstance(message, Run):
-                desk.begin(message)
+            if isinstance(message, RunStart):
+                runs.begin(message)
             else:
-                desk.delivered(message.run)
+                runs.delivered(message.run)
     finally:
         os._exit(0)  # At once, even from the middle of a batch: nobody waits for it.
 
 
-def _make(job: Job, run: Run, connection: Connection, desk: _Desk) -> None:
+def _make(work: Work, run: RunStart, connection: Connection, runs: _RunQueue) -> None:
+    """Make and send the results of a run, until it ends, an error comes or another run begins."""
     result: Any
-    results = _opened(job, run.begin)
-    for slot in itertools.cycle(range(job.most_batches)):
-        if not desk.has_room(run.number, job):
+    results = _opened(work.job, run.start)
+    for buffer in itertools.cycle(range(work.most_batches)):
+        if not runs.has_room(run.number, work):
             return
         try:
             result = next(results)
@@ -154,17 +166,17 @@ def _make(job: Job, run: Run, connection: Connection, desk: _Desk) -> None:
         except BaseException as error:  # noqa: BLE001 - it is raised where the result would have come
             result = Failed(portable_error(error))
         try:
-            count = connection.send(result, tag=run.number, slot=slot)
+            count = connection.send(result, tag=run.number, buffer=buffer)
         except Closed:
             os._exit(0)
         except Exception as error:  # noqa: BLE001 - a result that cannot be pickled
             result = Failed(portable_error(error))
-            count = connection.send(result, tag=run.number, slot=slot)
-        desk.sent(run.number, count)
+            count = connection.send(result, tag=run.number, buffer=buffer)
+        runs.sent(run.number, count)
         if isinstance(result, Failed):
             return
 
 
-def _opened(job: Job, begin: Begin) -> Iterator[Any]:
-    """Return the results; what fails before the first of them fails where it would have come."""
-    yield from job.results(begin)
+def _opened(job: Job, start: JobStart) -> Iterator[Any]:
+    """Yield the results; an error before the first of them is raised where that would have come."""
+    yield from job.results(start)

@@ -1,4 +1,4 @@
-"""States made of a count of samples, which is all that some older checkpoints hold."""
+"""States made of a number of samples: some older checkpoints hold nothing else."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from seekable.state.stream import StreamState
 from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
-    from seekable.loader.resumable import Resumable
+    from seekable.loader.loader import Loader
     from seekable.loader.steps import Steps
 
 __all__ = ["state_from_sample_index"]
 
 
-def state_from_sample_index(index: int, loader: Resumable[Any]) -> dict[str, Any]:
+def state_from_sample_index(index: int, loader: Loader) -> dict[str, Any]:
     """Return the state of a loader after some samples: for checkpoints that hold nothing but their number.
 
-    Of a dataset it is arithmetic. A stream is run through from its start, in this process, because only that
-    tells what its stages then remember: it takes as long as delivering the samples took.
+    Of a dataset it is arithmetic. A stream is run from its start, in this process, because nothing else gives
+    the states of its stages: that takes as long as delivering the samples took.
 
     Args:
-        index: how many samples were delivered, over all ranks and runs: records of a dataset, items of a
+        index: the number of samples delivered, over all ranks and runs: records of a dataset, items of a
             stream.
-        loader: of the pipeline that delivered them.
+        loader: a loader of the pipeline that delivered them.
 
     Returns:
         What ``state_dict`` would have returned: for ``load_state_dict`` of this loader, and with
         ``resume="rows"`` for one of another pipeline.
 
     Raises:
-        OutOfRange: the stream ends before.
+        OutOfRange: the stream has fewer items in a run.
 
     Example:
         >>> import seekable as sk
@@ -44,10 +44,9 @@ def state_from_sample_index(index: int, loader: Resumable[Any]) -> dict[str, Any
         [[6, 7], [8, 9]]
     """
     index = checked_count("index", index, least=0)
-    course = loader._course  # noqa: SLF001 - what a loader is made of, in its own room
+    progress = loader._progress  # noqa: SLF001 - of the same room
     if not isinstance(loader.dataset, Stream):
-        document: dict[str, Any] = course.document(cursor_after(course.steps, index))
-        return document
+        return progress.document(cursor_after(progress.steps, index))
     run = iter(loader.dataset)
     for count in range(index):
         try:
@@ -56,12 +55,12 @@ def state_from_sample_index(index: int, loader: Resumable[Any]) -> dict[str, Any
             message = f"the stream has {count:,} items in a run, and the sample index is {index:,}"
             raise OutOfRange(message) from None
     state = StreamState.parse(run.state_dict())
-    began = None if course.steps.limit is None else 0
-    return replace(state, step=index // course.steps.batch, began=began).document()
+    began = None if progress.steps.limit is None else 0
+    return replace(state, step=index // progress.steps.batch, began=began).document()
 
 
 def cursor_after(steps: Steps, count: int) -> Cursor:
-    """Return where a loader is after so many records of all ranks."""
+    """Return the cursor of a loader after ``count`` records of all ranks."""
     if not steps.total:
         return Cursor(count // steps.batch, 0, count)
     runs, rest = divmod(count, steps.total)

@@ -1,4 +1,4 @@
-"""Whether a state belongs to a pipeline."""
+"""Checks that a state is of a pipeline."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["check_pipeline", "described", "fingerprint_at"]
 
 
 def described(pipeline: Node | Stream, state: State | None) -> dict[str, Any]:
-    """Return all that decides what a pipeline gives before a state, or for ever."""
+    """Return the description of a pipeline up to the position of a state; the whole one without a state."""
     if isinstance(pipeline, Stream):
         return pipeline.describe()
     return pipeline.describe(state.position if isinstance(state, RunState) else None)
 
 
 def fingerprint_at(pipeline: Node | Stream, state: State) -> str:
-    """Return the fingerprint of all that decides what a pipeline gives before a state."""
+    """Return the fingerprint of a pipeline up to the position of a state."""
     if isinstance(pipeline, Node) and not isinstance(state, StreamState):
         return pipeline.fingerprint_at(state.position)
     return pipeline.fingerprint
@@ -49,7 +49,7 @@ def check_pipeline(pipeline: Node | Stream, state: State) -> None:
 
 
 def _described_before(state: State, saved: Description) -> Mapping[str, Any]:
-    """Return what the fingerprint of a state is the digest of: weights of later positions do not enter."""
+    """Return the description that the fingerprint of a state is of: without weights of later positions."""
     if isinstance(state, RunState) and has_schedule(saved.tree):
         cut: Mapping[str, Any] = plain_json(rebuild_loosely(saved.tree).describe(state.position))
         return cut

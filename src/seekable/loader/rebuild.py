@@ -1,24 +1,25 @@
-"""From a saved state to a loader of the same order, whose records are the places of the real ones."""
+"""From a saved state to a dataset in the same order, whose records are the places of the real ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptState, InvalidArgument, StateMismatch
-from seekable.loader.matching import fingerprint_at
-from seekable.resume.rebuild import has_schedule, rebuild
+from seekable.errors import CorruptState, StateMismatch
+from seekable.loader.checkpoints import whole_description
+from seekable.loader.compatibility import fingerprint_at
+from seekable.resume.rebuild import rebuild
 from seekable.resume.relocate import FileSpan, find_again
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.loader.saved import Saved
+    from seekable.loader.checkpoints import Saved
     from seekable.nodes.contract import Node
     from seekable.nodes.sources.files import FileSource
     from seekable.nodes.sources.tables import TableSource
 
-__all__ = ["Rebuilt", "rebuild_saved", "whole_description"]
+__all__ = ["Rebuilt", "rebuild_saved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,13 @@ class Rebuilt:
     dataset: Node
 
     unlocated: tuple[str, ...]
-    """For each source of files whose bytes are not known, why."""
+    """The reason for each source of files whose bytes are not known."""
 
 
 def rebuild_saved(saved: Saved, *, roots: Sequence[str] = (), index_dir: str | None = None) -> Rebuilt:
-    """Return the order of a saved pipeline, with places that have bytes where the files are found again.
+    """Return a dataset of the places of the records of a saved pipeline, in its order.
+
+    Places have byte offsets where the files are found again.
 
     Nothing is scanned or written.
 
@@ -64,7 +67,7 @@ def _check_same(described: str, saved: Saved) -> None:
 
 
 class _Finder:
-    """Finds the files of one source of a description after the other."""
+    """Finds the files of the sources of a description, one source after the other."""
 
     def __init__(
         self, noted: Sequence[Sequence[Mapping[str, Any]]], roots: Sequence[str], index_dir: str | None
@@ -102,29 +105,3 @@ def _noted_runs(noted: Mapping[str, Any] | None) -> list[list[Mapping[str, Any]]
             f"what was noted of the sources cannot be read ({error!r}): remove the file, and give --root"
         )
         raise CorruptState(message) from error
-
-
-def whole_description(saved: Saved) -> Mapping[str, Any]:
-    """Return the description of a saved pipeline, of a scheduled one with all that is still to come.
-
-    Raises:
-        InvalidArgument: it is not there.
-    """
-    whole = (saved.noted or {}).get("description")
-    description: Mapping[str, Any] | None = whole or saved.description
-    if description is None:
-        message = (
-            f"beside {saved.path!r} there is no description of its pipeline (pipeline-...json): "
-            f"sk.save_state writes it; give the pipeline itself, as module:function"
-        )
-        raise InvalidArgument(message)
-    # What is noted beside it has the whole, wherever there is more than what had come.
-    carried = saved.state is not None and saved.state.pipeline is not None
-    if whole is None and saved.noted is None and not carried and has_schedule(description):
-        message = (
-            "the description has a schedule of weights only as far as it had come, so no step can be told "
-            "from it alone: sources-...json beside it has all of it. Or give the pipeline itself, as "
-            "module:function"
-        )
-        raise InvalidArgument(message)
-    return description

@@ -1,4 +1,4 @@
-"""Makes the batches of a run: the order is resolved ahead in blocks, records are read batch by batch."""
+"""Batches of the records of a dataset: order is resolved ahead in blocks, records are read batch by batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.errors import NothingPassed
-from seekable.loader.collate import collate as default_collate
+from seekable.loader.collate import takes_columns
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import ReadAhead
 
@@ -19,85 +19,95 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.loader.lanes import LaneDeltas
     from seekable.loader.steps import Cursor, Steps
-    from seekable.loader.streams.lanes import LaneChanges
     from seekable.nodes.contract import Node
     from seekable.nodes.sources import table_batches as tables
 
     Int64s = NDArray[np.int64]
+    Collate = Callable[[list[Any]], Any] | None
 else:
     tables = lazy("seekable.nodes.sources.table_batches")
 
-__all__ = ["Made", "Stretch", "produce", "stretches"]
+__all__ = ["Batch", "Stretch", "dataset_batches", "stretches"]
 
 _AHEAD, _MOST_AHEAD = 4096, 16384
-"""Positions whose order is resolved in one go: fewer at first, so that nobody waits for the rest."""
+"""Positions whose order is resolved at once: fewer at first, so that the first batches do not wait long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A batch, of how many records it is, how many more were holes, and the cursor after it."""
+class Batch:
+    """A batch that was made, and what its delivery changes."""
 
-    batch: Any
+    value: Any
+    """The batch itself: whatever ``collate`` returned, or a single record."""
     records: int
+    """The number of records, or items of a stream, in it."""
     holes: int
+    """The number of holes that were left out."""
     after: Cursor
-    changes: tuple[LaneChanges, ...] = ()
-    """What became of a stream's lanes by it."""
+    """The cursor after the batch."""
+    deltas: tuple[LaneDeltas, ...] = ()
+    """The changes of the lanes of a stream."""
 
 
-def produce(
-    dataset: Node,
-    steps: Steps,
-    cursor: Cursor,
-    collate: Callable[[list[Any]], Any] | None,
-    *,
-    number: int = 0,
-    of: int = 1,
-) -> Iterator[Made]:
-    """Yield the batches from a cursor to the end of its run, or those of steps ``t % of == number``.
+def dataset_batches(
+    dataset: Node, steps: Steps, cursor: Cursor, collate: Collate, *, number: int = 0, of: int = 1
+) -> Iterator[Batch]:
+    """Yield the batches of a dataset from a cursor to the end of its run, made in this thread.
 
-    Without ``collate`` each is a single record.
+    Args:
+        dataset: the dataset.
+        steps: the division of positions into batches.
+        cursor: the place of the first batch.
+        collate: makes a batch of a list of records; None delivers single records.
+        number: yield the batches of those steps ``t`` only for which ``t % of == number``.
+        of: the number of shares.
+
+    Raises:
+        NothingPassed: all records of a batch are holes.
     """
+    decode = dataset.batch_form if collate is not None and takes_columns(collate) else "python"
     for stretch in stretches(steps, cursor, number=number, of=of):
         plan = dataset.plan(stretch.positions)
-        decode = dataset.batch_form if collate is default_collate else "python"
         ahead = ReadAhead(plan)
         for start, stop, before, after in stretch.batches(steps):
             ahead.read_to(stop)
-            if decode != "python":
-                yield Made(tables.batch_of(plan.slice(start, stop), decode), stop - start, 0, after)
+            if collate is not None and decode != "python":
+                columns = tables.batch_of(plan.slice(start, stop), decode)
+                yield Batch(collate(columns), stop - start, 0, after)
                 continue
             records = plan.slice(start, stop).read()
             there = [record for record in records if record is not HOLE]
             if not there:
                 raise NothingPassed(_only_holes(before, len(records)))
-            made = there[0] if collate is None else collate(there)
-            yield Made(made, len(there), len(records) - len(there), after)
+            value = there[0] if collate is None else collate(there)
+            yield Batch(value, len(there), len(records) - len(there), after)
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Some of the next batches of a run: their positions, one after another."""
+    """The positions of some of the next batches of a run."""
 
     cursor: Cursor
-    """Where the stretch begins."""
+    """The cursor at which the stretch begins."""
     numbers: range
-    """The batches, counted from there."""
+    """The numbers of the batches, counted from the cursor."""
     positions: Int64s
+    """The positions of all of these batches, one batch after the other."""
     edges: list[int]
-    """Where each batch begins among the positions, and the end of the last."""
+    """For each batch its first index in ``positions``, and the end of the last one."""
 
     def batches(self, steps: Steps) -> Iterator[tuple[int, int, Cursor, Cursor]]:
-        """Yield for each batch its bounds among the positions, and the cursors before and after it."""
+        """Yield for each batch its bounds in ``positions``, and the cursors before and after it."""
         for number, (start, stop) in zip(self.numbers, itertools.pairwise(self.edges), strict=True):
             yield start, stop, steps.after(self.cursor, number), steps.after(self.cursor, number + 1)
 
 
 def stretches(steps: Steps, cursor: Cursor, *, number: int = 0, of: int = 1) -> Iterator[Stretch]:
-    """Cut what follows a cursor in its run, the batches of steps ``t % of == number``, into stretches.
+    """Yield the rest of a run after a cursor, in stretches of batches of the steps ``t % of == number``.
 
-    The first one is one batch, so that the first batch after a restart waits for the order of no more.
+    The first stretch is one batch: a restarted run resolves no more of the order before its first batch.
     """
     wanted, positions_wanted = of, _AHEAD
     left = steps.left(cursor)

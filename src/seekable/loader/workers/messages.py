@@ -1,11 +1,11 @@
 """Messages between a loader and its worker processes, over a socket of this machine.
 
-What a message holds goes one of three ways. Large arrays, and tensors of torch, are written to memory that
-has no name, of which the socket carries the descriptor: the receiver maps it, and the arrays are views of
-that map, without another copy. All else that a worker sends is put into a slot of memory that both sides
-have mapped from the start, and that is used again once the receiver has taken the message out. What has no
-slot, or is too large for one, and what goes to a worker, takes the first way or the socket itself. Memory
-without a name is freed with its last user, whoever of them is killed.
+A message goes one of three ways. Large arrays, and tensors of torch, are written to memory without a name,
+and the socket carries the descriptor of that memory: the receiver maps it, and the arrays are views of the
+map, without another copy. Other messages of a worker are written to a shared buffer, which both sides have
+mapped from the start, and which is used again once the receiver has loaded the message. A message without a
+shared buffer, or too large for one, and each message to a worker, takes the first way or the socket itself.
+Memory without a name is freed with its last user, also if processes are killed.
 
 Messages are pickles, between a process and its own children only.
 """
@@ -20,62 +20,66 @@ import socket
 import struct
 from typing import TYPE_CHECKING, Any
 
-from seekable.loader.workers.slots import SlotWriter, memory_without_name
+from seekable.loader.workers.shared_buffers import BufferWriter, memory_without_name
 from seekable.loader.workers.tensors import reducers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.loader.workers.slots import Slots
+    from seekable.loader.workers.shared_buffers import SharedBuffers
 
 __all__ = ["Closed", "Connection"]
 
 _SHARED_BYTES = 64 << 10
-"""From here on an array, and a message without a slot, is put into memory of its own: what is smaller fits
-the buffer of a socket."""
+"""Arrays of at least this size, and such messages without a shared buffer, get memory of their own: smaller
+ones fit the buffer of a socket."""
 
 _ALIGNED = 64
-"""Arrays begin at multiples of this."""
+"""Arrays begin at multiples of this number of bytes."""
 
 _HEAD = struct.Struct("<bQiQI")
-"""The way, the tag, the slot, the bytes of the pickle, and how many buffers follow."""
+"""The way, the tag, the shared buffer, the bytes of the pickle, and the number of arrays that follow."""
 
-_SOCKET, _MEMORY, _SLOT = range(3)
+_SOCKET, _MEMORY, _SHARED = range(3)
 
 _SIZE = struct.Struct("<Q")
 
 
 class Closed(Exception):
-    """The other side is gone."""
+    """The process at the other end has closed the connection."""
 
 
 class Connection:
-    """One end of a socket, for one thread that sends and one that receives."""
+    """One end of a socket, for one thread that sends and one that receives.
 
-    def __init__(self, end: socket.socket, slots: Slots | None = None) -> None:
-        """Take an end of a pair of sockets, which is closed with this, and the slots of what is sent."""
+    Args:
+        end: one of a pair of sockets; ``close`` closes it.
+        buffers: the shared buffers for messages of the worker.
+    """
+
+    def __init__(self, end: socket.socket, buffers: SharedBuffers | None = None) -> None:
         self._socket = end
-        self._slots = slots
+        self._buffers = buffers
         self.whole = True
-        """Whether all that was sent or received was so to its end: an interrupt may come in the middle."""
+        """False while a message is sent or received, and after an interrupt in its middle."""
 
     def fileno(self) -> int:
-        """Return the socket's descriptor, to wait for."""
+        """Return the descriptor of the socket, for ``select``."""
         return self._socket.fileno()
 
-    def send(self, item: Any, *, tag: int = 0, slot: int | None = None) -> int:
-        """Send something that can be pickled, and return how many bytes it took.
+    def send(self, item: Any, *, tag: int = 0, buffer: int | None = None) -> int:
+        """Pickle and send something, and return the number of bytes that it took.
 
         Args:
             item: what to send.
             tag: a number by which the receiver can tell whether it still wants this.
-            slot: which slot is free for it; None for none.
+            buffer: the number of a free shared buffer; None for none.
 
         Raises:
-            Closed: nobody receives any more.
+            Closed: the process at the other end is gone.
         """
         large: list[pickle.PickleBuffer] = []
-        writer = SlotWriter() if slot is None or self._slots is None else self._slots.writer(slot)
+        writer = BufferWriter() if buffer is None or self._buffers is None else self._buffers.writer(buffer)
         pickler = pickle.Pickler(writer, 5, buffer_callback=functools.partial(_keep, large))
         pickler.dispatch_table = reducers()
         pickler.dump(item)
@@ -84,7 +88,7 @@ class Connection:
             if large or not writer.fits:
                 total = self._send_parts([writer.taken(), *(array.raw() for array in large)], tag)
             else:
-                self._socket.sendall(_HEAD.pack(_SLOT, tag, slot, writer.size, 0))
+                self._socket.sendall(_HEAD.pack(_SHARED, tag, buffer, writer.size, 0))
                 total = writer.size
         except OSError as error:
             raise Closed from error
@@ -92,10 +96,10 @@ class Connection:
         return total
 
     def receive(self, wanted: int | None = None) -> Any:
-        """Wait for something and return it, or None if it has another tag than 0 and the one that is wanted.
+        """Wait for a message and return it; return None if its tag is neither 0 nor ``wanted``.
 
         Raises:
-            Closed: nobody sends any more.
+            Closed: the process at the other end is gone.
         """
         self.whole = False
         try:
@@ -103,11 +107,11 @@ class Connection:
             head += self._exactly(_HEAD.size - len(head)) if head else b""
             if not head:
                 raise Closed
-            way, tag, slot, size, count = _HEAD.unpack(head)
+            way, tag, buffer, size, count = _HEAD.unpack(head)
             sizes = [size, *(_SIZE.unpack(self._exactly(_SIZE.size))[0] for _ in range(count))]
-            if way == _SLOT:
-                assert self._slots is not None
-                view = self._slots.view(slot, size)
+            if way == _SHARED:
+                assert self._buffers is not None
+                view = self._buffers.view(buffer, size)
             else:
                 total = sum(size + -size % _ALIGNED for size in sizes)
                 view = _mapped(descriptors[0], total) if way == _MEMORY else memoryview(self._exactly(total))
@@ -123,7 +127,7 @@ class Connection:
         return pickle.loads(parts[0], buffers=parts[1:])  # noqa: S301 - from our own parent or child
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the socket."""
         self._socket.close()
 
     def _send_parts(self, parts: Sequence[Any], tag: int) -> int:
@@ -159,7 +163,7 @@ class Connection:
 
 
 def _keep(large: list[pickle.PickleBuffer], array: pickle.PickleBuffer) -> bool:
-    """Keep a large array out of the pickle; return whether it is to be in it."""
+    """Keep a large array out of the pickle; return True if the array belongs into the pickle."""
     if array.raw().nbytes < _SHARED_BYTES:
         return True
     large.append(array)
@@ -178,7 +182,7 @@ def _write(memory: int, parts: Sequence[Any]) -> None:
 
 def _mapped(memory: int, size: int) -> memoryview:
     try:
-        # Writable, because whoever gets an array may want to change it.
+        # Writable: the user may change arrays of a batch.
         return memoryview(mmap.mmap(memory, size, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)))
     finally:
         os.close(memory)

@@ -1,7 +1,7 @@
-"""What is noted beside a pipeline's description: where its files are, and weights that are still to come.
+"""The paths of the files of a pipeline, and later weights of its schedule, which ``sk.save_state`` writes.
 
-None of it decides an order that has begun, so none of it enters the fingerprint; ``seekable plan`` needs it
-to say which bytes a step will read.
+They are not part of the fingerprint, because they decide no order that has begun. ``seekable plan`` reads
+them, to find the bytes that a step will read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMA = 1
 
 
 def whereabouts_name(fingerprint: str) -> str:
-    """Return the file name of what is noted of the pipeline with this fingerprint.
+    """Return the name of the file with the source paths of the pipeline with a fingerprint.
 
     Example:
         >>> whereabouts_name("xxh3:0123")
@@ -35,9 +35,9 @@ def whereabouts_name(fingerprint: str) -> str:
 
 
 def whereabouts(pipeline: Node | Stream) -> dict[str, Any]:
-    """Return, JSON-safe, where each source's files are, and named files of kept rows.
+    """Return the paths of each source's files and of row files, JSON-safe.
 
-    Of scheduled pipelines also the whole description.
+    For a pipeline with a schedule, the whole description is in it too.
 
     Example:
         >>> import seekable as sk
@@ -66,7 +66,7 @@ def _noted(leaf: Leaf) -> dict[str, Any]:
 
 
 def _as_text(path: str) -> str | None:
-    """Return a path as JSON can hold it, None if it has bytes that are no UTF-8."""
+    """Return a path, None if it has bytes that are no UTF-8, which JSON cannot hold."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -75,7 +75,7 @@ def _as_text(path: str) -> str | None:
 
 
 def _leaves(node: Node) -> Iterator[Leaf]:
-    """Yield the sources in the order in which they stand in the description."""
+    """Yield the sources in the order of the description."""
     if isinstance(node, Leaf):
         yield node
     for child in node.children:

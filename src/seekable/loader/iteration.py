@@ -1,0 +1,125 @@
+"""The iterator that ``iter(loader)`` returns, and the object by which trainers announce passes."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from seekable.errors import ForkUnsafe, StoppedIterator
+from seekable.loader.prefetch import Prefetched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seekable.loader.batches import Batch
+    from seekable.loader.producers import Producer
+    from seekable.loader.progress import Progress
+
+__all__ = ["READ_AHEAD", "REPLACED", "BatchIterator", "EpochSetter"]
+
+REPLACED = "this iterator was ended by a later iter(loader), by set_epoch() or by close()"
+
+READ_AHEAD = (
+    "this iterator had delivered batches before loader.sampler.set_epoch() announced a new pass, and no "
+    "iter(loader) came since. A trainer that announces passes so reads ahead, as Lightning does of a loader "
+    "without a length: its checkpoints would count a batch that it has not trained on, which a resumed run "
+    "would lose. Give the loader a length with steps=, or set limit_train_batches= of Lightning's Trainer"
+)
+
+
+@final
+class BatchIterator:
+    """Delivers the batches of one run, and counts each as delivered.
+
+    Args:
+        progress: the cursor of the loader, which moves with each batch.
+        producer: makes the batches.
+    """
+
+    def __init__(self, progress: Progress, producer: Producer) -> None:
+        self._progress, self._producer = progress, producer
+        self._process = os.getpid()
+        self._batches: Iterator[Batch] = iter(())
+        self._over: Exception | None = None
+        """The reason why there is no next batch."""
+        self.restart()
+
+    def restart(self) -> None:
+        """Drop the batches that were made ahead and go on at the cursor, unless the end was seen."""
+        if not isinstance(self._over, StopIteration):
+            self._open()
+            self._over = None
+
+    def stop(self, why: str) -> None:
+        """End the production of batches; ``next`` raises ``StoppedIterator(why)`` from now on.
+
+        An iterator at its end, or one that raised an error, goes on to raise that.
+        """
+        self._close()
+        self._over = self._over or StoppedIterator(why)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if os.getpid() != self._process:
+            message = "this iterator was made before a fork: call iter(loader) in the child"
+            raise ForkUnsafe(message)
+        if isinstance(self._over, StopIteration):
+            raise StopIteration
+        if self._over is not None:
+            raise self._over
+        began = time.perf_counter()
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            # A new one: the one that was raised holds frames, and with them all that is alive in these.
+            self._over = StopIteration()
+            self._progress.end()
+            raise
+        except Exception as error:
+            # A generator that has raised an error would raise StopIteration from now on.
+            self._over = error
+            raise
+        except BaseException:
+            # An interrupt ends a generator, but not the run: the same batch comes next.
+            if not isinstance(self._batches, Prefetched):
+                self._open()
+            raise
+        self._progress.deliver(batch, waited_seconds=time.perf_counter() - began)
+        return batch.value
+
+    def _open(self) -> None:
+        self._close()
+        self._batches = self._producer.begin(self._progress.state, self._progress.cursor)
+
+    def _close(self) -> None:
+        close = getattr(self._batches, "close", None)
+        if close is not None:
+            close()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class EpochSetter:
+    """The ``sampler`` of a loader, for trainers that count their own passes over the data.
+
+    Such a trainer calls ``loader.sampler.set_epoch(k)`` before its pass ``k``, which is run ``k`` of the
+    loader, of however many epochs.
+    """
+
+    _set_run: Callable[[int], None]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let run ``epoch`` come next; nothing changes if it does anyway.
+
+        Runs over endless data follow one another whatever their number: a live iterator that has delivered
+        something ends.
+
+        Raises:
+            InvalidArgument: ``epoch`` is no integer of at least 0, or a loaded state lies in the middle of
+                another run.
+        """
+        self._set_run(epoch)

@@ -1,0 +1,273 @@
+"""Batches of the items of a stream: lanes are read slot by slot, and the items of one batch are put together.
+
+`LaneReader` runs some lanes and returns what they have for the slots of one batch after another. The lanes of
+a rank may have several readers, in threads or in worker processes; `merge_lanes` makes batches of what all of
+them return. Lanes do not depend on each other, so batches do not depend on the number of readers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, final
+
+from seekable.errors import NothingPassed
+from seekable.loader.batches import Batch
+from seekable.loader.lanes import LaneDeltas
+from seekable.nodes.hole import HOLE
+from seekable.stream.lane import LaneIterator
+from seekable.stream.partly_delivered import splitting_lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from seekable.loader.lanes import LaneStates
+    from seekable.loader.steps import Cursor, Steps
+    from seekable.stream.stream import Stream
+
+    Collate = Callable[[list[Any]], Any] | None
+
+__all__ = ["LaneItems", "LaneReader", "lane_batches", "merge_lanes"]
+
+_END: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class LaneItems:
+    """The items of some lanes for the slots of one batch."""
+
+    items: list[tuple[int, Any]]
+    """Pairs of a slot and its item, in the order of the slots; slots of lanes that have ended are missing."""
+    fresh: int
+    """The number of items that are no padding."""
+    holes: int
+    """The number of records that were holes, which the sources left out."""
+    over: bool
+    """True if all of the lanes have ended."""
+    deltas: LaneDeltas
+
+
+@final
+class LaneReader:
+    """Runs some lanes of a stream.
+
+    Args:
+        stream: the stream.
+        lanes: the lanes, and the states in which they begin; these are not changed.
+        pad: begin a lane anew when it has ended, to fill its slots.
+    """
+
+    def __init__(self, stream: Stream, lanes: LaneStates, *, pad: bool) -> None:
+        self._stream, self._pad = stream, pad
+        self._iterators = {lane: LaneIterator(stream.stage, lane) for lane in lanes.stages}
+        for lane, iterator in self._iterators.items():
+            iterator.load(lanes.stages[lane])
+        self._sources = [
+            each for iterator in self._iterators.values() for each in iterator.walk() if not each.inputs
+        ]
+        self._holes = [_holes_of(source) for source in self._sources]
+        self._ended = set(lanes.ended)
+        self._lineage = splitting_lineage(stream.stage)
+        self._given: dict[int, list[tuple[int, int]]] = {}
+        self._over: set[int] = set()
+
+    def read(self, first: int, stop: int) -> LaneItems:
+        """Return the items of those slots from ``first`` to before ``stop`` that belong to these lanes.
+
+        Raises:
+            NothingPassed: a lane has no item at all to fill its slots with.
+        """
+        count, items, fresh = self._stream.lanes, [], 0
+        before = frozenset(self._ended)
+        touched: set[int] = set()
+        for base in range(first - first % count, stop, count):
+            for lane in self._iterators:
+                slot = base + lane
+                if first <= slot < stop and lane not in self._over:
+                    touched.add(lane)
+                    item = self._next(lane)
+                    if item is not _END:
+                        items.append((slot, item))
+                        fresh += lane not in self._ended
+        items.sort(key=itemgetter(0))
+        stages = {lane: self._iterators[lane].deltas() for lane in touched}
+        given, self._given = self._given, {}
+        return LaneItems(
+            items,
+            fresh,
+            self._holes_since(),
+            self._ended | self._over >= self._iterators.keys(),
+            LaneDeltas(stages, frozenset(self._ended) - before, given),
+        )
+
+    def _holes_since(self) -> int:
+        before, self._holes = self._holes, [_holes_of(source) for source in self._sources]
+        # A source that began anew counts from 0 again.
+        return sum(now - was if now >= was else now for was, now in zip(before, self._holes, strict=True))
+
+    def _next(self, lane: int) -> Any:
+        """Return the next item of a lane, or of its padding; `_END` if the lane has ended."""
+        iterator = self._iterators[lane]
+        for token, item in iterator:
+            if self._lineage is not None:
+                self._given.setdefault(lane, []).extend(self._lineage.rows(token))
+            return item
+        if not self._pad:
+            self._over.add(lane)
+            return _END
+        self._ended.add(lane)
+        iterator.restart()
+        for _, item in iterator:
+            return item
+        message = (
+            f"lane {lane} of {self._stream.lanes} has no item to fill its slots with: use fewer lanes, or "
+            f"end='drop'"
+        )
+        raise NothingPassed(message)
+
+
+def lane_batches(
+    stream: Stream, steps: Steps, cursor: Cursor, lanes: LaneStates, collate: Collate
+) -> Iterator[Batch]:
+    """Yield the batches of a stream from a cursor to the end of its run, made in this thread.
+
+    Args:
+        stream: the stream.
+        steps: the division of slots into batches.
+        cursor: the place of the first batch.
+        lanes: the lanes of this rank, and their states at the cursor; these are not changed.
+        collate: makes a batch of a list of items; None delivers the items as they are.
+    """
+    reader = LaneReader(stream, lanes, pad=steps.end == "pad")
+    starts = itertools.count(cursor.position, steps.batch)
+    reads = ([reader.read(first, first + steps.batch)] for first in starts)
+    return merge_lanes(reads, stream, steps, cursor, collate)
+
+
+def merge_lanes(
+    reads: Iterable[Sequence[LaneItems]], stream: Stream, steps: Steps, cursor: Cursor, collate: Collate
+) -> Iterator[Batch]:
+    """Yield the batches of a run from a cursor on.
+
+    Args:
+        reads: for one batch after another, from the cursor on, the items of each reader's lanes.
+        stream: the stream that the items are of.
+        steps: the division of slots into batches.
+        cursor: the place of the first batch.
+        collate: makes a batch of a list of items; None delivers the items as they are.
+
+    Raises:
+        NothingPassed: a stream without end has no item, or all items of a batch are holes.
+    """
+    rounds = _rounds(reads, stream, steps, cursor.position)
+    rounds = _in_whole_rounds(rounds, stream.lanes) if steps.end == "drop" else _without_padding(rounds)
+    return itertools.islice(_collated(rounds, cursor, collate), steps.left(cursor))
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """The items of this rank's lanes for the slots of one batch."""
+
+    items: list[Any]
+    """The items in the order of their slots; none where all lanes of these slots have ended."""
+    fresh: bool
+    """True if an item is no padding."""
+    holes: int
+    """The number of records that were holes, which the sources left out."""
+    deltas: list[LaneDeltas]
+    stop: int
+    """The slot after the batch."""
+    empty: int | None
+    """The first slot of this rank without an item; None if all have one."""
+
+
+def _rounds(
+    reads: Iterable[Sequence[LaneItems]], stream: Stream, steps: Steps, first: int
+) -> Iterator[_Round]:
+    """Yield the rounds from slot ``first`` to the last one with an item that is no padding, or further."""
+    for parts in reads:
+        items = sorted((item for part in parts for item in part.items), key=itemgetter(0))
+        stop, fresh = first + steps.batch, any(part.fresh for part in parts)
+        if not fresh and all(part.over for part in parts):
+            if stream.endless:
+                raise NothingPassed(_only_empty_lanes(stream, steps))
+            return
+        slots = range(first + (steps.rank - first) % steps.world_size, stop, steps.world_size)
+        yield _Round(
+            [item for _, item in items],
+            fresh,
+            sum(part.holes for part in parts),
+            [part.deltas for part in parts],
+            stop,
+            _first_empty(slots, items),
+        )
+        first = stop
+
+
+def _first_empty(slots: range, items: Sequence[tuple[int, Any]]) -> int | None:
+    if len(items) == len(slots):
+        return None
+    filled = (slot for slot, _ in items)
+    return next(slot for slot, there in itertools.zip_longest(slots, filled) if slot != there)
+
+
+def _without_padding(rounds: Iterable[_Round]) -> Iterator[_Round]:
+    """Leave out the rounds at the end of a run that have nothing but padding."""
+    padding: list[_Round] = []
+    for each in rounds:
+        padding.append(each)
+        if each.fresh:
+            yield from padding
+            padding = []
+
+
+def _in_whole_rounds(rounds: Iterable[_Round], lanes: int) -> Iterator[_Round]:
+    """End before the first ``lanes`` slots, counted from a multiple of ``lanes``, of which one is empty."""
+    waiting: deque[_Round] = deque()
+    for each in rounds:
+        if each.empty is None:
+            waiting.append(each)
+        whole = (each.stop if each.empty is None else each.empty) // lanes * lanes
+        while waiting and waiting[0].stop <= whole:
+            yield waiting.popleft()
+        if each.empty is not None:
+            return
+
+
+def _collated(rounds: Iterable[_Round], cursor: Cursor, collate: Collate) -> Iterator[Batch]:
+    """Yield a batch for each round with items; the changes of one without items go to the next batch."""
+    deltas: list[LaneDeltas] = []
+    holes, step = 0, cursor.step
+    for each in rounds:
+        deltas += each.deltas
+        holes += each.holes
+        if not each.items:
+            continue
+        items = [item for item in each.items if item is not HOLE]
+        if not items:
+            message = f"all {len(each.items)} items of step {step} are holes: take a larger batch"
+            raise NothingPassed(message)
+        step += 1
+        yield Batch(
+            items[0] if collate is None else collate(items),
+            records=len(items),
+            holes=holes + len(each.items) - len(items),
+            after=replace(cursor, step=step, position=each.stop),
+            deltas=tuple(deltas),
+        )
+        deltas, holes = [], 0
+
+
+def _only_empty_lanes(stream: Stream, steps: Steps) -> str:
+    ranks = "" if steps.world_size == 1 else f" of rank {steps.rank} of {steps.world_size}"
+    return (
+        f"a stream without end has ended: all lanes{ranks} are empty in {stream!r}. Are there fewer records "
+        f"than lanes, or does a stage pass nothing?"
+    )
+
+
+def _holes_of(source: LaneIterator) -> int:
+    holes: int = source.state.get("holes", 0)
+    return holes

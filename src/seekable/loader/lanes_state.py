@@ -1,0 +1,143 @@
+"""What a state of a loader over a stream holds besides the cursor: the states of the lanes of its rank."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, final
+
+from seekable.errors import NotResumable, StateMismatch
+from seekable.loader.lane_batches import lane_batches
+from seekable.loader.lanes import LaneStates
+from seekable.loader.steps import Cursor
+from seekable.resume.by_rows import stream_by_rows
+from seekable.resume.readers import lanes_of, simplified_stream
+from seekable.resume.serialize import rows_of_stream, stream_from_rows
+from seekable.state.stream import StreamState
+from seekable.stream.description import text_of_stream
+from seekable.stream.iterator import check_resumable, check_stream
+from seekable.stream.partly_delivered import PartlyDelivered, parsed, splitting_lineage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from seekable.loader.arguments import Resume
+    from seekable.loader.batches import Batch
+    from seekable.loader.steps import Steps
+    from seekable.stream.stream import Stream
+
+__all__ = ["LanesState"]
+
+
+@final
+class LanesState:
+    """The stream that is delivered, and the states of this rank's lanes; the cursor's position is a slot.
+
+    Args:
+        plain: the stream that the loader was made with.
+        own: the lanes of this rank.
+        pipeline: the stream that is delivered after ``resume="rows"``; else ``plain``.
+        lanes: the states of the lanes; fresh ones if left out.
+        given: by lane, the rows of which a part was delivered and another one waits.
+    """
+
+    def __init__(
+        self,
+        plain: Stream,
+        own: Sequence[int],
+        *,
+        pipeline: Stream | None = None,
+        lanes: LaneStates | None = None,
+        given: Mapping[int, Sequence[tuple[int, int]]] | None = None,
+    ) -> None:
+        self._plain, self._own = plain, own
+        self.pipeline = self._settled = plain if pipeline is None else pipeline
+        self.lanes = LaneStates.fresh(self.pipeline, own) if lanes is None else lanes
+        own_given = {lane: rows for lane, rows in (given or {}).items() if lane in self.lanes.stages}
+        self._given = PartlyDelivered(splitting_lineage(self.pipeline.stage), own_given)
+
+    @property
+    def by_rows(self) -> bool:
+        """True if the stream delivers the rest of older orders first."""
+        return self.pipeline is not self._plain
+
+    def of_state(self, cursor: Cursor) -> Stream:
+        """Return the stream that a state is of; which older orders are over is known of all lanes alone."""
+        if self.by_rows:
+            self._settled = simplified_stream(self._settled, self.lanes.stages)
+        return self._settled
+
+    def deliver(self, batch: Batch) -> None:
+        """Change the states of the lanes as a batch changed the lanes."""
+        for deltas in batch.deltas:
+            self.lanes.apply(deltas)
+        for deltas in batch.deltas:
+            for lane, rows in deltas.given.items():
+                self._given.add(lane, rows, functools.partial(self.lanes.stages.__getitem__, lane))
+
+    def skip(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
+        """Make ``count`` batches and drop them: what follows depends on what is in them."""
+        batches = lane_batches(self.pipeline, steps, cursor, self.lanes, list)
+        for _, batch in zip(range(count), batches, strict=False):
+            self.deliver(batch)
+            cursor = batch.after
+        return cursor
+
+    def next_run(self, steps: Steps, cursor: Cursor) -> tuple[Cursor, LanesState]:
+        """Return the next run, whose lanes begin anew; those of a stream without end go on."""
+        if self._plain.endless:
+            return replace(cursor, began=cursor.step), self
+        return Cursor(cursor.step, cursor.epoch + 1, 0, cursor.step), LanesState(self._plain, self._own)
+
+    def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
+        """Return the state document at a cursor, with the lanes of this rank.
+
+        Raises:
+            NotResumable: a stage could not go on from it; or other ranks have other lanes, and ``partial`` is
+                false.
+        """
+        check_resumable(self.pipeline.stage)
+        stream = self.of_state(cursor)
+        if steps.world_size > 1 and not partial:
+            message = (
+                f"rank {steps.rank} of {steps.world_size} has {len(self._own)} of the {self._plain.lanes} "
+                f"lanes: let all ranks call sk.save_state(folder, loader), or take state_dict(partial=True)"
+            )
+            raise NotResumable(message)
+        return StreamState(
+            fingerprint=stream.fingerprint,
+            step=cursor.step,
+            slot=cursor.position,
+            lanes=self.lanes.document(),
+            of=self._plain.lanes,
+            began=None if steps.limit is None else cursor.began,
+            ended=tuple(sorted(self.lanes.ended)),
+            given=self._given.document(self.lanes.stages),
+            rows=rows_of_stream(stream) if self.by_rows else None,
+            pipeline=text_of_stream(stream.stage) if rows else None,
+        ).document()
+
+    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> tuple[Cursor, LanesState]:
+        """Return the cursor of a state document, and the states of this rank's lanes.
+
+        Raises:
+            StateMismatch: the document is of another stream, or of other data.
+            CorruptState: the document is no state of a stream, or lacks a lane.
+            InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known.
+        """
+        state, stream = StreamState.parse(document), self._plain
+        try:
+            if state.rows:
+                stream = stream_from_rows(state.rows, self._plain)
+            check_stream(stream.stage, state, self._own)
+        except StateMismatch:
+            if resume != "rows":
+                raise
+            stream, state = stream_by_rows(self._plain, state)
+        stages = lanes_of(state)
+        if state.rows:
+            stream = simplified_stream(stream, stages)
+        ended = {lane for lane in state.ended if lane in self._own}
+        lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
+        found = LanesState(self._plain, self._own, pipeline=stream, lanes=lanes, given=parsed(state.given))
+        return Cursor(state.step, 0, state.slot, state.began or 0), found

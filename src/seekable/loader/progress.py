@@ -1,0 +1,188 @@
+"""The cursor of a loader: how far it has come, and the moves from there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+from seekable._arguments import checked_count, checked_epoch
+from seekable.errors import EndlessDataset, InvalidArgument, TooManyHoles
+from seekable.loader.steps import Cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seekable.loader.arguments import Resume
+    from seekable.loader.batches import Batch
+    from seekable.loader.states import PipelineState
+    from seekable.loader.steps import Steps
+
+__all__ = ["Progress"]
+
+
+@final
+class Progress:
+    """The only part of a loader that changes as batches are delivered.
+
+    Args:
+        steps: the division of the pipeline into runs and batches.
+        state: the pipeline at its start.
+        max_holes: the most records that may be holes; None for any number.
+
+    Raises:
+        InvalidArgument: a rank would have no record in the last batch of a run.
+    """
+
+    def __init__(self, steps: Steps, state: PipelineState, *, max_holes: int | None) -> None:
+        self.steps = steps
+        self.state = state
+        """The pipeline, and what a state of it holds besides the cursor."""
+        self._max_holes = max_holes
+        self.cursor = Cursor()
+        """The cursor after the batches that were delivered and skipped."""
+        self.anchor = Cursor()
+        """The cursor from which the present batches are counted."""
+        self.continues = True
+        """True if the next iterator begins at the cursor, and not with the run after it."""
+        self.batches = self.records = self.holes = self.skipped = 0
+        self.waited_seconds = 0.0
+        steps.check_short(self.cursor)
+
+    @property
+    def continues_within_run(self) -> bool:
+        """True if the next iterator begins between the first batch of a run and its last one."""
+        begun = self.cursor.position > self.steps.start_of(self.cursor.epoch)
+        return self.continues and begun and self.steps.left(self.cursor) != 0
+
+    def begin(self) -> None:
+        """Go to the next run, unless the next iterator begins at the cursor."""
+        if not self.continues:
+            cursor, self.state = self.state.next_run(self.steps, self.cursor)
+            self.move(cursor)
+
+    def deliver(self, batch: Batch, *, waited_seconds: float) -> None:
+        """Count a batch as delivered.
+
+        Raises:
+            TooManyHoles: there are more holes than ``max_holes`` with those of the batch; the batch does not
+                count.
+        """
+        holes = self.holes + batch.holes
+        if self._max_holes is not None and holes > self._max_holes:
+            message = (
+                f"max_holes={self._max_holes} records may be holes, and at step {batch.after.step} there "
+                f"were {holes}: look at what errors= of sk.open is given, or allow more"
+            )
+            raise TooManyHoles(message)
+        self.holes = holes
+        self.state.deliver(batch)
+        self.cursor = batch.after
+        self.continues = False
+        self.batches += 1
+        self.records += batch.records
+        self.waited_seconds += waited_seconds
+
+    def end(self) -> None:
+        """Go to the start of the next run, because the end of this one was seen."""
+        self.cursor, self.state = self.state.next_run(self.steps, self.cursor)
+        self.continues = True
+
+    def skip(self, count: int) -> None:
+        """Leave out ``count`` batches, at most to the end of the run."""
+        after = self.state.skip(self.steps, self.cursor, count)
+        self.skipped += after.step - self.cursor.step
+        self.cursor = after
+
+    def move(self, cursor: Cursor) -> None:
+        """Begin at a cursor to which the batches so far do not lead."""
+        self.cursor = self.anchor = cursor
+        self.continues = True
+
+    def cursor_of_epoch(self, epoch: int) -> Cursor | None:
+        """Return the cursor at which an epoch begins; None if the next iterator begins there anyway.
+
+        Raises:
+            InvalidArgument: ``epoch`` is no integer of at least 0.
+            EndlessDataset: an endless dataset has no epochs but 0.
+        """
+        steps, cursor = self.steps, self.cursor
+        epoch = checked_epoch(epoch, steps.size)
+        if steps.size is None:
+            if epoch:
+                message = f"an endless dataset has no epochs to set (got epoch={epoch})"
+                raise EndlessDataset(message)
+            return None
+        if self.continues and epoch == cursor.epoch:
+            return None
+        return Cursor(cursor.step, epoch, steps.start_of(epoch), cursor.step)
+
+    def epoch_of_run(self, number: int) -> int | None:
+        """Return the first epoch of run ``number``; None if the runs have no numbers, being without end.
+
+        Raises:
+            InvalidArgument: ``number`` is no integer of at least 0, or a loaded state lies in the middle of
+                another run.
+        """
+        number = checked_count("epoch", number, least=0)
+        if self.steps.total is None or self.steps.epochs is None:
+            return None
+        epoch = number * self.steps.epochs
+        if epoch != self.cursor.epoch and self.continues_within_run:
+            raise InvalidArgument(self._within_run(number))
+        return epoch
+
+    def cursor_of(self, step: int) -> Cursor:
+        """Return the cursor at which the batch of a step begins, counted with the present batches.
+
+        Raises:
+            InvalidArgument: a step from before the batches changed, or one that never comes.
+        """
+        if step < self.anchor.step:
+            message = f"step must be at least {self.anchor.step}, where the batches changed (got {step})"
+            raise InvalidArgument(message)
+        return self.steps.ahead(self.anchor, step)
+
+    def document(
+        self, cursor: Cursor | None = None, *, partial: bool = False, rows: bool = True
+    ) -> dict[str, Any]:
+        """Return the state document at the cursor, or at another one: a new dict, JSON-safe.
+
+        Raises:
+            NotResumable: a stage could not go on from it, or this is the share of one rank and ``partial`` is
+                false.
+        """
+        at = self.cursor if cursor is None else cursor
+        return self.state.document(self.steps, at, partial=partial, rows=rows)
+
+    def load(self, document: Mapping[str, Any], *, resume: Resume) -> None:
+        """Go to where a state was taken; nothing changes if that raises an error.
+
+        Raises:
+            StateMismatch: the document is of another pipeline, or of other data.
+            CorruptState: the document is no state.
+            InvalidArgument: a rank would have no record in the last batch; or with ``resume="rows"``, the
+                rows that each source delivered are not known.
+        """
+        cursor, state = self.state.loaded(self.steps, document, resume)
+        self.steps.check_short(cursor)
+        self.state = state
+        self.move(cursor)
+        if not state.by_rows and self._is_regular(cursor):
+            self.anchor = Cursor()
+
+    def _is_regular(self, cursor: Cursor) -> bool:
+        """Return True if the present batches lead to a cursor from the start of epoch 0."""
+        steps, start = self.steps, Cursor()
+        if not cursor.step or steps.count == 0:
+            return (cursor.epoch, cursor.position) == (0, 0)
+        reached = (steps.ahead(start, cursor.step), steps.after(steps.ahead(start, cursor.step - 1), 1))
+        return (cursor.epoch, cursor.position) in [(at.epoch, at.position) for at in reached]
+
+    def _within_run(self, number: int) -> str:
+        epochs, left = self.steps.epochs or 1, self.steps.left(self.cursor)
+        return (
+            f"the state lies in pass {self.cursor.epoch // epochs} over the data, {left} batches before "
+            f"its end, and pass {number} was announced: going there would leave those out. Where the trainer "
+            f"cuts passes short (limit_train_batches=), let the loader do so, with steps=; where it stopped "
+            f"within a pass (max_steps=), resume from a checkpoint of a step (every_n_train_steps=), not of "
+            f"the end"
+        )

@@ -1,0 +1,197 @@
+"""The batches of a pipeline, divided into jobs for workers.
+
+A *source* divides the batches of a run into jobs, one for each worker, and puts the results of all jobs
+together again. A result is a function of the job and of its start alone: neither the batches nor their order
+depend on the number of workers, and the job of a worker that died goes on in another one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+from seekable._lazy import lazy
+from seekable.loader.batches import dataset_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from seekable.loader import lane_batches
+    from seekable.loader.batches import Batch
+    from seekable.loader.lanes import LaneStates
+    from seekable.loader.lanes_state import LanesState
+    from seekable.loader.states import DatasetState
+    from seekable.loader.steps import Cursor, Steps
+    from seekable.nodes.contract import Node
+    from seekable.stream.stream import Stream
+
+    Collate = Callable[[list[Any]], Any] | None
+else:
+    lane_batches = lazy("seekable.loader.lane_batches")
+
+__all__ = ["DatasetSource", "Job", "JobStart", "LaneSource", "Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobStart:
+    """The point at which a job begins, or goes on in a worker that replaces another one."""
+
+    cursor: Cursor
+    """The cursor of the first batch that the job makes, or has items for."""
+    lanes: LaneStates | None = None
+    """Of a stream the lanes of the job, and their states."""
+
+
+class Job(Protocol):
+    """The share of one worker in the batches of a run."""
+
+    def results(self, start: JobStart) -> Iterator[Any]:
+        """Yield the results from a start to the end of the run; they depend on nothing but start and job."""
+        ...
+
+    def after(self, start: JobStart, result: Any) -> JobStart:
+        """Return the start of what follows the first result; ``start`` may change."""
+        ...
+
+    def paths(self, cursor: Cursor) -> set[str]:
+        """Return the files that the result for a cursor is read from, as far as these are known."""
+        ...
+
+
+class Source(Protocol):
+    """The batches of one pipeline, divided into jobs."""
+
+    @property
+    def pipeline(self) -> Any:
+        """The node of a dataset, or the Stream."""
+        ...
+
+    @property
+    def merges(self) -> bool:
+        """True if batches are made of the results of jobs; false if the results are the batches."""
+        ...
+
+    def starts(self, state: Any, cursor: Cursor, workers: int) -> Sequence[JobStart]:
+        """Return the starts of at most so many jobs for a run from a cursor on, at least one."""
+        ...
+
+    def jobs(self, count: int) -> Sequence[Job]:
+        """Return so many jobs, which are the same for every run."""
+        ...
+
+    def batches(self, results: Sequence[Iterator[Any]], cursor: Cursor) -> Iterator[Batch]:
+        """Yield the batches from a cursor to the end of its run, of the results of the jobs."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DatasetSource:
+    """The batches of a dataset: step ``t`` belongs to job ``t % jobs``, which makes the whole batch."""
+
+    pipeline: Node
+    steps: Steps
+    collate: Collate
+    merges = False
+
+    def starts(self, state: DatasetState, cursor: Cursor, workers: int) -> list[JobStart]:
+        """Return for each job the first step of its own."""
+        return [
+            JobStart(self.steps.after(cursor, (number - cursor.step) % workers)) for number in range(workers)
+        ]
+
+    def jobs(self, count: int) -> list[DatasetJob]:
+        """Return a job for each share of the steps."""
+        return [DatasetJob(self.pipeline, self.steps, self.collate, number, count) for number in range(count)]
+
+    def batches(self, results: Sequence[Iterator[Batch]], cursor: Cursor) -> Iterator[Batch]:
+        """Yield the batches of the jobs in turn."""
+        first = cursor.step % len(results)
+        turns = itertools.cycle([*results[first:], *results[:first]])
+        return (next(turn) for turn in itertools.islice(turns, self.steps.left(cursor)))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DatasetJob:
+    """The batches of those steps ``t`` for which ``t % of == number``."""
+
+    dataset: Node
+    steps: Steps
+    collate: Collate
+    number: int
+    of: int
+
+    def results(self, start: JobStart) -> Iterator[Batch]:
+        """Yield the batches."""
+        return dataset_batches(
+            self.dataset, self.steps, start.cursor, self.collate, number=self.number, of=self.of
+        )
+
+    def after(self, start: JobStart, result: Batch) -> JobStart:
+        """Return the start at the next step of this job."""
+        return JobStart(self.steps.after(result.after, self.of - 1))
+
+    def paths(self, cursor: Cursor) -> set[str]:
+        """Return the files of the batch at a cursor."""
+        positions, _ = self.steps.positions(cursor, 1, all_ranks=False)
+        return self.dataset.plan(positions).paths
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LaneSource:
+    """The batches of a stream: the jobs share the lanes of the rank, and batches are made of their items."""
+
+    pipeline: Stream
+    steps: Steps
+    collate: Collate
+    merges = True
+
+    def starts(self, state: LanesState, cursor: Cursor, workers: int) -> list[JobStart]:
+        """Return the lanes of each job, and their states; no job is without a lane."""
+        lanes = list(state.lanes.stages)
+        shares = [lanes[number::workers] for number in range(min(workers, len(lanes)))]
+        return [JobStart(cursor, state.lanes.copy_of(share)) for share in shares]
+
+    def jobs(self, count: int) -> list[LanesJob]:
+        """Return a job for each share of the lanes; the lanes are in its start."""
+        return [LanesJob(self.pipeline, self.steps)] * count
+
+    def batches(self, results: Sequence[Iterator[Any]], cursor: Cursor) -> Iterator[Batch]:
+        """Yield the batches made of the items of all jobs."""
+        rounds = zip(*results, strict=False)
+        return lane_batches.merge_lanes(rounds, self.pipeline, self.steps, cursor, self.collate)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LanesJob:
+    """The items that some lanes of a rank have for each batch, and the changes of these lanes."""
+
+    stream: Stream
+    steps: Steps
+
+    def results(self, start: JobStart) -> Iterator[Any]:
+        """Yield the items for one batch after another, without end."""
+        lanes = _lanes_of(start)
+        reader = lane_batches.LaneReader(self.stream, lanes, pad=self.steps.end == "pad")
+        for first in itertools.count(start.cursor.position, self.steps.batch):
+            yield reader.read(first, first + self.steps.batch)
+
+    def after(self, start: JobStart, result: Any) -> JobStart:
+        """Return the start one batch later; the states of its lanes change with the result."""
+        lanes = _lanes_of(start)
+        lanes.apply(result.deltas)
+        cursor = replace(start.cursor, position=start.cursor.position + self.steps.batch)
+        return JobStart(cursor, lanes)
+
+    def paths(self, cursor: Cursor) -> set[str]:
+        """Return no file: the records that come next depend on what is in them."""
+        return set()
+
+
+def _lanes_of(start: JobStart) -> LaneStates:
+    assert start.lanes is not None
+    return start.lanes

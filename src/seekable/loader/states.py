@@ -1,0 +1,185 @@
+"""The pipeline that a loader delivers, and what a state of it holds besides the cursor.
+
+Of a dataset that is nothing. Of a stream it is the states of its lanes (`seekable.loader.lanes_state`). The
+pipeline is the one that the loader was made with, or after ``resume="rows"`` the one that first delivers the
+rest of older orders.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, Self, final
+
+from seekable._lazy import lazy
+from seekable.errors import CorruptState, StateMismatch
+from seekable.loader.steps import Cursor
+from seekable.order.remaining import Remaining
+from seekable.state.description_text import Description, text_of
+from seekable.state.document import RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from seekable.loader import compatibility
+    from seekable.loader.arguments import Resume
+    from seekable.loader.batches import Batch
+    from seekable.loader.steps import Steps
+    from seekable.nodes.contract import Node
+    from seekable.nodes.filter import node as filters
+    from seekable.resume import by_rows, continued, serialize
+    from seekable.stream.stream import Stream
+else:
+    compatibility = lazy("seekable.loader.compatibility")
+    filters = lazy("seekable.nodes.filter.node")
+    by_rows = lazy("seekable.resume.by_rows")
+    continued = lazy("seekable.resume.continued")
+    serialize = lazy("seekable.resume.serialize")
+
+__all__ = ["DatasetState", "PipelineState"]
+
+
+class PipelineState(Protocol):
+    """The pipeline that a loader delivers, and what its states hold besides the cursor."""
+
+    @property
+    def pipeline(self) -> Any:
+        """The node of the dataset, or the Stream, that is delivered."""
+        ...
+
+    @property
+    def by_rows(self) -> bool:
+        """True if the pipeline delivers the rest of older orders first."""
+        ...
+
+    def of_state(self, cursor: Cursor) -> Node | Stream:
+        """Return the pipeline that a state at a cursor is of: without those older orders that are over."""
+        ...
+
+    def deliver(self, batch: Batch) -> None:
+        """Change as the delivery of a batch changes the pipeline."""
+        ...
+
+    def skip(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
+        """Leave out ``count`` batches, at most to the end of the run, and return the cursor after them."""
+        ...
+
+    def next_run(self, steps: Steps, cursor: Cursor) -> tuple[Cursor, Self]:
+        """Return where the run after the cursor's begins: its cursor and its state."""
+        ...
+
+    def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
+        """Return the state document at a cursor: a new dict, JSON-safe.
+
+        Args:
+            steps: the division into batches.
+            cursor: the batches that were delivered.
+            partial: return the share of this rank, where ranks have different ones.
+            rows: add the description of the pipeline.
+
+        Raises:
+            NotResumable: a stage could not go on from it, or this is a share and ``partial`` is false.
+        """
+        ...
+
+    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> tuple[Cursor, Self]:
+        """Return the cursor and the state that a document holds; this state does not change.
+
+        Raises:
+            StateMismatch: the document is of another pipeline, or of other data.
+            CorruptState: the document is no state.
+            InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known.
+        """
+        ...
+
+
+@final
+class DatasetState:
+    """The dataset that is delivered: the cursor says all else, and is the same on all ranks.
+
+    Args:
+        plain: the dataset that the loader was made with.
+        pipeline: the dataset that is delivered after ``resume="rows"``; else ``plain``.
+        position: the position at which ``pipeline`` goes on.
+    """
+
+    def __init__(self, plain: Node, pipeline: Node | None = None, position: int = 0) -> None:
+        self._plain = plain
+        self.pipeline = plain if pipeline is None else pipeline
+        self._settled = (position, self.pipeline)
+        if self.by_rows:
+            self._settled = (position, continued.simplified(self.pipeline, Remaining((), position)))
+
+    @property
+    def by_rows(self) -> bool:
+        """True if the dataset delivers the rest of older orders first."""
+        return self.pipeline is not self._plain
+
+    def of_state(self, cursor: Cursor) -> Node:
+        """Return the dataset that a state at a cursor is of: the plain one, once older orders are over."""
+        position, dataset = self._settled
+        if self.by_rows and position != cursor.position:
+            # What has come will not come again, unless the cursor has gone back.
+            begun = dataset if position < cursor.position else self.pipeline
+            dataset = continued.simplified(begun, Remaining((), cursor.position))
+            self._settled = cursor.position, dataset
+        return dataset
+
+    def deliver(self, batch: Batch) -> None:
+        """Change nothing."""
+
+    def skip(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
+        """Return the cursor ``count`` batches later, at most at the end of the run."""
+        return steps.after(cursor, count)
+
+    def next_run(self, steps: Steps, cursor: Cursor) -> tuple[Cursor, DatasetState]:
+        """Return the cursor of the next run; the dataset stays."""
+        return steps.next_run(cursor), self
+
+    def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
+        """Return the state document at a cursor; it is the same on all ranks."""
+        dataset, position = self.of_state(cursor), cursor.position
+        return RunState(
+            fingerprint=dataset.fingerprint_at(position),
+            step=cursor.step,
+            epoch=cursor.epoch,
+            position=position,
+            began=None if steps.limit is None else cursor.began,
+            rows=serialize.rows_of_dataset(dataset) or None if self.by_rows else None,
+            pipeline=text_of(dataset, functools.partial(_described, dataset)) if rows else None,
+        ).document()
+
+    def loaded(
+        self, steps: Steps, document: Mapping[str, Any], resume: Resume
+    ) -> tuple[Cursor, DatasetState]:
+        """Return the cursor and the dataset of a state document.
+
+        Raises:
+            StateMismatch: the document is of another pipeline, or of other data.
+            CorruptState: the document is no state, or its position lies before its epoch.
+            InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known.
+        """
+        state = RunState.parse(document)
+        dataset = self._plain
+        try:
+            if state.rows:
+                dataset = serialize.dataset_from_rows(state.rows, self._plain)
+            compatibility.check_pipeline(dataset, state)
+        except StateMismatch:
+            if resume != "rows":
+                raise
+            dataset, state = by_rows.dataset_by_rows(self._plain, state)
+        if dataset is self._plain and state.position < steps.start_of(state.epoch):
+            message = f"a state lies in its epoch (got position {state.position}, epoch {state.epoch})"
+            raise CorruptState(message)
+        cursor = Cursor(state.step, state.epoch, state.position, state.began or 0)
+        stop, size = steps.stop_of(cursor), steps.size
+        if stop is not None and size and cursor.position > stop:
+            # Runs have fewer epochs than when the state was taken: its epoch becomes the first one of a run.
+            cursor = replace(cursor, epoch=cursor.position // size)
+        return cursor, DatasetState(self._plain, dataset, cursor.position)
+
+
+def _described(dataset: Node) -> Description:
+    """Return the description that states of a dataset carry: with all weights, also of later positions."""
+    return Description(dataset.describe(None), filters.row_files_of(dataset))
