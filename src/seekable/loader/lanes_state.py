@@ -1,4 +1,4 @@
-"""What a state of a loader over a stream holds besides the cursor: the states of the lanes of its rank."""
+"""The state of a loader over a stream, besides the cursor: the states of the lanes of its rank."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Processes:
         return batches
 
     def close(self) -> None:
-        """End the worker processes."""
+        """End the worker processes; `run` starts others."""
         if self.pool is not None:
             self.pool.close()
             self.pool = None

@@ -41,7 +41,7 @@ def whereabouts(pipeline: Node | Stream) -> dict[str, Any]:
 
     Example:
         >>> import seekable as sk
-        >>> whereabouts(sk.from_sequence("abc").shuffle(seed=1))
+        >>> whereabouts(sk.from_sequence("abc").shuffle(seed=1).node)
         {'seekable_sources': 1, 'sources': [{'kind': 'sequence'}]}
     """
     datasets = [pipeline] if isinstance(pipeline, Node) else list(datasets_of(pipeline.stage))

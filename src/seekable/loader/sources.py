@@ -124,7 +124,7 @@ class DatasetJob:
     of: int
 
     def results(self, start: JobStart) -> Iterator[Batch]:
-        """Yield the batches."""
+        """Yield the batches of this job."""
         return dataset_batches(
             self.dataset, self.steps, start.cursor, self.collate, number=self.number, of=self.of
         )

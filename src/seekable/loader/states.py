@@ -1,4 +1,4 @@
-"""The pipeline that a loader delivers, and what a state of it holds besides the cursor.
+"""The pipeline that a loader delivers, and the state of it besides the cursor.
 
 Of a dataset that is nothing. Of a stream it is the states of its lanes (`seekable.loader.lanes_state`). The
 pipeline is the one that the loader was made with, or after ``resume="rows"`` the one that first delivers the
@@ -126,7 +126,7 @@ class DatasetState:
         return dataset
 
     def deliver(self, batch: Batch) -> None:
-        """Change nothing."""
+        """Change nothing: the cursor says all."""
 
     def skip(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
         """Return the cursor ``count`` batches later, at most at the end of the run."""

@@ -34,7 +34,7 @@ _TEXTS: WeakKeyDictionary[object, str] = WeakKeyDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What decides the records of a pipeline and their order, and where the row files are that it uses.
+    """All that decides the records of a pipeline and their order, and the paths of its row files.
 
     Example:
         >>> source = {"kind": "sequence", "length": 3}

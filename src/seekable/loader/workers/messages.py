@@ -7,28 +7,34 @@ mapped from the start, and which is used again once the receiver has loaded the 
 shared buffer, or too large for one, and each message to a worker, takes the first way or the socket itself.
 Memory without a name is freed with its last user, also if processes are killed.
 
-Messages are pickles, between a process and its own children only.
+Messages are pickles, between a process and its own children only. Tensors of torch are sent as arrays.
 """
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import mmap
 import os
 import pickle
 import socket
 import struct
+import sys
 from typing import TYPE_CHECKING, Any
 
 from seekable.loader.workers.shared_buffers import BufferWriter, memory_without_name
-from seekable.loader.workers.tensors import reducers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from seekable.loader.workers.shared_buffers import SharedBuffers
 
-__all__ = ["Closed", "Connection"]
+
+__all__ = ["Closed", "Connection", "reducers"]
+
 
 _SHARED_BYTES = 64 << 10
 """Arrays of at least this size, and such messages without a shared buffer, get memory of their own: smaller
@@ -127,7 +133,7 @@ class Connection:
         return pickle.loads(parts[0], buffers=parts[1:])  # noqa: S301 - from our own parent or child
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the socket; the other end then gets `Closed`."""
         self._socket.close()
 
     def _send_parts(self, parts: Sequence[Any], tag: int) -> int:
@@ -186,3 +192,31 @@ def _mapped(memory: int, size: int) -> memoryview:
         return memoryview(mmap.mmap(memory, size, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)))
     finally:
         os.close(memory)
+
+
+def reducers() -> Mapping[type, Callable[[Any], Any]]:
+    """Return the reducers for pickling, those of torch tensors too if torch is imported already.
+
+    Example:
+        >>> set(reducers()) >= set(copyreg.dispatch_table)
+        True
+    """
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    return copyreg.dispatch_table if tensor is None else {**copyreg.dispatch_table, tensor: _reduced}
+
+
+def _reduced(tensor: Any) -> Any:
+    import torch
+
+    is_plain = tensor.device.type == "cpu" and tensor.layout is torch.strided and not tensor.requires_grad
+    if not is_plain or tensor.is_nested or tensor.is_quantized or tensor.is_conj() or tensor.is_neg():
+        return tensor.__reduce_ex__(5)
+    # As bytes, because torch has types of numbers that numpy has not.
+    data = tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
+    return _tensor, (data, tensor.dtype, tuple(tensor.shape))
+
+
+def _tensor(data: NDArray[np.uint8], dtype: Any, shape: tuple[int, ...]) -> Any:
+    import torch
+
+    return torch.from_numpy(data).view(dtype).reshape(shape)

@@ -84,7 +84,7 @@ class WorkerPool:
         return [self._results(number, self._run, start) for number, start in enumerate(starts)]
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers at once, also in the middle of a batch."""
         self._finalizer()
 
     def _results(self, number: int, run: int, start: JobStart) -> Iterator[Any]:

@@ -62,7 +62,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The process id."""
+        """The id of the process."""
         return self._process.pid
 
     def receive(self, run: int, timeout: float | None, cursor: Cursor) -> Any:
