@@ -44,8 +44,10 @@ class ResumedDataset:
     """A dataset that resumes an old one, and where it begins."""
 
     dataset: Node
+    """The dataset, which delivers the rows left over and then its own."""
 
     position: int
+    """The position at which the run begins."""
 
     epoch: int
     """The number of the first epoch of its run."""
@@ -71,7 +73,7 @@ def dataset_by_rows(plain: Node, state: RunState) -> tuple[Node, RunState]:
     (progress,) = progress_of(description, state)
     _check_description(progress.dataset.fingerprint_at(state.position), state)
     (resumed,) = resumed_datasets([((), plain)], [consumed(progress)])
-    log_resumed(resumed)
+    log_resumed(resumed.dataset, position=resumed.position, num_delivered=resumed.num_delivered)
     return resumed.dataset, replace(
         state,
         fingerprint=resumed.dataset.fingerprint_at(resumed.position),
@@ -100,7 +102,7 @@ def stream_by_rows(plain: Stream, state: StreamState) -> tuple[Stream, StreamSta
     readers = readers_of(lineage_of(plain.stage))
     resumed = resumed_datasets([(reader.name, reader.stage.dataset) for reader in readers], olds)
     for each in resumed:
-        log_resumed(each)
+        log_resumed(each.dataset, position=each.position, num_delivered=each.num_delivered)
     begun = [_begun_reader(reader.stage, each) for reader, each in zip(readers, resumed, strict=True)]
     stream = with_readers(plain, begun)
     lanes = lanes_with_counters(described_lineage(description.tree, plain.stage), lanes_of(state), stream)

@@ -18,10 +18,9 @@ from seekable.resume.rebuild import UNKNOWN_ROWS
 from seekable.resume.sources import remaining_by_source, sources_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seekable.nodes.contract import Node
-    from seekable.resume.by_rows import ResumedDataset
     from seekable.resume.remainder import Remainder
     from seekable.resume.sources import Source
     from seekable.state.description_text import Description
@@ -93,37 +92,42 @@ def _next_row(source: Node, remainder: Remainder) -> Any:
         order = source.new if isinstance(source, Continued) else source
         position = remainder.num_begun * remainder.size
     kinds = set(_kinds_in(order.describe(None)))
-    # Groups of rows of tables, which decide a windowed order, are not in a description.
+    # A description lacks the row groups of tables, which decide a windowed order.
     if kinds & UNKNOWN_ROWS.keys() or {TableSource.kind, WindowedShuffle.kind} <= kinds:
         return None
     return _first_location(order, position)
 
 
-def log_resumed(resumed: ResumedDataset) -> None:
+def log_resumed(dataset: Node, *, position: int, num_delivered: Sequence[int]) -> None:
     """Log one line for each source of a dataset that resumes by rows, at level INFO.
 
-    The line has what ``sk.open`` was asked for, the number of rows of the begun epoch that were delivered,
-    and the file and row that come next:
+    The line has the argument of ``sk.open``, the number of rows of the begun epoch that the old run
+    delivered, and the file and row that come next:
 
         resume: spec=corpus/web-*.jsonl sample_row=35 shard=/data/corpus/web-00001.jsonl offset=16
+
+    Args:
+        dataset: the dataset that resumes.
+        position: the position at which it begins.
+        num_delivered: for each source, the number of rows of its begun epoch that the old run delivered.
     """
     if not _LOG.isEnabledFor(logging.INFO):
         return
-    remaining = remaining_by_source(resumed.dataset, Remaining((), resumed.position))
-    by_source = zip(sources_of(resumed.dataset), remaining, resumed.num_delivered, strict=True)
-    for source, (dataset, own), num_delivered in by_source:
-        following = _first_location(dataset, own.first) if dataset.size else None
+    remaining = remaining_by_source(dataset, Remaining((), position))
+    by_source = zip(sources_of(dataset), remaining, num_delivered, strict=True)
+    for source, (order, own), delivered in by_source:
+        following = _first_location(order, own.first) if order.size else None
         _LOG.info(
             "resume: spec=%s sample_row=%d shard=%s offset=%s",
             _spec(source.dataset),
-            num_delivered,
+            delivered,
             "-" if following is None else following.path,
             "-" if following is None else following.row,
         )
 
 
 def _first_location(dataset: Node, position: int) -> Any:
-    """Return the file and row of a record; of a record that is made of several, of the first of these."""
+    """Return the location of the record at a position; for a record made of several, of the first one."""
     location = dataset.plan(np.array([position], dtype=np.int64)).locate()[0]
     while isinstance(location, list | tuple):
         location = location[0]
@@ -131,7 +135,7 @@ def _first_location(dataset: Node, position: int) -> Any:
 
 
 def _spec(node: Node) -> str:
-    """Return what ``sk.open`` was asked for, of all sources below a node, joined by commas."""
+    """Return the arguments of ``sk.open`` of all sources below a node, joined by commas."""
     if isinstance(node, Continued):
         node = node.new
     if isinstance(node, Leaf):
