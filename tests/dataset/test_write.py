@@ -21,13 +21,13 @@ from tests.dataset.common import endless, numbers
 from tests.dataset.graphs import Graph, graphs
 
 import seekable as sk
-from seekable.writing.shards import Shards
+from seekable.writing.manifest import Shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seekable.parallel.progress import Progress
-    from seekable.writing.result import Written
+    from seekable.writing.manifest import Written
 
 FORMS = ["parquet", "jsonl"]
 

@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.writing.columns.infer import looked_at
-from seekable.writing.columns.kinds import Unfit, merged, type_of
-from seekable.writing.columns.table import Columns
-from seekable.writing.misfit import Misfit
+from seekable.writing.arrow_table import Columns, looked_at
+from seekable.writing.arrow_types import UnsupportedType, merged, type_of
+from seekable.writing.file_format import UnwritableRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,7 +193,7 @@ def test_what_fits_together_is_widened(values: list[Any], wanted: str) -> None:
     ids=lambda value: repr(value).partition(" at 0x")[0],
 )
 def test_what_does_not_fit_together_is_refused(values: list[Any]) -> None:
-    with pytest.raises(Unfit):
+    with pytest.raises(UnsupportedType):
         type_of(values)
 
 
@@ -346,7 +345,7 @@ def test_a_schema_with_a_column_twice_or_one_that_parquet_lacks_is_refused(tmp_p
 
 def test_the_place_of_a_misfit_is_told_from_the_end() -> None:
     columns = Columns(pa.schema({"n": pa.int64()}), inferred=True)
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(UnwritableRecord) as caught:
         columns.table([{"n": 1}, {"n": "x"}, {"n": 3}])
     assert caught.value.back == 2
 

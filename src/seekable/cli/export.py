@@ -18,7 +18,7 @@ from seekable.cli.options import (
 if TYPE_CHECKING:
     from seekable.cli.progress import BuildWatch
     from seekable.dataset.dataset import Dataset
-    from seekable.writing.result import Written
+    from seekable.writing.manifest import Written
 
 EPILOG = examples(
     "export 'corpus/*.jsonl' corpus-parquet",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
     from seekable.writing import jsonl, parquet, write
-    from seekable.writing.result import Written
+    from seekable.writing.manifest import Written
 else:
     keys = lazy("seekable.nodes.keys.key")
     lookup = lazy("seekable.nodes.keys.lookup")
@@ -332,7 +332,7 @@ class Dataset(Ordering, ColumnTools):
             folder,
             parquet.parquet(schema, compression=compression, row_group_rows=rows),
             rows_per_file=checked_count("rows_per_file", rows_per_file, least=1),
-            going=_going(resume=resume, overwrite=overwrite, check_code=check_code),
+            policy=_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
             progress=progress,
@@ -384,15 +384,15 @@ class Dataset(Ordering, ColumnTools):
             folder,
             jsonl.json_lines(compression),
             rows_per_file=checked_count("rows_per_file", rows_per_file, least=1),
-            going=_going(resume=resume, overwrite=overwrite, check_code=check_code),
+            policy=_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
             progress=progress,
         )
 
 
-def _going(*, resume: object, overwrite: object, check_code: object) -> write.Going:
-    return write.Going(
+def _policy(*, resume: object, overwrite: object, check_code: object) -> write.WritePolicy:
+    return write.WritePolicy(
         checked_flag("resume", resume),
         checked_flag("overwrite", overwrite),
         checked_flag("check_code", check_code),

@@ -1,21 +1,93 @@
-"""What a folder says of the files that are written there.
+"""The folder of a write: its plan of files, its manifest, and the files that are there.
 
-The manifest is written before the first file, so files without one were never written here. It is written
-anew now and then while files are finished, and at the end: what it does not tell of is looked at itself.
+The manifest is written before the first file, so files in a folder without one were never written by this
+package. It is written again now and then while files are finished, and at the end: the sizes of files that it
+does not list yet are read from the files themselves.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seekable.errors import CorruptState
-from seekable.storage.files import write_atomically
-from seekable.writing.shards import Shards
+from seekable.errors import AccessDenied, CorruptState, DataNotFound, InvalidArgument
+from seekable.formats.registry import SUFFIXES
+from seekable.storage.files import TEMPORARY_SUFFIX, write_atomically
+from seekable.storage.listing import find_files
 
-__all__ = ["MANIFEST", "Identity", "Manifest", "differences", "read_manifest", "write_manifest"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seekable.writing.file_format import FileFormat
+
+
+__all__ = [
+    "LOCK",
+    "MANIFEST",
+    "Identity",
+    "Manifest",
+    "Shards",
+    "Written",
+    "differences",
+    "finished",
+    "made_folder",
+    "read_manifest",
+    "recorded",
+    "refuse_others",
+    "remove_all",
+    "remove_torn",
+    "unfinished_name",
+    "write_manifest",
+]
+
+
+_DIGITS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """The files that the records of a dataset are cut into.
+
+    There is at least one, so that a folder of no records is still one that can be opened.
+
+    Example:
+        >>> shards = Shards(records=250, rows_per_file=100, suffix=".jsonl")
+        >>> len(shards), shards.name(2), shards.rows(2)
+        (3, 'part-00002-of-00003.jsonl', range(200, 250))
+    """
+
+    records: int
+    """How many records there are, holes among them."""
+
+    rows_per_file: int
+    """How many of them a file holds; the last one may hold fewer."""
+
+    suffix: str
+    """What the names end with."""
+
+    def __len__(self) -> int:
+        """Return how many files there are."""
+        return max(1, -(-self.records // self.rows_per_file))
+
+    def name(self, number: int) -> str:
+        """Return the name of a file."""
+        width = max(_DIGITS, len(str(len(self))))
+        return f"part-{number:0{width}}-of-{len(self):0{width}}{self.suffix}"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all files, in the order of their rows."""
+        return [self.name(number) for number in range(len(self))]
+
+    def rows(self, number: int) -> range:
+        """Return the rows of the dataset that a file holds."""
+        first = number * self.rows_per_file
+        return range(first, min(first + self.rows_per_file, self.records))
+
 
 MANIFEST = ".seekable-write.json"
 """Its name: one that no folder or glob that is opened is searched for."""
@@ -151,3 +223,137 @@ def _code_differences(was: Identity, now: Identity) -> list[str]:
 
 def _told(option: Any) -> str:
     return f"[{'; '.join(map(str, option))}]" if isinstance(option, list) else repr(option)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The files of a folder that holds all records of a dataset, in their order.
+
+    Example:
+        >>> Written(("out/part-00000-of-00001.jsonl",), rows=3, holes=0, bytes=27, kept=0).rows
+        3
+    """
+
+    paths: tuple[str, ...]
+    """The absolute paths of the files, in the order of their rows."""
+
+    rows: int
+    """How many rows all of them have."""
+
+    holes: int
+    """How many records were ``sk.HOLE``, and were left out."""
+
+    bytes: int
+    """How many bytes all files have."""
+
+    kept: int
+    """How many of the files an earlier call had written."""
+
+
+LOCK = ".seekable-write.lock"
+
+_TORN = re.compile(
+    rf"\.part-\d+-of-\d+(\.[a-z]+)+\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}"
+    rf"|{re.escape(MANIFEST)}\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}"
+)
+
+
+def unfinished_name(name: str, token: str) -> str:
+    """Return what a file is called while it is written: a name that no folder or glob is searched for.
+
+    Example:
+        >>> unfinished_name("part-00000-of-00001.jsonl", "0123456789abcdef")
+        '.part-00000-of-00001.jsonl.0123456789abcdef.tmp'
+    """
+    return f".{name}.{token}{TEMPORARY_SUFFIX}"
+
+
+def made_folder(path: str) -> None:
+    """Make a folder, and those above it, unless it is there.
+
+    Raises:
+        InvalidArgument: something else is there.
+        AccessDenied: this user may not write there.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        message = f"{path!r} cannot be a folder: there is a file of that name, or of one above it"
+        raise InvalidArgument(message) from None
+    except PermissionError as error:
+        raise AccessDenied(f"the folder {path!r} cannot be made: {error}; name another one") from None
+    if not os.access(path, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        message = f"the folder {path!r} cannot be written by this user (uid {os.geteuid()}): name another one"
+        raise AccessDenied(message)
+
+
+def refuse_others(path: str, ours: Iterable[str]) -> None:
+    """Refuse a folder of which ``sk.open`` would take more for data than the files written there.
+
+    Args:
+        path: the folder.
+        ours: the names of the files that were, or are to be, written there.
+
+    Raises:
+        InvalidArgument: there is such a file.
+    """
+    try:
+        runs = find_files(path, suffixes={*SUFFIXES, ".parquet"})
+    except DataNotFound:
+        return
+    others = sorted({name for run in runs for name in run.names} - set(ours))
+    if others:
+        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+        message = (
+            f"the folder {path!r} holds data that was not written by such a call ({others[0]!r}{more}): "
+            f"opened as a whole it would be more than the dataset. Name a new folder, or one without data"
+        )
+        raise InvalidArgument(message)
+
+
+def recorded(path: str, manifest: Manifest) -> dict[int, tuple[int, int]]:
+    """Return the rows and bytes of those files that the manifest tells of and that still have that size."""
+    shards = manifest.identity.shards
+    return {
+        number: (rows, size)
+        for number, (rows, size) in manifest.finished.items()
+        if 0 <= number < len(shards) and _size(os.path.join(path, shards.name(number))) == size
+    }
+
+
+def finished(path: str, manifest: Manifest, form: FileFormat) -> dict[int, tuple[int, int]]:
+    """Return the rows and bytes of all files that are there and whole.
+
+    A file has its name only since it was whole; what is left to ask is whether it still is.
+    """
+    shards, there = manifest.identity.shards, recorded(path, manifest)
+    for name in set(os.listdir(path)) & set(shards.names):
+        number = int(name.split("-")[1])
+        # One that is recorded and has another size was damaged since.
+        if number in manifest.finished:
+            continue
+        file = os.path.join(path, name)
+        rows = form.rows_in(file)
+        if rows is not None and rows <= len(shards.rows(number)):
+            there[number] = rows, os.path.getsize(file)
+    return dict(sorted(there.items()))
+
+
+def remove_torn(path: str) -> None:
+    """Remove what killed processes left; nobody else is writing while the lock is held."""
+    for name in os.listdir(path):
+        if _TORN.fullmatch(name):
+            os.unlink(os.path.join(path, name))
+
+
+def remove_all(path: str, shards: Shards) -> None:
+    """Remove the files that a manifest tells of."""
+    for name in set(os.listdir(path)) & set(shards.names):
+        os.unlink(os.path.join(path, name))
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return None

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
 from seekable.nodes.graph import known_size
-from seekable.writing.columns.infer import inferred_schema, looked_at
-from seekable.writing.columns.table import Columns
-from seekable.writing.form import Form
+from seekable.writing.arrow_table import Columns, inferred_schema, looked_at
+from seekable.writing.file_format import FileFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +26,7 @@ _ROW_GROUP_BYTES = 64 << 20
 """A row group ends here, however few rows it has: so much is held in memory."""
 
 _TABLE_ROWS, _TABLE_BYTES = 960, 1 << 20
-"""Records that are made columns in one go; with a chunk more they are no more than a `Misfit` may be back."""
+"""Limits of the records that become columns at a time; an `UnwritableRecord` is at most one chunk back."""
 
 _PAGE_BYTES, _VALUES_AT_ONCE = 64 << 10, 64
 """A page ends behind so many bytes, which is looked at after so many values: whoever wants one row reads and
@@ -66,7 +65,7 @@ def parquet(schema: Any, *, compression: str | None, row_group_rows: int) -> Par
 
 
 @dataclass(frozen=True, slots=True)
-class Parquet(Form):
+class Parquet(FileFormat):
     """A Parquet file with small pages and an index of them."""
 
     columns: Columns | None
@@ -102,7 +101,7 @@ class Parquet(Form):
             "schema": schema,
         }
 
-    def settled(self, dataset: Node, kept: str | None) -> tuple[Form, str | None]:
+    def settled(self, dataset: Node, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the form with a schema: that given, that of the files that are there, or of some records."""
         import pyarrow as pa
 

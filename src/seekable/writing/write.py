@@ -16,17 +16,17 @@ from seekable.parallel.map_ranges import execution_options, map_ranges, with_wor
 from seekable.parallel.progress import watched
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.files import locked
-from seekable.writing import folder as files
+from seekable.writing import manifest as files
 from seekable.writing.manifest import (
     Identity,
     Manifest,
+    Written,
     differences,
     new_manifest,
     read_manifest,
     write_manifest,
 )
-from seekable.writing.result import Written
-from seekable.writing.shard import Tally, WriteShards
+from seekable.writing.shard import Counter, WriteShards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
-    from seekable.writing.form import Form
+    from seekable.writing.file_format import FileFormat
 
-__all__ = ["Going", "write"]
+__all__ = ["WritePolicy", "write"]
 
 _MANIFEST_SECONDS = 2.0
 """How often a manifest is written while files are finished."""
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
+class WritePolicy:
     """What becomes of files that are there already."""
 
     resume: bool
@@ -60,10 +60,10 @@ class Going:
 def write(  # noqa: PLR0913 - all that the public methods are given
     dataset: Node,
     folder: str | os.PathLike[str],
-    form: Form,
+    form: FileFormat,
     *,
     rows_per_file: int,
-    going: Going,
+    policy: WritePolicy,
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressHook | None,
@@ -84,7 +84,7 @@ def write(  # noqa: PLR0913 - all that the public methods are given
     )
     with watched(progress, task="writing", rows=records) as watch:
         # Before anything is made there: most mistakes are seen here.
-        manifest = _kept(path, identity, going) if os.path.isdir(path) else None
+        manifest = _kept(path, identity, policy) if os.path.isdir(path) else None
         if manifest is not None and len(there := files.recorded(path, manifest)) == len(identity.shards):
             watch(records)
             return _written(path, identity, there, kept=len(there))
@@ -92,7 +92,7 @@ def write(  # noqa: PLR0913 - all that the public methods are given
         files.made_folder(path)
         notice = f"another process is writing into {path!r}: waiting for it"
         with locked(os.path.join(path, files.LOCK), waiting=lambda: watch(0, notice=notice)):
-            manifest = _kept(path, identity, going)
+            manifest = _kept(path, identity, policy)
             if manifest is None:
                 manifest = _begun(path, identity, settled)
             writing = _Writing(dataset, form, path, manifest, watch)
@@ -106,7 +106,7 @@ def _checked_path(folder: object) -> str:
     return os.path.abspath(os.fsdecode(folder))
 
 
-def _kept(path: str, identity: Identity, going: Going) -> Manifest | None:
+def _kept(path: str, identity: Identity, policy: WritePolicy) -> Manifest | None:
     """Return the manifest of files that are to be kept; None if there are none.
 
     Raises:
@@ -117,8 +117,8 @@ def _kept(path: str, identity: Identity, going: Going) -> Manifest | None:
     files.refuse_others(path, manifest.identity.shards.names if manifest else ())
     if manifest is None:
         return None
-    lines = differences(manifest.identity, identity, check_code=going.check_code)
-    if lines and not going.overwrite:
+    lines = differences(manifest.identity, identity, check_code=policy.check_code)
+    if lines and not policy.overwrite:
         code = (
             "; check_code=False goes on with it" if all(each.startswith("the code") for each in lines) else ""
         )
@@ -128,7 +128,7 @@ def _kept(path: str, identity: Identity, going: Going) -> Manifest | None:
             + f"\nName another folder, or write over it with overwrite=True{code}"
         )
         raise StateMismatch(message)
-    return manifest if going.resume and not lines else None
+    return manifest if policy.resume and not lines else None
 
 
 def _begun(path: str, identity: Identity, settled: str | None) -> Manifest:
@@ -144,7 +144,7 @@ def _begun(path: str, identity: Identity, settled: str | None) -> Manifest:
 class _Writing:
     """One call at work, which holds the lock."""
 
-    def __init__(self, dataset: Node, form: Form, path: str, manifest: Manifest, watch: Watch) -> None:
+    def __init__(self, dataset: Node, form: FileFormat, path: str, manifest: Manifest, watch: Watch) -> None:
         self._dataset = dataset
         self._form = form
         self._path = path
@@ -160,7 +160,7 @@ class _Writing:
         self._manifest.finished = there
         missing = tuple(number for number in range(len(self._shards)) if number not in there)
         kept = len(there)
-        tally = Tally(self._watch)
+        tally = Counter(self._watch)
         tally.done = sum(len(self._shards.rows(number)) for number in there)
         job = WriteShards(self._dataset, self._form, self._path, self._shards, missing, tally)
         if missing:

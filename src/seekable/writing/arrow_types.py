@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     TypeOf = Callable[[list[Any]], pa.DataType]
 
-__all__ = ["Unfit", "merged", "type_of"]
+__all__ = ["UnsupportedType", "merged", "type_of"]
 
 _LARGEST_SIGNED, _LARGEST = (1 << 63) - 1, (1 << 64) - 1
 _UNITS = ("s", "ms", "us", "ns")
 _DIGITS, _MORE_DIGITS = 38, 76
 
 
-class Unfit(Exception):
+class UnsupportedType(Exception):
     """Values that no column can hold, or not the one that they were meant for; the message says why."""
 
 
@@ -39,7 +39,7 @@ def type_of(values: Iterable[Any]) -> pa.DataType:
     """Return the type of a column that holds values exactly; None is a null.
 
     Raises:
-        Unfit: there is none.
+        UnsupportedType: there is none.
 
     Example:
         >>> str(type_of([1, None, 2.5])), str(type_of([{"a": [1]}, {"b": "x"}]))
@@ -61,7 +61,7 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     """Return the type that holds what either of two types holds; fields of the first come first.
 
     Raises:
-        Unfit: there is none.
+        UnsupportedType: there is none.
 
     Example:
         >>> import pyarrow as pa
@@ -77,7 +77,7 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     for belongs, merge in _families():
         if belongs(one) and belongs(other):
             return merge(one, other)
-    raise Unfit(f"{one} and {other} do not fit into one column")
+    raise UnsupportedType(f"{one} and {other} do not fit into one column")
 
 
 @cache
@@ -132,7 +132,9 @@ def _decimals(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     scale = max(one.scale, other.scale)
     digits = max(one.precision - one.scale, other.precision - other.scale) + scale
     if digits > _MORE_DIGITS:
-        raise Unfit(f"a column of decimals has at most {_MORE_DIGITS} digits, and these need {digits}")
+        raise UnsupportedType(
+            f"a column of decimals has at most {_MORE_DIGITS} digits, and these need {digits}"
+        )
     return pa.decimal128(digits, scale) if digits <= _DIGITS else pa.decimal256(digits, scale)
 
 
@@ -140,7 +142,7 @@ def _timestamps(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
     if one.tz != other.tz:
-        raise Unfit("datetimes with a time zone and without do not fit into one column")
+        raise UnsupportedType("datetimes with a time zone and without do not fit into one column")
     return pa.timestamp(max(one.unit, other.unit, key=_UNITS.index), one.tz)
 
 
@@ -157,7 +159,7 @@ def _rule(kind: type) -> TypeOf:
     for base in kind.__mro__:
         if base in rules:
             return rules[base]
-    raise Unfit(f"a column cannot hold values of the type {kind.__module__}.{kind.__qualname__}")
+    raise UnsupportedType(f"a column cannot hold values of the type {kind.__module__}.{kind.__qualname__}")
 
 
 @cache
@@ -199,7 +201,7 @@ def _integers(values: list[int]) -> pa.DataType:
     if largest <= _LARGEST_SIGNED and min(values) >= -_LARGEST_SIGNED - 1:
         return pa.int64()
     if largest > _LARGEST or min(values) < 0:
-        raise Unfit("integers must fit into 64 bits")
+        raise UnsupportedType("integers must fit into 64 bits")
     return pa.uint64()
 
 
@@ -208,7 +210,7 @@ def _datetimes(values: list[dt.datetime]) -> pa.DataType:
 
     aware = {value.tzinfo is not None for value in values}
     if len(aware) > 1:
-        raise Unfit("datetimes with a time zone and without do not fit into one column")
+        raise UnsupportedType("datetimes with a time zone and without do not fit into one column")
     return pa.timestamp("us", "UTC" if aware.pop() else None)
 
 
@@ -216,7 +218,7 @@ def _times(values: list[dt.time]) -> pa.DataType:
     import pyarrow as pa
 
     if any(value.tzinfo is not None for value in values):
-        raise Unfit("a column cannot hold times with a time zone")
+        raise UnsupportedType("a column cannot hold times with a time zone")
     return pa.time64("us")
 
 
@@ -226,7 +228,7 @@ def _of_decimals(values: list[decimal.Decimal]) -> pa.DataType:
     try:
         return pa.array(values).type
     except pa.ArrowInvalid as error:
-        raise Unfit(str(error)) from None
+        raise UnsupportedType(str(error)) from None
 
 
 def _within(values: list[Any]) -> pa.DataType:
@@ -235,7 +237,9 @@ def _within(values: list[Any]) -> pa.DataType:
 
     kind = type_of(values)
     if isinstance(kind, pa.BaseExtensionType):
-        raise Unfit(f"{kind} can be in a column itself, and not in lists or dicts: make a str of it")
+        raise UnsupportedType(
+            f"{kind} can be in a column itself, and not in lists or dicts: make a str of it"
+        )
     return kind
 
 
@@ -245,7 +249,9 @@ def _of_dicts(values: list[dict[Any, Any]]) -> pa.DataType:
     names = dict.fromkeys(chain.from_iterable(values))
     for name in names:
         if not isinstance(name, str):
-            raise Unfit(f"the names in a dict must be strings, and {name!r} is {type(name).__name__}")
+            raise UnsupportedType(
+                f"the names in a dict must be strings, and {name!r} is {type(name).__name__}"
+            )
     return pa.struct([(name, _within([value[name] for value in values if name in value])) for name in names])
 
 
@@ -261,7 +267,9 @@ def _of_arrays(values: list[np.ndarray[Any, Any]]) -> pa.DataType:
     found = pa.null()
     for dtype, ndim in dict.fromkeys((value.dtype, value.ndim) for value in values):
         if ndim != 1:
-            raise Unfit(f"a column cannot hold arrays of {ndim} dimensions: make lists of them with tolist()")
+            raise UnsupportedType(
+                f"a column cannot hold arrays of {ndim} dimensions: make lists of them with tolist()"
+            )
         if dtype.kind == "O":
             held = chain.from_iterable(value.tolist() for value in values if value.dtype == dtype)
             found = merged(found, type_of(held))
@@ -283,8 +291,8 @@ def _of_dtype(dtype: np.dtype[Any]) -> pa.DataType:
     import pyarrow as pa
 
     if dtype.kind in "mM" and np.datetime_data(dtype)[0] not in _UNITS:
-        raise Unfit(f"a column cannot hold {dtype}: make it {dtype.kind}8[us] with astype()")
+        raise UnsupportedType(f"a column cannot hold {dtype}: make it {dtype.kind}8[us] with astype()")
     try:
         return pa.from_numpy_dtype(dtype)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        raise Unfit(f"a column cannot hold arrays of {dtype}") from None
+        raise UnsupportedType(f"a column cannot hold arrays of {dtype}") from None

@@ -1,4 +1,4 @@
-"""What a format of files that are written owes the rest."""
+"""The contract of a format that datasets are written in, and the error of a record that does not fit it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
 
-__all__ = ["Form"]
+
+__all__ = ["FileFormat", "UnwritableRecord"]
 
 
-class Form(ABC):
+class FileFormat(ABC):
     """How the records of one file are written; a small value, picklable."""
 
     name: ClassVar[str]
@@ -38,7 +39,7 @@ class Form(ABC):
         """What of it decides the bytes of a file, JSON-safe, as the user asked for it."""
 
     @abstractmethod
-    def settled(self, dataset: Node, kept: str | None) -> tuple[Form, str | None]:
+    def settled(self, dataset: Node, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the form with all that it must know of the records before the first one is written.
 
         Args:
@@ -61,9 +62,24 @@ class Form(ABC):
             chunks: the records, some at a time, holes left out: lists, or record batches if it takes those.
 
         Raises:
-            Misfit: a record cannot be written; it is one of the last 1,024 that were taken.
+            UnwritableRecord: a record cannot be written; it is one of the last 1,024 that were taken.
         """
 
     @abstractmethod
     def rows_in(self, path: str) -> int | None:
         """Return how many rows a file has that was written; None if it is damaged."""
+
+
+class UnwritableRecord(Exception):
+    """A record that the format cannot hold."""
+
+    def __init__(self, back: int, why: str) -> None:
+        """Say which one.
+
+        Args:
+            back: how far it is from the end of the records that were taken so far; 1 for the last one.
+            why: what is wrong with it.
+        """
+        super().__init__(back, why)
+        self.back = back
+        self.why = why

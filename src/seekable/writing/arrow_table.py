@@ -1,0 +1,286 @@
+"""Records as Arrow columns: their schema, the conversion, and the values that a conversion would lose."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable.errors import WrongType
+from seekable.nodes.failures import place_of
+from seekable.nodes.hole import HOLE
+from seekable.nodes.readahead import read_rows
+from seekable.writing.arrow_types import UnsupportedType, merged, type_of
+from seekable.writing.file_format import UnwritableRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Node
+
+
+__all__ = ["Columns", "check_names", "inferred_schema", "looked_at", "loss"]
+
+
+def loss(values: Iterable[Any], kind: pa.DataType) -> str | None:
+    """Return what of some values a column would not hold; None if nothing is known to be lost.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> loss([{"a": 1, "b": 2}], pa.struct({"a": pa.int64()}))
+        "it has 'b', and the column's struct has no field of that name"
+    """
+    from pyarrow import types
+
+    if types.is_struct(kind):
+        return _of_dicts([value for value in values if isinstance(value, dict)], kind)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _of_lists(list(values), kind)
+    if types.is_dictionary(kind):
+        return loss(values, kind.value_type)
+    return _of_plain(values, kind)
+
+
+def _of_dicts(dicts: list[dict[Any, Any]], kind: pa.DataType) -> str | None:
+    names = {field.name for field in kind}
+    if more := set(chain.from_iterable(dicts)) - names:
+        told = ", ".join(sorted(map(repr, more)))
+        return f"it has {told}, and the column's struct has no field of that name"
+    for field in kind:
+        held = [one[field.name] for one in dicts if field.name in one]
+        if lost := loss(held, field.type):
+            return lost
+    return None
+
+
+def _of_lists(values: list[Any], kind: pa.DataType) -> str | None:
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
+    samples = [value.dtype.type(0) for value in arrays if value.dtype.kind in "fiub"]
+    objects = [value.tolist() for value in arrays if value.dtype.kind == "O"]
+    lists = [value for value in values if isinstance(value, list | tuple)]
+    return loss([*samples, *chain.from_iterable([*objects, *lists])], kind.value_type)
+
+
+def _of_plain(values: Iterable[Any], kind: pa.DataType) -> str | None:
+    from pyarrow import types
+
+    kinds = set(map(type, values))
+    if types.is_integer(kind) and any(issubclass(each, float | np.floating) for each in kinds):
+        return f"it has a float, and the column holds {kind}"
+    if types.is_date(kind) and any(issubclass(each, dt.datetime) for each in kinds):
+        return f"it has a datetime, and the column holds {kind}"
+    if types.is_timestamp(kind):
+        for value in values:
+            if isinstance(value, dt.datetime) and (value.tzinfo is None) != (kind.tz is None):
+                has = "no time zone" if value.tzinfo is None else f"the time zone {value.tzinfo}"
+                return f"it has a datetime with {has}, and the column holds {kind}"
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What records must have, and how they become a table; picklable."""
+
+    schema: pa.Schema
+    """The columns."""
+
+    inferred: bool
+    """Whether the schema was told by some of the records, so that a value must be of just its type; else a
+    value is made what the schema says, if nothing of it is lost."""
+
+    def table(self, records: Sequence[Any]) -> pa.Table:
+        """Return the rows of a table.
+
+        Raises:
+            UnwritableRecord: a record is no dict, has a column that the schema lacks, or a value that
+                does not fit its column.
+        """
+        try:
+            return self._table(records)
+        except UnsupportedType as error:
+            for place, record in enumerate(records):
+                try:
+                    self._table([record])
+                except UnsupportedType as why:
+                    raise UnwritableRecord(len(records) - place, str(why)) from why
+            raise UnwritableRecord(len(records), str(error)) from error
+
+    def of_batch(self, batch: pa.RecordBatch) -> pa.Table:
+        """Return the rows of a batch as those of a table; most columns are the ones that are wanted already.
+
+        Raises:
+            UnwritableRecord: as ``table``.
+        """
+        import pyarrow as pa
+
+        found = {field.name: field.type for field in batch.schema}
+        is_same = all(field.nullable and found.get(field.name) in (None, field.type) for field in self.schema)
+        if not is_same or not found.keys() <= self._names:
+            return self.table(batch.to_pylist())
+        arrays = [
+            batch.column(field.name) if field.name in found else pa.nulls(batch.num_rows, field.type)
+            for field in self.schema
+        ]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def _table(self, records: Sequence[Any]) -> pa.Table:
+        import pyarrow as pa
+
+        check_names(records, self._names)
+        arrays = [self._array(field, [record.get(field.name) for record in records]) for field in self.schema]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def _array(self, field: pa.Field, values: list[Any]) -> pa.Array:
+        try:
+            self._check(values, field.type)
+            array = converted(values, field.type)
+        except UnsupportedType as error:
+            raise UnsupportedType(f"column {field.name!r}: {error}") from None
+        if array.null_count and not field.nullable:
+            raise UnsupportedType(f"column {field.name!r}: it has none, and the schema does not allow that")
+        return array
+
+    def _check(self, values: list[Any], kind: pa.DataType) -> None:
+        if not self.inferred:
+            if (lost := loss(values, kind)) is not None:
+                raise UnsupportedType(lost)
+        elif merged(kind, found := type_of(values)) != kind:
+            raise UnsupportedType(f"it has {found}, and the column holds {kind}")
+
+    @cached
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.schema.names)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the description alone."""
+        return {"schema": self.schema, "inferred": self.inferred}
+
+
+def converted(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Return values as an array of some type.
+
+    Raises:
+        UnsupportedType: a value cannot be made that type.
+    """
+    import pyarrow as pa
+
+    try:
+        is_coarse = pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
+        if is_coarse and not any(isinstance(value, np.datetime64) for value in values):
+            # Made of a datetime, such a timestamp would lose what it has no room for.
+            return pa.array(values, type=pa.timestamp("us", kind.tz)).cast(kind)
+        return pa.array(values, type=kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise UnsupportedType(str(error)) from None
+
+
+def check_names(records: Sequence[Any], names: frozenset[str] | None) -> None:
+    """Refuse records that are no dicts, or whose names are not those of the columns.
+
+    Args:
+        records: the records.
+        names: the columns; None for any.
+
+    Raises:
+        UnsupportedType: there is such a record.
+    """
+    for kind in set(map(type, records)):
+        if not issubclass(kind, Mapping):
+            raise UnsupportedType(
+                f"it is a {kind.__name__}, and columns are made of dicts: make one of it first, as with "
+                f'map(lambda record: {{"text": record}})'
+            )
+    found = set(chain.from_iterable(records))
+    if names is not None and found <= names:
+        return
+    for name in found:
+        if not isinstance(name, str):
+            raise UnsupportedType(
+                f"the names of columns must be strings, and {name!r} is {type(name).__name__}"
+            )
+    if names is not None:
+        more = ", ".join(map(repr, sorted(found - names)))
+        raise UnsupportedType(f"it has {more}, and the schema has no column of that name")
+
+
+_FIRST, _SPREAD = 256, 768
+
+_DIGITS = 38
+
+
+def looked_at(records: int) -> NDArray[np.int64]:
+    """Return the rows that tell the schema: all of up to 1,024; else the first 256, and others at even steps.
+
+    Example:
+        >>> rows = looked_at(1_000_000)
+        >>> len(rows), rows[255:258].tolist(), rows[-1].item()
+        (1024, [255, 1556, 2858], 999999)
+    """
+    if records <= _FIRST + _SPREAD:
+        return np.arange(records, dtype=np.int64)
+    steps = np.arange(1, _SPREAD + 1, dtype=object)
+    spread = _FIRST - 1 + (records - _FIRST) * steps // _SPREAD
+    return np.concatenate([np.arange(_FIRST, dtype=np.int64), spread.astype(np.int64)])
+
+
+def inferred_schema(dataset: Node, rows: NDArray[np.int64]) -> pa.Schema:
+    """Return the columns of some rows, in the order in which their names come first.
+
+    Raises:
+        WrongType: a record is no dict, or its values do not fit into columns with those of the others.
+    """
+    import pyarrow as pa
+
+    found: dict[str, pa.DataType] = {}
+    for first, read in read_rows(dataset, rows):
+        try:
+            records = [record for record in read if record is not HOLE]
+            found = _with(found, records)
+        except UnsupportedType:
+            place, why = _first_misfit(found, read)
+            named = place_of(dataset, int(rows[first + place]))
+            message = f"{named} does not fit into columns with those before it: {why}"
+            raise WrongType(message) from None
+    return pa.schema([(name, _roomy(kind)) for name, kind in found.items()])
+
+
+def _with(found: dict[str, pa.DataType], records: Sequence[Any]) -> dict[str, pa.DataType]:
+    import pyarrow as pa
+
+    check_names(records, None)
+    names = dict.fromkeys(name for record in records for name in record)
+    both = dict(found)
+    for name in names:
+        values = [record[name] for record in records if name in record]
+        try:
+            both[name] = merged(found.get(name, pa.null()), type_of(values))
+        except UnsupportedType as error:
+            raise UnsupportedType(f"column {name!r}: {error}") from None
+    return both
+
+
+def _first_misfit(found: dict[str, pa.DataType], read: Sequence[Any]) -> tuple[int, str]:
+    """Return which of some records is the first that cannot be added, and why; there is one."""
+    for place, record in enumerate(read):
+        try:
+            found = found if record is HOLE else _with(found, [record])
+        except UnsupportedType as error:
+            return place, str(error)
+    raise AssertionError(read)
+
+
+def _roomy(kind: pa.DataType) -> pa.DataType:
+    """Return a type with room for decimals that are longer than those that were looked at."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal128(kind):
+        return pa.decimal128(_DIGITS, kind.scale)
+    return kind

@@ -1,1 +1,0 @@
-"""Records as columns of Arrow types."""
