@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
 
-from seekable.errors import UnsupportedFormat
+from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import format_named
 from seekable.index.catalog import read_table
 from seekable.index.index_location import find_index, hub_folder
@@ -22,12 +23,56 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from seekable.dataset.specs import HubSpec
+    from seekable.formats.registry import SourceOptions
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["hub_files"]
+__all__ = ["HubSpec", "hub_files"]
 
 _FORMAT = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class HubSpec:
+    """A split of a repository on the Hub, or of a folder that holds the files of one."""
+
+    text: str
+    """As the user wrote it."""
+
+    repo: str
+    """``NAMESPACE/NAME``, a name alone, or the absolute path of a folder."""
+
+    revision: str | None
+    """A branch, a tag or a commit, if one was named."""
+
+    config: str | None
+    """Which of the repository's datasets, if it has several."""
+
+    split: str
+    column: str | None
+    """The column that records have; all if there is none."""
+
+    format: ClassVar[str] = _FORMAT
+
+    def narrowed(self, options: SourceOptions) -> SourceOptions:
+        """Return the options for the files: the column of the spec is the only one that is read.
+
+        Raises:
+            InvalidArgument: the options name columns too.
+        """
+        if self.column is None:
+            return options
+        if options.columns is not None:
+            message = (
+                f"{self.text!r} and columns={list(options.columns)!r} both say which columns to read: "
+                f"write {self.text.removesuffix(f':{self.column}')!r} to have columns="
+            )
+            raise InvalidArgument(message)
+        return replace(options, columns=[self.column])
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the repository is a folder of this machine."""
+        return self.repo.startswith("/")
 
 
 def hub_files(

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from seekable.dataset.hub_files import hub_files
+from seekable.dataset.hub_files import HubSpec, hub_files
 from seekable.errors import InvalidArgument
 from seekable.formats.registry import format_named
 from seekable.storage.compression import COMPRESSED
@@ -35,50 +35,6 @@ _LOCAL = ("/", "./", "../", "~")
 _NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
 
 _REPO = re.compile(rf"(?:{_NAME}/)?{_NAME}")
-
-
-@dataclass(frozen=True, slots=True)
-class HubSpec:
-    """A split of a repository on the Hub, or of a folder that holds the files of one."""
-
-    text: str
-    """As the user wrote it."""
-
-    repo: str
-    """``NAMESPACE/NAME``, a name alone, or the absolute path of a folder."""
-
-    revision: str | None
-    """A branch, a tag or a commit, if one was named."""
-
-    config: str | None
-    """Which of the repository's datasets, if it has several."""
-
-    split: str
-    column: str | None
-    """The column that records have; all if there is none."""
-
-    format: ClassVar[str] = "parquet"
-
-    def narrowed(self, options: SourceOptions) -> SourceOptions:
-        """Return the options for the files: the column of the spec is the only one that is read.
-
-        Raises:
-            InvalidArgument: the options name columns too.
-        """
-        if self.column is None:
-            return options
-        if options.columns is not None:
-            message = (
-                f"{self.text!r} and columns={list(options.columns)!r} both say which columns to read: "
-                f"write {self.text.removesuffix(f':{self.column}')!r} to have columns="
-            )
-            raise InvalidArgument(message)
-        return replace(options, columns=[self.column])
-
-    @property
-    def is_local(self) -> bool:
-        """Whether the repository is a folder of this machine."""
-        return self.repo.startswith("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from seekable.nodes.failures import place_of
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.table_batches import table_of
-from seekable.nodes.sources.table_plan import TablesPlan
+from seekable.nodes.sources.table_reading import TablesPlan
 from seekable.storage.files import create_new, put_in_place
 from seekable.writing.file_format import UnwritableRecord
 from seekable.writing.manifest import unfinished_name

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import ipc
 
-from seekable.formats.arrow import ArrowFormat
+from seekable.formats.arrow.format import ArrowFormat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ import pytest
 from tests.formats.arrow.tables import Codec, Held, Kind, batch, opened, written
 
 from seekable.errors import CorruptRecord, UnsupportedFormat
-from seekable.formats.arrow import ArrowFormat
+from seekable.formats.arrow.format import ArrowFormat
 from seekable.formats.arrow.ipc import blocks_of, read_footer
 
 if TYPE_CHECKING:

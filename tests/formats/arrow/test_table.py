@@ -19,7 +19,7 @@ from pyarrow import feather, ipc
 from tests.formats.arrow.tables import Codec, Held, Kind, Pages, batch, opened, written
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.arrow import ArrowFormat
+from seekable.formats.arrow.format import ArrowFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ from tests.formats.parquet.truth import Bytes, Kept, leaf_of, opened, same, writ
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, SeekableError, UnsupportedFormat
-from seekable.formats.parquet import ParquetFormat, page_tables
+from seekable.formats.parquet.format import ParquetFormat, page_tables
 from seekable.formats.parquet.pages import leading_header
 from seekable.formats.parquet.thrift import ThriftError, unsigned
 

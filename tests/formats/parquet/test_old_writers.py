@@ -12,7 +12,7 @@ from tests.formats.parquet import footers
 from tests.formats.parquet.truth import Bytes, check, leaf_of, opened, written
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.parquet import ParquetFormat
+from seekable.formats.parquet.format import ParquetFormat
 from seekable.formats.parquet.pages import Span
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.formats.parquet import family
 from tests.formats.parquet.truth import Bytes, Kept, opened, same, truth, written
 
-from seekable.formats.parquet import ParquetFormat, page_tables
 from seekable.formats.parquet.encodings import constant, rle_bitpacked, select_values
+from seekable.formats.parquet.format import ParquetFormat, page_tables
 from seekable.formats.parquet.page_tables import as_bytes, from_bytes
 from seekable.formats.parquet.pages import PageTable
 from seekable.formats.parquet.thrift import ThriftError, unsigned

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seekable.formats.parquet import ParquetFormat
+from seekable.formats.parquet.format import ParquetFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

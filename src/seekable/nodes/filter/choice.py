@@ -19,7 +19,7 @@ from seekable.nodes.filter.vectors import passing
 from seekable.nodes.hole import HOLE
 from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.table_plan import TablesPlan
+from seekable.nodes.sources.table_reading import TablesPlan
 from seekable.parallel.map_ranges import map_ranges
 from seekable.state.functions import code_digest, describe_function
 

@@ -12,7 +12,7 @@ from seekable.formats.take import take_array
 from seekable.index.location import Location
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.sources.decode import numpy_values
-from seekable.nodes.sources.table_plan import TablesPlan
+from seekable.nodes.sources.table_reading import TablesPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa

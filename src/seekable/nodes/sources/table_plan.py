@@ -8,26 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-
-from seekable.nodes.compile import GatheredPlan
-from seekable.nodes.graph import Plan, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
-    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.nodes.provenance import Origins
     from seekable.nodes.sources.table_files import RowBlocks
-    from seekable.nodes.sources.table_reading import Tables
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["DecodeBlock", "ReadRows", "TablesPlan", "TablesReader", "blocks_to_decode", "steps"]
+__all__ = ["DecodeBlock", "ReadRows", "blocks_to_decode", "steps"]
 
 _DENSE = 64
 """A block is decoded whole where one in so many of its rows is wanted."""
@@ -123,74 +117,3 @@ def _as_range(rows: list[int]) -> Sequence[int]:
         return rows
     ordered = range(rows[0], rows[-1] + 1)
     return ordered if rows == list(ordered) else rows
-
-
-class TablesReader(Reader):
-    """Plans the reading of several sources, each by itself."""
-
-    def __init__(self, sources: Sequence[Tables]) -> None:
-        """Plan for some sources."""
-        self._sources = sources
-        self._sizes = np.array([int(source.places.files.starts[-1]) for source in sources], dtype=np.int64)
-
-    def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Return the plan for some positions, put together of the plans of each source."""
-        rows = positions % self._sizes[which]
-        if which.size == 1:
-            return TablesPlan.of(self._sources[int(which[0])], rows)
-        parts = []
-        for number in np.unique(which).tolist():
-            at = np.flatnonzero(which == number)
-            parts.append((at, TablesPlan.of(self._sources[number], rows[at])))
-        return parts[0][1] if len(parts) == 1 else GatheredPlan(positions.size, tuple(parts))
-
-
-@dataclass(frozen=True, slots=True)
-class TablesPlan(Plan):
-    """Some rows of one source, and the blocks of it that are decoded whole."""
-
-    tables: Tables
-    rows: Int64s
-    dense: frozenset[int]
-
-    @classmethod
-    def of(cls, tables: Tables, rows: Int64s) -> TablesPlan:
-        """Return the plan for some rows of a source."""
-        return cls(tables, rows, tables.blocks_to_decode(rows) if rows.size > 1 else frozenset())
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-        return self.rows.size
-
-    def slice(self, start: int, stop: int) -> Plan:
-        """Return the plan of some of the records; it decodes the same blocks whole as that of all."""
-        return TablesPlan(self.tables, self.rows[start:stop], self.dense)
-
-    def read(self) -> list[Any]:
-        """Return the records in the order asked."""
-        return self.tables.read(self.rows, self.dense)
-
-    def table(self) -> pa.RecordBatch:
-        """Return the records as one record batch, in the order asked."""
-        return self.tables.table(self.rows, self.dense)
-
-    def origins(self) -> Origins:
-        """Return the file and the row in it of each record."""
-        return self.tables.places.origins(self.rows)
-
-    @property
-    def paths(self) -> set[str]:
-        """The files that the records lie in."""
-        return self.tables.places.paths(self.rows)
-
-    def advise(self) -> None:
-        """Do nothing: reads of tables are large, and the operating system reads ahead by itself."""
-
-    @property
-    def bytes(self) -> int:
-        """About how many bytes of files the records take."""
-        return self.tables.places.bytes(self.rows)
-
-    def locate(self) -> list[Any]:
-        """Return where the records lie; a row shares its bytes with the rows of its group."""
-        return self.tables.places.locate(self.rows)

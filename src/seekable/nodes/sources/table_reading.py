@@ -13,6 +13,8 @@ from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.take import take_batch
+from seekable.nodes.compile import GatheredPlan
+from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.sources.decode import DECODED, Unconvertible, decode_rows, in_threads
 from seekable.nodes.sources.table_plan import DecodeBlock, ReadRows, blocks_to_decode, steps
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes.conditions import Where
+    from seekable.nodes.provenance import Origins
     from seekable.nodes.sources.decode import DecodedRows, DecodeTable
     from seekable.nodes.sources.table_files import RowBlocks, RowPlaces
     from seekable.nodes.sources.table_rows import RowReader
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["UNPACKED", "Tables"]
+__all__ = ["UNPACKED", "Tables", "TablesPlan", "TablesReader"]
 
 UNPACKED = 3
 """The size of a block in memory, as a multiple of its size in the file; a guess."""
@@ -244,3 +247,74 @@ class Tables:
     def _file_of_block(self) -> list[int]:
         files: list[int] = self._blocks.file_of[self._blocks.group_of].tolist()
         return files
+
+
+class TablesReader(Reader):
+    """Plans the reading of several sources, each by itself."""
+
+    def __init__(self, sources: Sequence[Tables]) -> None:
+        """Plan for some sources."""
+        self._sources = sources
+        self._sizes = np.array([int(source.places.files.starts[-1]) for source in sources], dtype=np.int64)
+
+    def plan(self, which: Int64s, positions: Int64s) -> Plan:
+        """Return the plan for some positions, put together of the plans of each source."""
+        rows = positions % self._sizes[which]
+        if which.size == 1:
+            return TablesPlan.of(self._sources[int(which[0])], rows)
+        parts = []
+        for number in np.unique(which).tolist():
+            at = np.flatnonzero(which == number)
+            parts.append((at, TablesPlan.of(self._sources[number], rows[at])))
+        return parts[0][1] if len(parts) == 1 else GatheredPlan(positions.size, tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class TablesPlan(Plan):
+    """Some rows of one source, and the blocks of it that are decoded whole."""
+
+    tables: Tables
+    rows: Int64s
+    dense: frozenset[int]
+
+    @classmethod
+    def of(cls, tables: Tables, rows: Int64s) -> TablesPlan:
+        """Return the plan for some rows of a source."""
+        return cls(tables, rows, tables.blocks_to_decode(rows) if rows.size > 1 else frozenset())
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return self.rows.size
+
+    def slice(self, start: int, stop: int) -> Plan:
+        """Return the plan of some of the records; it decodes the same blocks whole as that of all."""
+        return TablesPlan(self.tables, self.rows[start:stop], self.dense)
+
+    def read(self) -> list[Any]:
+        """Return the records in the order asked."""
+        return self.tables.read(self.rows, self.dense)
+
+    def table(self) -> pa.RecordBatch:
+        """Return the records as one record batch, in the order asked."""
+        return self.tables.table(self.rows, self.dense)
+
+    def origins(self) -> Origins:
+        """Return the file and the row in it of each record."""
+        return self.tables.places.origins(self.rows)
+
+    @property
+    def paths(self) -> set[str]:
+        """The files that the records lie in."""
+        return self.tables.places.paths(self.rows)
+
+    def advise(self) -> None:
+        """Do nothing: reads of tables are large, and the operating system reads ahead by itself."""
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes of files the records take."""
+        return self.tables.places.bytes(self.rows)
+
+    def locate(self) -> list[Any]:
+        """Return where the records lie; a row shares its bytes with the rows of its group."""
+        return self.tables.places.locate(self.rows)
