@@ -13,12 +13,10 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.routers import ONE_CHILD
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.conditions import Where
     from seekable.nodes.search import SearchRange
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Ascending"]
 

@@ -14,14 +14,11 @@ from seekable.order.blocks import default_blocks
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.nodes.provenance import Origins
     from seekable.nodes.search import SearchRange
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["ElementwiseNode", "InMemoryPlan", "PermutationNode", "UnaryNode", "UnaryPlan", "UnaryReader"]
 

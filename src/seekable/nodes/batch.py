@@ -19,11 +19,9 @@ from seekable.nodes.routers import int64s
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.search import SearchRange
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Batch"]
 

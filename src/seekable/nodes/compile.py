@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Int64s = NDArray[np.int64]
+    from seekable._typing import Int64s
+
 
 __all__ = ["CompiledGraph", "GatheredPlan"]
 

@@ -19,12 +19,10 @@ from seekable.order.blocks import joined_blocks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.conditions import Where
     from seekable.nodes.search import SearchRange
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Concat"]
 

@@ -31,13 +31,11 @@ from seekable.state.canonical import fingerprint_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.conditions import Where
     from seekable.nodes.graph import Plan
     from seekable.nodes.keys.key import Keys
 
-    Int64s = NDArray[np.int64]
     RowsOf = Callable[["Leaf"], Sequence[int]]
 
 __all__ = [

@@ -13,12 +13,9 @@ from seekable.nodes.routers import ONE_CHILD, int64s
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.search import SearchRange
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Epoch"]
 

@@ -23,12 +23,9 @@ from seekable.nodes.provenance import of_places
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.provenance import Origins
 
-    Int64s = NDArray[np.int64]
 
 __all__ = [
     "Graph",

@@ -20,11 +20,9 @@ from seekable.state.functions import describe_function
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.graph import Plan, Reader
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Map"]
 

@@ -15,11 +15,9 @@ from seekable.nodes.graph import known_size, must_be_steady
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["merged"]
 

@@ -16,10 +16,8 @@ from seekable.order.blocks import joined_blocks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from seekable._typing import Int64s
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Repeat"]
 

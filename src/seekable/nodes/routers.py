@@ -11,9 +11,8 @@ from seekable.nodes.graph import Router
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
+    from seekable._typing import Int64s
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["ONE_CHILD", "EachRouter", "PassOn", "int64s"]
 

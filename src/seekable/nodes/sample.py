@@ -18,12 +18,10 @@ from seekable.order.permutation import permute
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Router
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Sample"]
 

@@ -12,7 +12,8 @@ from seekable.errors import InvalidArgument
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Int64s = NDArray[np.int64]
+    from seekable._typing import Int64s
+
 
 __all__ = ["SearchRange"]
 

@@ -18,11 +18,9 @@ from seekable.order.permutation import permute, permute_one, unpermute
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.search import SearchRange
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Shuffle"]
 

@@ -18,11 +18,9 @@ from seekable.order.blocks import default_blocks, strided_blocks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.search import SearchRange
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Slice", "cut", "sliced", "spaced"]
 

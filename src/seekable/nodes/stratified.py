@@ -29,11 +29,9 @@ from seekable.parallel.progress import watched
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["stratified"]
 

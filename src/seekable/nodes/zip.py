@@ -18,9 +18,8 @@ from seekable.nodes.hole import HOLE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from seekable._typing import Int64s
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Zip"]
 

@@ -25,8 +25,7 @@ from seekable.stream.lineage import described_lineage
 from seekable.stream.partly_delivered import parsed
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.resume.remainder import Remainder
     from seekable.resume.sources import Name, Source
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from seekable.state.document import RunState
     from seekable.stream.stream import Stream
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Consumed", "DatasetProgress", "consumed", "progress_of"]
 

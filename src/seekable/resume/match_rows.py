@@ -25,11 +25,9 @@ from seekable.nodes.slice import Slice
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["matching_rows", "selected_rows"]
 

@@ -25,11 +25,9 @@ from seekable.storage.memory import cache_bytes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.sources.files import FileSource
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["PlaceholderMap", "PlaceholderSource", "RowRef"]
 

@@ -23,14 +23,12 @@ from seekable.stream.stream import Stream
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.resume.sources import Name
     from seekable.state.stream import StreamState
     from seekable.stream.lineage import Lineage
     from seekable.stream.stage import Stage
 
-    Int64s = NDArray[np.int64]
     Lanes = Mapping[int, Sequence[StageState]]
     Rows = Mapping[int, Sequence[tuple[int, int]]]
 

@@ -15,11 +15,9 @@ from seekable.resume.continued import Continued
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Remainder", "remainder_of"]
 

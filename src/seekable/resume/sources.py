@@ -31,11 +31,9 @@ from seekable.order.remaining import Remaining
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-    Int64s = NDArray[np.int64]
 
 __all__ = [
     "Name",

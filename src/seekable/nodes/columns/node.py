@@ -23,13 +23,11 @@ from seekable.nodes.hole import HOLE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.conditions import Where
     from seekable.nodes.graph import Plan, Reader
     from seekable.nodes.provenance import Origins
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["OverColumns", "checked_name", "checked_names"]
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import Watch
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Choice", "choice", "kept_rows"]
 

@@ -28,9 +28,8 @@ from seekable.errors import CorruptState, IndexStale
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from numpy.typing import NDArray
+    from seekable._typing import Int64s
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["ROW_BYTES", "Digested", "KeptRows", "keep_unnamed"]
 

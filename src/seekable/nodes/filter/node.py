@@ -22,14 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Executor
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Router
     from seekable.parallel.progress import ProgressHook
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Filter", "filter_rows", "row_files_of"]
 

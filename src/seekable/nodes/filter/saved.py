@@ -21,10 +21,8 @@ from seekable.storage.files import TEMPORARY_SUFFIX, locked, write_atomically
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
+    from seekable._typing import Int64s
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Origin", "saved_rows"]
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.parallel.map_ranges import ExecutionOptions
 
-    Int64s = NDArray[np.int64]
     UInt64s = NDArray[np.uint64]
 
 __all__ = ["Duplicates", "How", "Matching", "RightKeys", "right_keys"]

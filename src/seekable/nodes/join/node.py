@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.nodes.provenance import Origins
     from seekable.nodes.search import SearchRange
     from seekable.parallel.progress import ProgressHook
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["Join", "joined"]
 

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.index.keys.hashes import KeyIndex
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook
 
-    Int64s = NDArray[np.int64]
     UInt64s = NDArray[np.uint64]
     Bools = NDArray[np.bool_]
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.nodes.keys.key import KeyOf, Keys
     from seekable.nodes.sources.files import FileSource
     from seekable.nodes.sources.tables import TableSource
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["duplicates_told", "find_duplicates"]
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.formats.decoding import Decoder
     from seekable.formats.registry import OnError
     from seekable.index.fileset import FileSet
     from seekable.nodes.keys.key import Keys
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["FileSource"]
 

@@ -20,9 +20,8 @@ from seekable.storage.memory import cache_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from seekable._typing import Int64s
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["SequenceSource", "SupportsItems"]
 

@@ -18,10 +18,10 @@ from seekable.remote.placeholder import display_path
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.formats.table_format import TableFile, TableFormat
     from seekable.index.fileset import FileSet
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["OpenTables", "RowBlocks", "RowPlaces", "row_bytes"]
 

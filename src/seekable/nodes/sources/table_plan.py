@@ -15,11 +15,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.nodes.sources.table_files import RowBlocks
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["DecodeBlock", "ReadRows", "blocks_to_decode", "steps"]
 

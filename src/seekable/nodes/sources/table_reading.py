@@ -22,15 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.nodes.conditions import Where
     from seekable.nodes.provenance import Origins
     from seekable.nodes.sources.decode import DecodedRows, DecodeTable
     from seekable.nodes.sources.table_files import RowBlocks, RowPlaces
     from seekable.nodes.sources.table_rows import RowReader
 
-    Int64s = NDArray[np.int64]
 else:
     pa = optional("pyarrow", extra="parquet")
 

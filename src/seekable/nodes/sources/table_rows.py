@@ -13,14 +13,12 @@ from seekable.nodes.sources.decode import Unconvertible, decode_rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from seekable._typing import Int64s
     from seekable.formats.registry import OnError
     from seekable.nodes.sources.decode import DecodedRows, DecodeTable
     from seekable.nodes.sources.table_files import RowPlaces
     from seekable.nodes.sources.table_schema import Columns
 
-    Int64s = NDArray[np.int64]
 
 __all__ = ["RowReader"]
 

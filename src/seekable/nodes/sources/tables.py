@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pyarrow as pa
-    from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.formats.registry import Format, OnError, SourceOptions
     from seekable.formats.table_format import TableFormat
     from seekable.index.fileset import FileSet
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from seekable.nodes.sources.decode import DecodeTable
     from seekable.parallel.progress import ProgressHook
 
-    Int64s = NDArray[np.int64]
 else:
     pa = optional("pyarrow", extra="parquet")
 
