@@ -284,7 +284,6 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert find_cycle(modules(), types=False) == []
 
 
-@pytest.mark.xfail(reason="some rooms still have circles of types", strict=False)
 def test_no_modules_name_each_other_in_a_circle_of_types() -> None:
     assert find_cycle(modules(), types=True) == []
 
