@@ -55,11 +55,11 @@ if TYPE_CHECKING:
         WrongType,
     )
     from seekable.index.location import Location
+    from seekable.loader.arguments import distributed
     from seekable.loader.checkpoints import load_state, save_state
     from seekable.loader.fill_collate import FillCollate
     from seekable.loader.legacy_state import state_from_sample_index
     from seekable.loader.loader import Loader
-    from seekable.loader.ranks import distributed
     from seekable.nodes.hole import HOLE
     from seekable.stream.iterable import from_iterable
     from seekable.stream.lines import open_stream
@@ -128,7 +128,7 @@ _HOMES = {
     "Position": "dataset.position",
     "Stream": "stream.stream",
     "concat": "dataset.combine",
-    "distributed": "loader.ranks",
+    "distributed": "loader.arguments",
     "from_iterable": "stream.iterable",
     "from_sequence": "dataset.sequence",
     "join": "dataset.combine",

@@ -8,9 +8,8 @@ from seekable._arguments import checked_count
 from seekable.dataset.dataset import Dataset
 from seekable.errors import DeliveryUnknown, InvalidArgument, MissingDependency, StoppedIterator, WrongType
 from seekable.integrations.sampler_runs import MOVED, SamplerRuns, StatefulBatches
-from seekable.loader.arguments import checked_resume, checked_steps
+from seekable.loader.arguments import checked_rank, checked_resume, checked_steps
 from seekable.loader.loader import Loader
-from seekable.loader.ranks import checked_rank
 from seekable.stream.iterator import StreamIterator
 from seekable.stream.stream import Stream
 

@@ -1,17 +1,33 @@
-"""Checks of the arguments of a loader."""
+"""Checks of the arguments of a loader, and the rank of this process among several that share the batches."""
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+import sys
+from typing import TYPE_CHECKING, Literal
 
 from seekable._arguments import checked_count
+from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
-from seekable.errors import EndlessDataset, InvalidArgument, WrongType
-from seekable.loader.ranks import checked_rank
+from seekable.errors import AmbiguousRank, EndlessDataset, InvalidArgument, WrongType
 from seekable.loader.steps import End, Steps
-from seekable.stream.stream import Stream
 
-__all__ = ["Resume", "checked_batch", "checked_epochs", "checked_resume", "checked_seconds", "checked_steps"]
+if TYPE_CHECKING:
+    from seekable.stream import stream as streams
+else:
+    streams = lazy("seekable.stream.stream")
+
+__all__ = [
+    "Resume",
+    "checked_batch",
+    "checked_epochs",
+    "checked_rank",
+    "checked_resume",
+    "checked_seconds",
+    "checked_steps",
+    "distributed",
+]
+
 
 Resume = Literal["exact", "rows"]
 """The way to go on from a state: record for record, or source by source."""
@@ -20,7 +36,7 @@ _ENDS = ("short", "drop", "pad")
 
 
 def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on batches
-    pipeline: Dataset | Stream,
+    pipeline: Dataset | streams.Stream,
     *,
     batch_size: int | None,
     global_batch_size: int | None,
@@ -39,7 +55,8 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
         WrongType: ``pipeline`` is neither a Dataset nor a Stream.
         EndlessDataset: ``epochs`` was given for an endless dataset.
     """
-    if not isinstance(pipeline, Dataset | Stream):
+    # A loader over a dataset must not import the code of streams: `Dataset` comes first.
+    if not isinstance(pipeline, Dataset) and not isinstance(pipeline, streams.Stream):
         got = type(pipeline).__name__
         message = f"a loader takes a Dataset or a Stream (got {got}): wrap it in sk.from_sequence"
         raise WrongType(message)
@@ -47,11 +64,11 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
         message = f"end must be one of {', '.join(map(repr, _ENDS))} (got {end!r})"
         raise InvalidArgument(message)
     rank, world_size = checked_rank(rank, world_size)
-    if isinstance(pipeline, Stream):
+    if isinstance(pipeline, Dataset):
+        size, run = pipeline.size, checked_epochs(pipeline, epochs)
+    else:
         _check_stream(pipeline, epochs, world_size)
         size = run = None
-    else:
-        size, run = pipeline.size, checked_epochs(pipeline, epochs)
     return Steps(
         size=size,
         epochs=run,
@@ -63,7 +80,7 @@ def checked_steps(  # noqa: PLR0913 - the arguments of sk.Loader that decide on 
     )
 
 
-def _check_stream(stream: Stream, epochs: int | None, world_size: int) -> None:
+def _check_stream(stream: streams.Stream, epochs: int | None, world_size: int) -> None:
     """Refuse ``epochs=`` for a stream, and ranks that cannot divide its lanes or its steps."""
     if epochs is not None:
         message = (
@@ -155,3 +172,88 @@ def checked_seconds(name: str, value: float | None) -> float | None:
         message = f"{name} must be above 0 seconds (got {value!r})"
         raise InvalidArgument(message)
     return float(value)
+
+
+def distributed() -> tuple[int, int]:
+    """Return the rank of this process and the number of ranks: ``rank`` and ``world_size`` of a Loader.
+
+    They come from ``torch.distributed`` if it is initialised, else from ``RANK`` and ``WORLD_SIZE`` of the
+    environment, which torchrun sets. Without these there is one rank, 0.
+
+    Raises:
+        AmbiguousRank: the environment names a number of ranks and not which of them this is, or no number.
+
+    Example:
+        >>> import seekable as sk
+        >>> rank, world_size = sk.distributed()
+        >>> loader = sk.Loader(
+        ...     sk.from_sequence(range(9)), global_batch_size=3, rank=rank, world_size=world_size
+        ... )
+    """
+    return _of_torch() or _of_environment() or (0, 1)
+
+
+def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Return the rank of this process and the number of ranks, checked.
+
+    Raises:
+        AmbiguousRank: neither was given, and the environment, or an initialised torch.distributed, speaks of
+            several.
+        InvalidArgument: only one was given, or the rank is not below the number of ranks.
+    """
+    if rank is None and world_size is None:
+        several = _ranks_around()
+        if several:
+            message = (
+                f"{several}, and rank= and world_size= were left out: all would read the same records. "
+                f"Write rank, world_size = sk.distributed() and pass rank=rank, world_size=world_size, or "
+                f"rank=0, world_size=1 where each rank is to read everything"
+            )
+            raise AmbiguousRank(message)
+        return 0, 1
+    if rank is None or world_size is None:
+        message = f"rank and world_size must be given together (got rank={rank!r}, world_size={world_size!r})"
+        raise InvalidArgument(message)
+    world_size = checked_count("world_size", world_size, least=1)
+    rank = checked_count("rank", rank, least=0)
+    if rank >= world_size:
+        message = f"rank must be below world_size={world_size} (got {rank})"
+        raise InvalidArgument(message)
+    return rank, world_size
+
+
+def _ranks_around() -> str | None:
+    """Return a text that says where several ranks are announced; None if there is one rank."""
+    size = os.environ.get("WORLD_SIZE", "")
+    if size.isdecimal() and int(size) > 1:
+        return f"the environment says RANK={os.environ.get('RANK', '?')} of WORLD_SIZE={size}"
+    ranks = _of_torch()
+    if ranks is not None and ranks[1] > 1:
+        return f"torch.distributed has {ranks[1]} ranks"
+    return None
+
+
+def _of_torch() -> tuple[int, int] | None:
+    # torch is not imported here: if it is not imported already, it cannot be initialised.
+    module = sys.modules.get("torch.distributed")
+    if module is None or not module.is_available() or not module.is_initialized():
+        return None
+    return module.get_rank(), module.get_world_size()
+
+
+def _of_environment() -> tuple[int, int] | None:
+    rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if size is None:
+        return None
+    numbers = [int(text) if text is not None and text.isdecimal() else -1 for text in (rank, size)]
+    if not 0 <= numbers[0] < numbers[1]:
+        said = " and ".join(
+            f"{name}={text!r}" if text is not None else f"no {name}"
+            for name, text in (("RANK", rank), ("WORLD_SIZE", size))
+        )
+        message = (
+            f"the environment does not say which rank this is: it has {said}. RANK counts from 0 to "
+            f"WORLD_SIZE - 1; set both, or neither, or pass rank= and world_size= yourself"
+        )
+        raise AmbiguousRank(message)
+    return numbers[0], numbers[1]

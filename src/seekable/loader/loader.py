@@ -17,7 +17,6 @@ from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.loader.arguments import checked_resume, checked_seconds, checked_steps
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.iteration import READ_AHEAD, REPLACED, BatchIterator, EpochSetter
-from seekable.loader.plan import plan_step
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
 from seekable.loader.progress import Progress
 from seekable.loader.sources import DatasetSource, LaneSource
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from seekable.loader import lanes_state
+    from seekable.loader import plan as plans
     from seekable.loader.arguments import Resume
     from seekable.loader.plan import StepPlan
     from seekable.loader.sources import Source
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
+    plans = lazy("seekable.loader.plan")
 
 __all__ = ["Loader"]
 
@@ -331,7 +332,7 @@ class Loader:
                 "tells where an item came from"
             )
             raise InvalidArgument(message)
-        return plan_step(dataset.node, self._progress.steps, self._progress.cursor_of(step))
+        return plans.plan_step(dataset.node, self._progress.steps, self._progress.cursor_of(step))
 
     def report(self) -> dict[str, int | float]:
         """Return counts of what this loader has delivered on this rank since it was made.

@@ -15,8 +15,6 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.steps import Cursor
 from seekable.order.remaining import Remaining
-from seekable.state.description_text import Description, text_of
-from seekable.state.document import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.nodes.filter import node as filters
     from seekable.resume import by_rows, continued, serialize
+    from seekable.state import description_text as descriptions
+    from seekable.state import document as documents
     from seekable.stream.stream import Stream
 else:
     compatibility = lazy("seekable.loader.compatibility")
@@ -35,6 +35,8 @@ else:
     by_rows = lazy("seekable.resume.by_rows")
     continued = lazy("seekable.resume.continued")
     serialize = lazy("seekable.resume.serialize")
+    descriptions = lazy("seekable.state.description_text")
+    documents = lazy("seekable.state.document")
 
 __all__ = ["DatasetState", "PipelineState"]
 
@@ -139,14 +141,14 @@ class DatasetState:
     def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
         """Return the state document at a cursor; it is the same on all ranks."""
         dataset, position = self.of_state(cursor), cursor.position
-        return RunState(
+        return documents.RunState(
             fingerprint=dataset.fingerprint_at(position),
             step=cursor.step,
             epoch=cursor.epoch,
             position=position,
             began=None if steps.limit is None else cursor.began,
             rows=serialize.rows_of_dataset(dataset) or None if self.by_rows else None,
-            pipeline=text_of(dataset, functools.partial(_described, dataset)) if rows else None,
+            pipeline=descriptions.text_of(dataset, functools.partial(_described, dataset)) if rows else None,
         ).document()
 
     def loaded(
@@ -159,7 +161,7 @@ class DatasetState:
             CorruptState: the document is no state, or its position lies before its epoch.
             InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known.
         """
-        state = RunState.parse(document)
+        state = documents.RunState.parse(document)
         dataset = self._plain
         try:
             if state.rows:
@@ -180,6 +182,6 @@ class DatasetState:
         return cursor, DatasetState(self._plain, dataset, cursor.position)
 
 
-def _described(dataset: Node) -> Description:
+def _described(dataset: Node) -> descriptions.Description:
     """Return the description that states of a dataset carry: with all weights, also of later positions."""
-    return Description(dataset.describe(None), filters.row_files_of(dataset))
+    return descriptions.Description(dataset.describe(None), filters.row_files_of(dataset))
