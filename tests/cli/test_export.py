@@ -154,9 +154,14 @@ def test_after_an_interrupt_the_same_command_goes_on(tmp_path: Path) -> None:
     assert [record["n"] for record in sk.open(tmp_path / "out")] == list(range(100_000))
 
 
+# Longer than the time between two calls of the progress hook.
 LONG = """
+import time
 import seekable as sk
 def told(number):
+    until = time.monotonic() + 0.3 if number == 100 else 0
+    while time.monotonic() < until:
+        pass
     return {"n": number}
 def make():
     return sk.from_sequence(range(50_000)).map(told, version=1)
