@@ -22,9 +22,7 @@ import seekable as sk
 from seekable.nodes.batch import Batch
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
-from seekable.nodes.columns.choose import DropColumns, SelectColumns
-from seekable.nodes.columns.fill import Fill
-from seekable.nodes.columns.origin import SourceColumn
+from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
 from seekable.nodes.columns.rename import MapColumns, Rename
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.nodes.columns.casting import target_of
+from seekable.nodes.columns.cast import target_of
 
 DTYPES = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 

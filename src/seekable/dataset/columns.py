@@ -33,13 +33,13 @@ else:
     cast = lazy("seekable.nodes.columns.cast")
     choose = lazy("seekable.nodes.columns.choose")
     columns_node = lazy("seekable.nodes.columns.node")
-    fill = lazy("seekable.nodes.columns.fill")
-    infer = lazy("seekable.nodes.columns.infer")
+    fill = lazy("seekable.nodes.columns.choose")
+    infer = lazy("seekable.nodes.columns.schema")
     missing_columns = lazy("seekable.nodes.columns.missing")
-    origin = lazy("seekable.nodes.columns.origin")
+    origin = lazy("seekable.nodes.columns.choose")
     rename = lazy("seekable.nodes.columns.rename")
     tables = lazy("seekable.nodes.sources.table_batches")
-    zeros = lazy("seekable.nodes.columns.zeros")
+    zeros = lazy("seekable.nodes.columns.types")
 
 __all__ = ["ColumnTools"]
 

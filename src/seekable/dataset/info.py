@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
-from seekable.nodes.columns.infer import LOOKED_AT, schema_of
+from seekable.nodes.columns.schema import LOOKED_AT, schema_of
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE

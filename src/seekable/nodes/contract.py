@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtim
 import numpy as np
 
 from seekable._cached import cached
-from seekable.nodes.columns.unify import in_one
+from seekable.nodes.columns.types import in_one
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.graph import Graph, Read, Routed, with_children
 from seekable.nodes.search import SearchRange

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.columns.missing import lacking
-from seekable.nodes.columns.node import OverColumns
+from seekable.nodes.columns.node import ColumnNode
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["Alias", "Computed"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Alias(OverColumns):
+class Alias(ColumnNode):
     """Each record with one more column, which has the values of another."""
 
     child: Node
@@ -68,7 +68,7 @@ class Alias(OverColumns):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Computed(OverColumns):
+class Computed(ColumnNode):
     """Each record with one more column, which a function makes of the record."""
 
     child: Node

@@ -1,13 +1,22 @@
-"""Some of the columns, and all but some."""
+"""Some of the columns, and all but some.
+
+Nodes that fill missing values.
+
+The file that a record came from as a column of it.
+"""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
+import msgspec
+
 from seekable._cached import cached
+from seekable.errors import BadValue
 from seekable.nodes.columns.missing import lacking
-from seekable.nodes.columns.node import OverColumns
+from seekable.nodes.columns.node import ColumnNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +24,9 @@ if TYPE_CHECKING:
     from seekable.errors import SeekableError
     from seekable.nodes.contract import Node
 
-__all__ = ["DropColumns", "Missing", "SelectColumns"]
+
+__all__ = ["DropColumns", "Fill", "Missing", "SelectColumns", "SourceColumn"]
+
 
 Missing = Literal["error", "none"]
 """The rule for a record that lacks a column: an error, or None as the value."""
@@ -23,7 +34,7 @@ Missing = Literal["error", "none"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SelectColumns(OverColumns):
+class SelectColumns(ColumnNode):
     """Each record with the named columns, in their order."""
 
     child: Node
@@ -72,7 +83,7 @@ class SelectColumns(OverColumns):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DropColumns(OverColumns):
+class DropColumns(ColumnNode):
     """Each record without the named columns; it may lack them."""
 
     child: Node
@@ -112,3 +123,139 @@ class DropColumns(OverColumns):
     @cached
     def _dropped(self) -> frozenset[str]:
         return frozenset(self.names)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Fill(ColumnNode):
+    """Each record with a value in the columns that it lacks, or where it has None."""
+
+    child: Node
+    values: tuple[tuple[str, Any], ...]
+    nested: bool
+    only: frozenset[str] | None = None
+
+    kind: ClassVar[str] = "fill"
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Return the values by column, and True if they also fill lists and dicts."""
+        values = {name: _told(value) for name, value in sorted(self.values, key=lambda pair: pair[0])}
+        return {"values": values, "nested": self.nested}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call of the method, over the shown child."""
+        nested = ", nested=True" if self.nested else ""
+        return f"{children[0]}.fill({dict(self.values)!r}{nested})"
+
+    def made(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a dict without what is missing."""
+        made = dict(record)
+        for name, value, shared in self._taken:
+            held = made.get(name)
+            if held is None:
+                made[name] = value if shared else copy.deepcopy(value)
+            elif self.nested and isinstance(held, list | dict):
+                made[name] = _filled(held, value)
+        return made
+
+    def needs(self, columns: frozenset[str]) -> frozenset[str]:
+        """Return the same columns."""
+        return columns
+
+    def beneath(self, column: str) -> str | None:
+        """Return the same name; None if the column is filled, because the child has None there."""
+        return None if any(column == name for name, _ in self.values) else column
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns of the child, and the filled ones that it lacks."""
+        below = self.child.declared()
+        return (
+            None
+            if below is None
+            else {**below, **{name: None for name, _ in self.values if name not in below}}
+        )
+
+    @cached
+    def _taken(self) -> tuple[tuple[str, Any, bool], ...]:
+        # A list or dict must not be the same one in all records: whoever changes it would change them all.
+        return tuple(
+            (name, value, not isinstance(value, list | dict | set))
+            for name, value in self.values
+            if self.looked_at(name)
+        )
+
+
+def _filled(held: Any, value: Any) -> Any:
+    if held is None:
+        return copy.deepcopy(value)
+    if isinstance(held, dict):
+        return {name: _filled(part, value) for name, part in held.items()}
+    return [_filled(part, value) for part in held] if isinstance(held, list) else held
+
+
+def _told(value: Any) -> Any:
+    """Return a value as descriptions have it: itself where JSON has it, else its text."""
+    try:
+        same: Any = msgspec.json.decode(msgspec.json.encode(value))
+    except TypeError:
+        same = None
+    return value if type(same) is type(value) and same == value else {"value": repr(value)}
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SourceColumn(ColumnNode):
+    """Each record with the path of its file, and with its row there if a column is named for that."""
+
+    child: Node
+    column: str
+    row: str | None
+    relative: bool
+    only: frozenset[str] | None = None
+
+    kind: ClassVar[str] = "source_column"
+    by_file: ClassVar[bool] = True
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Return the names of the columns, and True if paths are relative."""
+        return {"column": self.column, "row": self.row, "relative": self.relative}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call of the method, over the shown child."""
+        row = "" if self.row is None else f", row={self.row!r}"
+        relative = ", relative=True" if self.relative else ""
+        return f"{children[0]}.source_column({self.column!r}{row}{relative})"
+
+    def made(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Return a copy of the record, which has no file."""
+        return dict(record)
+
+    def made_of(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
+        """Return a dict with the path and the row."""
+        if self.column in record or self.row in record:
+            there = self.column if self.column in record else self.row
+            message = f"there is a column {there!r} already: name another one for the file, or drop that one"
+            raise BadValue(message)
+        made = {**record, self.column: name if self.relative else path}
+        if self.row is not None:
+            made[self.row] = row
+        return made
+
+    def wrong(self, record: Any, error: Exception) -> SeekableError | None:
+        """Return the error as it is: it names the column."""
+        return error if isinstance(error, BadValue) else None
+
+    def needs(self, columns: frozenset[str]) -> frozenset[str]:
+        """Return the columns, the new names too, so that a clash with an existing column is found."""
+        return columns
+
+    def beneath(self, column: str) -> str | None:
+        """Return the same name; None for the new columns."""
+        return None if column in (self.column, self.row) else column
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns of the child, and the new ones with unknown types."""
+        below = self.child.declared()
+        if below is None:
+            return None
+        return {**below, **{name: None for name in (self.column, self.row) if name is not None}}

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from seekable.nodes.provenance import Origins
 
 
-__all__ = ["OverColumns", "checked_name", "checked_names"]
+__all__ = ["ColumnNode", "checked_name", "checked_names"]
 
 
-class OverColumns(UnaryNode, ElementwiseNode, RecordNode):
+class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
     """A node whose position ``p`` is the child's position ``p`` with other columns; a hole stays one."""
 
     only: frozenset[str] | None
@@ -165,9 +165,7 @@ class _ColumnsPlan(UnaryPlan):
                 self._make(self.nodes[int(i)], np.flatnonzero(self.which == i).tolist(), records, origins)
         return records
 
-    def _make(
-        self, node: OverColumns, at: Iterable[int], records: list[Any], origins: Origins | None
-    ) -> None:
+    def _make(self, node: ColumnNode, at: Iterable[int], records: list[Any], origins: Origins | None) -> None:
         """Replace the records at some places by what the node makes of them."""
         i = -1
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument, WrongType
 from seekable.nodes.columns.missing import lacking
-from seekable.nodes.columns.node import OverColumns, checked_name
+from seekable.nodes.columns.node import ColumnNode, checked_name
 from seekable.nodes.provenance import file_matches
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _collision(record: dict[str, Any], names: Mapping[str, str]) -> str:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Rename(OverColumns):
+class Rename(ColumnNode):
     """Each record with some columns under other names, at the same places."""
 
     child: Node
@@ -120,7 +120,7 @@ class Rename(OverColumns):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MapColumns(OverColumns):
+class MapColumns(ColumnNode):
     """Each record with some columns renamed, by the file that it comes from.
 
     The first pattern that matches a file decides its names; other files keep theirs.

@@ -11,7 +11,7 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, MissingColumn, SeekableError, WrongType
 from seekable.nodes.columns.missing import no_such_column
-from seekable.nodes.columns.node import OverColumns
+from seekable.nodes.columns.node import ColumnNode
 from seekable.nodes.conditions import Where, checked_where
 from seekable.nodes.contract import Leaf
 from seekable.nodes.failures import add_place
@@ -179,7 +179,7 @@ def _narrowed(dataset: Node, asked: Choice) -> Node:
 
 def _bare(dataset: Node, where: Where | None) -> tuple[Node, Where | None]:
     """Take off what only gives columns of tables other names, or leaves some out."""
-    if where is None or not isinstance(dataset, OverColumns) or dataset.child.declared() is None:
+    if where is None or not isinstance(dataset, ColumnNode) or dataset.child.declared() is None:
         return dataset, where
     if None in map(dataset.beneath, where.columns):
         return dataset, where
