@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import seekable as sk
-from seekable.nodes.columns.types import fills
+from seekable.nodes.columns.types import fill_values
 
 RECORDS: list[dict[str, Any]] = [
     {"n": 1, "x": None, "s": "a", "flag": True, "tags": [1, None], "meta": {"a": None}, "at": None},
@@ -63,7 +63,7 @@ def test_false_values_are_no_missing_ones() -> None:
     ],
 )
 def test_automatic_values(kind: Any, value: Any) -> None:
-    found = fills(pa.schema({"c": kind}), types=None, auto=True, default=None, columns={})
+    found = fill_values(pa.schema({"c": kind}), types=None, auto=True, default=None, columns={})
     assert found == {"c": value}
     assert type(found["c"]) is type(value)
 
@@ -71,9 +71,9 @@ def test_automatic_values(kind: Any, value: Any) -> None:
 def test_types_without_an_automatic_value_stay_empty() -> None:
     kinds = [pa.binary(), pa.list_(pa.int64()), pa.struct({"a": pa.int8()}), pa.date32(), pa.null()]
     schema = pa.schema([(str(i), kind) for i, kind in enumerate(kinds)])
-    assert fills(schema, types=None, auto=True, default=None, columns={}) == {}
+    assert fill_values(schema, types=None, auto=True, default=None, columns={}) == {}
     named = {bytes: b"", list: [], dict: {}, pa.date32(): 1, "null": 2}
-    found = fills(schema, types=named, auto=False, default=None, columns={})
+    found = fill_values(schema, types=named, auto=False, default=None, columns={})
     assert list(found.values()) == [b"", [], {}, 1, 2]
     with pytest.raises(sk.WrongType, match="a type is int, float"):
-        fills(schema, types={3: 1}, auto=False, default=None, columns={})
+        fill_values(schema, types={3: 1}, auto=False, default=None, columns={})

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.dataset import info
-    from seekable.nodes.columns import alias, cast, choose, fill, infer, origin, rename, zeros
-    from seekable.nodes.columns import missing as missing_columns
-    from seekable.nodes.columns import node as columns_node
+    from seekable.nodes.columns import alias, cast, choose, rename
+    from seekable.nodes.columns import names as column_names
+    from seekable.nodes.columns import schema as columns_schema
+    from seekable.nodes.columns import types as column_types
     from seekable.nodes.columns.choose import Missing
     from seekable.nodes.contract import BatchForm, Node
     from seekable.nodes.sources import table_batches as tables
@@ -32,14 +33,11 @@ else:
     alias = lazy("seekable.nodes.columns.alias")
     cast = lazy("seekable.nodes.columns.cast")
     choose = lazy("seekable.nodes.columns.choose")
-    columns_node = lazy("seekable.nodes.columns.node")
-    fill = lazy("seekable.nodes.columns.choose")
-    infer = lazy("seekable.nodes.columns.schema")
-    missing_columns = lazy("seekable.nodes.columns.missing")
-    origin = lazy("seekable.nodes.columns.choose")
+    column_names = lazy("seekable.nodes.columns.names")
+    column_types = lazy("seekable.nodes.columns.types")
+    columns_schema = lazy("seekable.nodes.columns.schema")
     rename = lazy("seekable.nodes.columns.rename")
     tables = lazy("seekable.nodes.sources.table_batches")
-    zeros = lazy("seekable.nodes.columns.types")
 
 __all__ = ["ColumnTools"]
 
@@ -75,7 +73,7 @@ class ColumnTools(Face):
             >>> ds.select_columns(["lang", "id"])[0]
             {'lang': 'de', 'id': 1}
         """
-        names = columns_node.checked_names("select_columns()", columns)
+        names = column_names.checked_names("select_columns()", columns)
         self._must_have("select_columns()", names, missing)
         return self._over(choose.SelectColumns(self._node.narrowed(frozenset(names)), names, missing))
 
@@ -90,7 +88,7 @@ class ColumnTools(Face):
             >>> sk.from_sequence([{"id": 1, "text": "a"}]).drop_columns(["text"])[0]
             {'id': 1}
         """
-        names, node = columns_node.checked_names("drop_columns()", columns), self._node
+        names, node = column_names.checked_names("drop_columns()", columns), self._node
         self._must_have("drop_columns()", names, "error")
         declared = node.declared()
         if declared is not None:
@@ -194,7 +192,7 @@ class ColumnTools(Face):
             >>> ds.alias("body", "text").alias("length", lambda record: len(record["text"]))[0]
             {'text': 'abc', 'body': 'abc', 'length': 3}
         """
-        name = columns_node.checked_name("alias()", name)
+        name = column_names.checked_name("alias()", name)
         if not isinstance(source, str):
             most = None if size is None else checked_count("size", size, least=1)
             return self._over(alias.Computed(self._node, name, source, most, version))
@@ -234,10 +232,12 @@ class ColumnTools(Face):
         if not isinstance(values, Mapping | None) or not isinstance(types, Mapping | None):
             message = f"fill() takes dicts of values by column and by type (got {values!r}, types={types!r})"
             raise WrongType(message)
-        named = {columns_node.checked_name("fill()", name): value for name, value in (values or {}).items()}
+        named = {column_names.checked_name("fill()", name): value for name, value in (values or {}).items()}
         if types or checked_flag("auto", auto) or default is not None:
-            named = zeros.fills(self.schema, types=types, auto=auto, default=default, columns=named)
-        return self._over(fill.Fill(self._node, tuple(named.items()), checked_flag("nested", nested)))
+            named = column_types.fill_values(
+                self.schema, types=types, auto=auto, default=default, columns=named
+            )
+        return self._over(choose.Fill(self._node, tuple(named.items()), checked_flag("nested", nested)))
 
     def source_column(
         self, name: str = "__source_file__", *, row: str | None = None, relative: bool = False
@@ -254,11 +254,11 @@ class ColumnTools(Face):
             >>> sk.from_sequence([{"text": "a"}]).source_column("file", row="line")[0]
             {'text': 'a', 'file': '<builtins.list>', 'line': 0}
         """
-        name = columns_node.checked_name("source_column()", name)
-        if row is not None and columns_node.checked_name("source_column(row=)", row) == name:
+        name = column_names.checked_name("source_column()", name)
+        if row is not None and column_names.checked_name("source_column(row=)", row) == name:
             message = f"source_column() needs two names for the file and the row (got {name!r} twice)"
             raise InvalidArgument(message)
-        return self._over(origin.SourceColumn(self._node, name, row, checked_flag("relative", relative)))
+        return self._over(choose.SourceColumn(self._node, name, row, checked_flag("relative", relative)))
 
     @property
     def schema(self) -> pa.Schema:
@@ -278,7 +278,7 @@ class ColumnTools(Face):
             >>> ds.schema.names, str(ds.schema.field("text").type), ds.schema.metadata
             (['id', 'text'], 'string', {b'seekable.inferred_from': b'the first 2 records'})
         """
-        return infer.schema_of(self._node)
+        return columns_schema.schema_of(self._node)
 
     def info(self) -> info.Info:
         """Return rows, files and columns of the dataset; print it for a table.
@@ -356,7 +356,7 @@ class ColumnTools(Face):
     def _must_have(self, method: str, columns: Iterable[str], missing: Missing) -> None:
         """Refuse columns that no file has, unless records may lack them."""
         if _checked_missing(missing) == "error":
-            missing_columns.must_have(self._node, method, columns)
+            column_names.must_have(self._node, method, columns)
 
 
 def _batches(node: Node, kind: BatchForm, size: int) -> Iterator[Any]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtim
 import numpy as np
 
 from seekable._cached import cached
-from seekable.nodes.columns.types import in_one
+from seekable.nodes.columns.types import common_types
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.graph import Graph, Read, Routed, with_children
 from seekable.nodes.search import SearchRange
@@ -314,7 +314,7 @@ class OrderNode(InnerNode, Routed):
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the columns of all children, each with a type that holds the values of every child."""
-        return in_one([child.declared() for child in self.children])
+        return common_types([child.declared() for child in self.children])
 
     @cached
     def batch_form(self) -> BatchForm:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import BadValue, MissingColumn, WrongType
-from seekable.nodes.columns.missing import lacking, must_have
-from seekable.nodes.columns.node import place_of
+from seekable.nodes.columns.names import lacking, must_have
+from seekable.nodes.columns.node import record_place
 from seekable.nodes.filter.kept import keep_unnamed
 from seekable.nodes.filter.node import Filter
 from seekable.nodes.graph import known_size, must_be_steady
@@ -108,7 +108,7 @@ class _Labels:
                     label = record if record is HOLE else self._label(record)
                     hash(label)
                 except (MissingColumn, WrongType, TypeError) as error:
-                    place = place_of(self.dataset, start + len(found))
+                    place = record_place(self.dataset, start + len(found))
                     told = f"{place}: split(by={self.by!r}): {error}"
                     raise (MissingColumn if isinstance(error, MissingColumn) else BadValue)(told) from error
                 found.append(label)

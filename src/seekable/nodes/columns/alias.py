@@ -1,4 +1,4 @@
-"""A column beside the others: another one's values, or a function's."""
+"""Nodes that add a column: the values of another column, or those of a function."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.columns.missing import lacking
+from seekable.nodes.columns.making import InGroups, OneByOne
+from seekable.nodes.columns.names import lacking
 from seekable.nodes.columns.node import ColumnNode
 from seekable.state.functions import describe_function
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from seekable.errors import SeekableError
     from seekable.nodes.columns.choose import Missing
+    from seekable.nodes.columns.making import Making
     from seekable.nodes.contract import Node
 
 __all__ = ["Alias", "Computed"]
@@ -42,14 +44,23 @@ class Alias(ColumnNode):
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.alias({self.new!r}, {self.old!r}{missing})"
 
+    @property
+    def making(self) -> Making:
+        """Each record is made by itself."""
+        return OneByOne(self.made)
+
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a dict with the column."""
+        """Return a dict with the new column, if it is used.
+
+        Raises:
+            KeyError: the record lacks the old column, and ``missing`` is ``"error"``.
+        """
         if not self.looked_at(self.new):
             return record
         return {**record, self.new: record.get(self.old) if self.missing == "none" else record[self.old]}
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
-        """Name the column that is not there."""
+        """Return the error that names the missing column; None if the record has it."""
         return lacking(record, [self.old])
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
@@ -81,7 +92,12 @@ class Computed(ColumnNode):
     kind: ClassVar[str] = "computed"
 
     def __post_init__(self) -> None:
-        """Refuse a function that has no name."""
+        """Check that the function has a name.
+
+        Raises:
+            WrongType: the function cannot be called.
+            InvalidArgument: the function has no name, and there is no version.
+        """
         describe_function(self.fn, self.version)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
@@ -94,23 +110,23 @@ class Computed(ColumnNode):
         name = describe_function(self.fn, self.version)["name"]
         return f"{children[0]}.alias({self.new!r}, {name}{size})"
 
-    def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a dict with the function's value."""
+    @property
+    def making(self) -> Making:
+        """Records are made one by one, or in groups of ``most``; unchanged if the new column is not used."""
         if not self.looked_at(self.new):
-            return record
-        if self.most is not None:
-            return self.made_together([record])[0]
+            return OneByOne(_unchanged)
+        return OneByOne(self._made) if self.most is None else InGroups(self._group, self.most)
+
+    def _made(self, record: dict[str, Any]) -> dict[str, Any]:
         return {**record, self.new: self.fn(record)}
 
-    @property
-    def at_once(self) -> int | None:
-        """The number of records in a call of the function; None if it takes single records."""
-        return self.most if self.looked_at(self.new) else None
+    def _group(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the records with the values that the function returns for all of them.
 
-    def made_together(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return dicts with the values that the function has for all of them."""
-        if not self.looked_at(self.new):
-            return records
+        Raises:
+            WrongType: the function returns no list.
+            InvalidArgument: the function returns more or fewer values than it gets records.
+        """
         values = self.fn(records)
         name = describe_function(self.fn, self.version)["name"]
         if isinstance(values, str | bytes | dict) or not hasattr(values, "__len__"):
@@ -134,3 +150,7 @@ class Computed(ColumnNode):
         """Return the columns of the child, and the new one with an unknown type."""
         below = self.child.declared()
         return None if below is None else {**below, self.new: None}
+
+
+def _unchanged(record: dict[str, Any]) -> dict[str, Any]:
+    return record

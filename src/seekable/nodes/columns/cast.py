@@ -1,7 +1,4 @@
-"""Values as another type, without loss: what does not fit is an error and never another value.
-
-Nodes that give columns as other types.
-"""
+"""Casting of columns to other types without loss: a value that does not fit raises an error."""
 
 from __future__ import annotations
 
@@ -10,24 +7,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
-import pyarrow as pa
 
 from seekable._cached import cached
+from seekable._optional import optional
 from seekable.errors import BadValue, WrongType
-from seekable.nodes.columns.missing import lacking
-from seekable.nodes.columns.node import ColumnNode, checked_name
+from seekable.nodes.columns.making import OneByOne
+from seekable.nodes.columns.names import checked_name, lacking
+from seekable.nodes.columns.node import ColumnNode
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
+
     from seekable.errors import SeekableError
     from seekable.nodes.columns.choose import Missing
+    from seekable.nodes.columns.making import Making
     from seekable.nodes.contract import Node
-
+else:
+    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["Cast", "Target", "checked_targets", "target_of"]
-
 
 _NAMES: dict[str, type] = {
     "int": int,
@@ -63,12 +64,12 @@ class Target:
         )
 
     def cast(self, value: Any) -> Any:
-        """Return a value as the target has it.
+        """Return a value of the target type; of NumPy targets a scalar, or an array for a list of numbers.
 
         Raises:
-            ValueError: it does not fit, or would lose something.
-            TypeError: there is no such value of the target.
-            OverflowError: it is too large.
+            ValueError: the value does not fit, or would lose a fraction or digits.
+            TypeError: values of this type cannot be cast to the target.
+            OverflowError: the value is too large for the target.
         """
         if self.way == "python":
             return _PYTHON[self.to](value)
@@ -78,7 +79,7 @@ class Target:
 
 
 def target_of(to: object, version: str | int | None = None) -> Target:
-    """Return what a user named as a type.
+    """Return the target type for a type that a user names.
 
     Args:
         to: int, float, str or bool, or the name of one; a NumPy dtype or its name; a ``pyarrow.DataType``;
@@ -86,7 +87,7 @@ def target_of(to: object, version: str | int | None = None) -> Target:
         version: stands for the code of a function.
 
     Raises:
-        WrongType: it is none of these.
+        WrongType: ``to`` is none of these.
     """
     if isinstance(to, str) and to in _NAMES:
         to = _NAMES[to]
@@ -168,7 +169,12 @@ def _numpy(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _check(was: Any, now: Any) -> None:
-    """Refuse what changed more than a float's last digits."""
+    """Check that casting changed no more than the last digits of floats.
+
+    Raises:
+        OverflowError: a finite float became infinite.
+        ValueError: a number changed.
+    """
     if was.dtype.kind not in "biuf" or now.dtype.kind not in "biuf":
         return
     if now.dtype.kind == "f":
@@ -187,10 +193,15 @@ def _arrow(value: Any, to: Any) -> Any:
 
 
 def checked_targets(types: object, version: str | int | None) -> tuple[tuple[str, Target], ...]:
-    """Return what each column is cast to.
+    """Return the pairs of a column and its target type.
+
+    Args:
+        types: the dict of columns and types that the user gives.
+        version: stands for the code of functions among the types.
 
     Raises:
-        WrongType: it is no dict of columns and types.
+        WrongType: ``types`` is not a dict, a column is not a string, or a type is none that values are cast
+            to.
     """
     if not isinstance(types, Mapping):
         message = f'cast() takes a dict of columns and types, {{"n": int}} (got {types!r})'
@@ -221,8 +232,18 @@ class Cast(ColumnNode):
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.cast({{{types}}}{missing})"
 
+    @property
+    def making(self) -> Making:
+        """Each record is made by itself."""
+        return OneByOne(self.made)
+
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a dict with the values cast."""
+        """Return a dict with the values of the target types.
+
+        Raises:
+            KeyError: the record lacks a column, and ``missing`` is ``"error"``.
+            ValueError, TypeError, OverflowError: a value does not fit; see `Target.cast`.
+        """
         made = dict(record)
         for name, target in self._taken:
             value = made.get(name) if self.missing == "none" else made[name]

@@ -1,9 +1,4 @@
-"""Some of the columns, and all but some.
-
-Nodes that fill missing values.
-
-The file that a record came from as a column of it.
-"""
+"""Nodes that choose columns, fill missing values, and add the file of a record as a column."""
 
 from __future__ import annotations
 
@@ -15,13 +10,15 @@ import msgspec
 
 from seekable._cached import cached
 from seekable.errors import BadValue
-from seekable.nodes.columns.missing import lacking
+from seekable.nodes.columns.making import ByFile, OneByOne
+from seekable.nodes.columns.names import lacking
 from seekable.nodes.columns.node import ColumnNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable.errors import SeekableError
+    from seekable.nodes.columns.making import Making
     from seekable.nodes.contract import Node
 
 
@@ -53,8 +50,17 @@ class SelectColumns(ColumnNode):
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.select_columns({list(self.names)!r}{missing})"
 
+    @property
+    def making(self) -> Making:
+        """Each record is made by itself."""
+        return OneByOne(self.made)
+
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a dict of the columns."""
+        """Return a dict of the named columns, in their order.
+
+        Raises:
+            KeyError: the record lacks one, and ``missing`` is ``"error"``.
+        """
         if self.missing == "none":
             return {name: record.get(name) for name in self._taken}
         return {name: record[name] for name in self._taken}
@@ -100,8 +106,13 @@ class DropColumns(ColumnNode):
         """Return the call of the method, over the shown child."""
         return f"{children[0]}.drop_columns({list(self.names)!r})"
 
+    @property
+    def making(self) -> Making:
+        """Each record is made by itself."""
+        return OneByOne(self.made)
+
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a dict of the others."""
+        """Return a dict of the columns that are not dropped."""
         dropped = self._dropped
         return {name: value for name, value in record.items() if name not in dropped}
 
@@ -139,7 +150,7 @@ class Fill(ColumnNode):
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the values by column, and True if they also fill lists and dicts."""
-        values = {name: _told(value) for name, value in sorted(self.values, key=lambda pair: pair[0])}
+        values = {name: _described(value) for name, value in sorted(self.values, key=lambda pair: pair[0])}
         return {"values": values, "nested": self.nested}
 
     def shown(self, children: Sequence[str]) -> str:
@@ -147,8 +158,13 @@ class Fill(ColumnNode):
         nested = ", nested=True" if self.nested else ""
         return f"{children[0]}.fill({dict(self.values)!r}{nested})"
 
+    @property
+    def making(self) -> Making:
+        """Each record is made by itself."""
+        return OneByOne(self.made)
+
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a dict without what is missing."""
+        """Return a dict with a value in place of each None, and of each column that the record lacks."""
         made = dict(record)
         for name, value, shared in self._taken:
             held = made.get(name)
@@ -193,8 +209,8 @@ def _filled(held: Any, value: Any) -> Any:
     return [_filled(part, value) for part in held] if isinstance(held, list) else held
 
 
-def _told(value: Any) -> Any:
-    """Return a value as descriptions have it: itself where JSON has it, else its text."""
+def _described(value: Any) -> Any:
+    """Return a value for descriptions: the value itself if JSON can hold it; otherwise its ``repr``."""
     try:
         same: Any = msgspec.json.decode(msgspec.json.encode(value))
     except TypeError:
@@ -214,7 +230,6 @@ class SourceColumn(ColumnNode):
     only: frozenset[str] | None = None
 
     kind: ClassVar[str] = "source_column"
-    by_file: ClassVar[bool] = True
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the names of the columns, and True if paths are relative."""
@@ -226,12 +241,17 @@ class SourceColumn(ColumnNode):
         relative = ", relative=True" if self.relative else ""
         return f"{children[0]}.source_column({self.column!r}{row}{relative})"
 
-    def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a copy of the record, which has no file."""
-        return dict(record)
+    @property
+    def making(self) -> Making:
+        """Each record is made by itself, from its place too."""
+        return ByFile(self.made)
 
-    def made_of(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
-        """Return a dict with the path and the row."""
+    def made(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
+        """Return a dict with the path, or the name if paths are relative, and the row.
+
+        Raises:
+            BadValue: the record has a column of that name.
+        """
         if self.column in record or self.row in record:
             there = self.column if self.column in record else self.row
             message = f"there is a column {there!r} already: name another one for the file, or drop that one"

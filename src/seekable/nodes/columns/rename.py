@@ -1,4 +1,4 @@
-"""Columns under other names, in all files or in some."""
+"""Nodes that rename columns, in all files or in some."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument, WrongType
-from seekable.nodes.columns.missing import lacking
-from seekable.nodes.columns.node import ColumnNode, checked_name
+from seekable.nodes.columns.making import ByFile, OneByOne
+from seekable.nodes.columns.names import checked_name, lacking
+from seekable.nodes.columns.node import ColumnNode
 from seekable.nodes.provenance import file_matches
 
 if TYPE_CHECKING:
@@ -17,17 +18,22 @@ if TYPE_CHECKING:
 
     from seekable.errors import SeekableError
     from seekable.nodes.columns.choose import Missing
+    from seekable.nodes.columns.making import Making
     from seekable.nodes.contract import Node
 
 __all__ = ["MapColumns", "Rename", "checked_renames"]
 
 
 def checked_renames(what: str, names: object) -> tuple[tuple[str, str], ...]:
-    """Return the old and new names of columns.
+    """Return the pairs of old and new names of columns.
+
+    Args:
+        what: the call that takes the names, for messages.
+        names: the argument of the user.
 
     Raises:
-        WrongType: they are no dict of strings.
-        InvalidArgument: two columns would have one name.
+        WrongType: ``names`` is not a dict of strings.
+        InvalidArgument: two columns would have the same new name.
     """
     if not isinstance(names, Mapping):
         message = f'{what} takes a dict of old and new names, {{"old": "new"}} (got {names!r})'
@@ -69,8 +75,18 @@ class Rename(ColumnNode):
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.rename({dict(self.names)!r}{missing})"
 
+    @property
+    def making(self) -> Making:
+        """Each record is made by itself."""
+        return OneByOne(self.made)
+
     def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a dict of the values under their names."""
+        """Return a dict of the values under their new names, in the order of the record.
+
+        Raises:
+            KeyError: the record lacks a column, and ``missing`` is ``"error"``.
+            BadValue: the record has a column of a new name already.
+        """
         news = self._news
         made = {news.get(name, name): value for name, value in record.items()}
         if len(made) != len(record):
@@ -132,7 +148,6 @@ class MapColumns(ColumnNode):
     only: frozenset[str] | None = None
 
     kind: ClassVar[str] = "map_columns"
-    by_file: ClassVar[bool] = True
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the names by pattern, and the rule for records that lack one."""
@@ -145,12 +160,18 @@ class MapColumns(ColumnNode):
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         return f"{children[0]}.map_columns({files!r}{missing})"
 
-    def made(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return a copy of the record, which has no file."""
-        return dict(record)
+    @property
+    def making(self) -> Making:
+        """Each record is made by itself, from its place too."""
+        return ByFile(self.made)
 
-    def made_of(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
-        """Return a dict of the values under the names that the file has for them."""
+    def made(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
+        """Return a dict of the values under the new names for the file.
+
+        Raises:
+            MissingColumn: the record lacks a column, and ``missing`` is ``"error"``.
+            BadValue: two values would have the same name.
+        """
         names = self._names_of(path, name)
         made = self._renamed(record, names)
         if self.missing == "none":

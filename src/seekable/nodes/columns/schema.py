@@ -29,27 +29,32 @@ INFERRED_FROM = b"seekable.inferred_from"
 
 
 def schema_of(dataset: Node) -> pa.Schema:
-    """Return the columns of a dataset's records; see ``Dataset.schema``."""
+    """Return the names and the types of the columns of a dataset; see ``Dataset.schema``.
+
+    Raises:
+        WrongType: a type has to be inferred, and a record is not a dict.
+        BadValue: the values of a column have no common type.
+    """
     declared = dataset.declared()
     if declared is not None and None not in declared.values():
         return pa.schema(list(declared.items()))
     seen, count = _seen(dataset, declared)
-    told = {INFERRED_FROM: f"the first {count:,} records"}
+    inferred = {INFERRED_FROM: f"the first {count:,} records"}
     if declared is None:
         fields = [pa.field(name, _type(name, values)) for name, values in seen.items()]
-        return pa.schema(fields, metadata=told)
+        return pa.schema(fields, metadata=inferred)
     return pa.schema(
         [
             pa.field(name, kind)
             if kind is not None
-            else pa.field(name, _type(name, seen.get(name, ())), metadata=told)
+            else pa.field(name, _type(name, seen.get(name, ())), metadata=inferred)
             for name, kind in declared.items()
         ]
     )
 
 
 def _seen(dataset: Node, declared: Mapping[str, Any] | None) -> tuple[dict[str, list[Any]], int]:
-    """Return, by column, the values that the first records have, and how many those are."""
+    """Return the values of the first records by column, and the number of these records."""
     if declared is not None:
         dataset = dataset.narrowed(frozenset(name for name, kind in declared.items() if kind is None))
     count = LOOKED_AT if dataset.size is None else min(LOOKED_AT, dataset.size)

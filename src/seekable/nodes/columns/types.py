@@ -1,36 +1,35 @@
-"""The columns of several datasets as those of one.
-
-Values that stand for nothing, by the type of a column.
-"""
+"""Arrow types of columns: the common types of several datasets, and values for columns by type."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
+from seekable._optional import optional
 from seekable.errors import WrongType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pyarrow as pa
+else:
+    pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["fills", "in_one"]
+__all__ = ["common_types", "fill_values"]
 
 
-def in_one(declared: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
-    """Return the columns of all datasets, each with a type that holds all of its values.
+def common_types(declared: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
+    """Return the columns of all datasets, each with a type that holds its values in all of them.
 
     Args:
-        declared: the Arrow types of some datasets' columns; None where they are not known.
+        declared: for each dataset the Arrow types of its columns; None if they are unknown.
 
     Returns:
-        The types, None for a column whose types differ too much to have one in common; None for the whole if
-        one of the datasets does not know its columns.
+        The types by column; None as the type of a column whose types have no common one. None instead of the
+        dict if the columns of a dataset are unknown.
 
     Example:
         >>> import pyarrow as pa
-        >>> dict(in_one([{"n": pa.int8()}, {"n": pa.int64(), "text": pa.string()}]))
+        >>> dict(common_types([{"n": pa.int8()}, {"n": pa.int64(), "text": pa.string()}]))
         {'n': DataType(int64), 'text': DataType(string)}
     """
     first = declared[0]
@@ -70,7 +69,7 @@ _ZEROS: dict[str, Any] = {"int": 0, "float": 0.0, "str": "", "bool": False}
 _DIGITS = "0123456789"
 
 
-def fills(
+def fill_values(
     schema: pa.Schema,
     *,
     types: Mapping[Any, Any] | None,
@@ -84,17 +83,17 @@ def fills(
         schema: the columns and their types.
         types: values by type: int, float, str, bool, bytes, list, dict, or the name that Arrow has for one
             (``"int64"``, ``"string"``).
-        auto: whether numbers are filled with 0, texts with ``""`` and bools with False.
-        default: the value for columns of any other type; None for none.
+        auto: True to fill numbers with 0, texts with ``""`` and bools with False.
+        default: the value for columns of any other type; None to leave them out.
         columns: values by name.
 
     Raises:
-        WrongType: a type is none of these.
+        WrongType: a key of ``types`` is none of these.
 
     Example:
         >>> import pyarrow as pa
         >>> schema = pa.schema({"n": pa.int64(), "text": pa.string(), "at": pa.date32()})
-        >>> fills(schema, types={str: "?"}, auto=True, default=None, columns={})
+        >>> fill_values(schema, types={str: "?"}, auto=True, default=None, columns={})
         {'n': 0, 'text': '?'}
     """
     by_type = {_name(kind): value for kind, value in (types or {}).items()}
@@ -116,7 +115,7 @@ def fills(
 
 
 def _family(exact: str) -> str | None:
-    """Return the Python type whose values a type of Arrow has."""
+    """Return the name of the Python type of the values of an Arrow type; None if there is none."""
     bare = exact.partition("<")[0].partition("[")[0].rstrip(_DIGITS)
     return next((family for family, names in _NAMES.items() if bare in names), None)
 

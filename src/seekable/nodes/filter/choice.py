@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, MissingColumn, SeekableError, WrongType
-from seekable.nodes.columns.missing import no_such_column
+from seekable.nodes.columns.names import no_such_column
 from seekable.nodes.columns.node import ColumnNode
 from seekable.nodes.conditions import Where, checked_where
 from seekable.nodes.contract import Leaf

@@ -10,7 +10,7 @@ import numpy as np
 import xxhash
 
 from seekable.errors import AmbiguousKey, BadKey, KeyNotFound, WrongType
-from seekable.nodes.columns.missing import must_have
+from seekable.nodes.columns.names import must_have
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import is_key, key_hash
 from seekable.nodes.readahead import read_rows

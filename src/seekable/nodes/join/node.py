@@ -10,8 +10,8 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument
-from seekable.nodes.columns.missing import must_have
-from seekable.nodes.columns.node import checked_names, place_of
+from seekable.nodes.columns.names import checked_names, must_have
+from seekable.nodes.columns.node import record_place
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import InnerNode, Node, RecordNode
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed
@@ -191,7 +191,7 @@ class Join(InnerNode, RecordNode):
                 continue
             called = name if name not in left or self.suffix is None else name + self.suffix
             if called in made:
-                place = place_of(self.left, int(self.rows.view[position % self.size]))
+                place = record_place(self.left, int(self.rows.view[position % self.size]))
                 message = (
                     f"{place}: both sides of join() have a column {called!r}: say suffix= "
                     f"(another one), or rename or drop the column of one side"

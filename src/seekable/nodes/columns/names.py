@@ -1,0 +1,105 @@
+"""Names of columns: checks of those that a user gives, and errors for those that do not exist."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import InvalidArgument, MissingColumn, WrongType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seekable.nodes.contract import Node
+
+__all__ = ["checked_name", "checked_names", "lacking", "must_have", "no_such_column"]
+
+_MOST_SHOWN = 20
+"""The largest number of columns that a message lists."""
+
+
+def checked_names(what: str, columns: object) -> tuple[str, ...]:
+    """Return the names of columns as a tuple.
+
+    Args:
+        what: the call that takes the names, for messages.
+        columns: the argument of the user.
+
+    Raises:
+        WrongType: ``columns`` is not a list of strings.
+        InvalidArgument: a name occurs twice.
+    """
+    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+        message = f"{what} takes a list of names of columns (got {columns!r})"
+        raise WrongType(message)
+    names = tuple(checked_name(what, column) for column in columns)
+    if twice := {name for name in names if names.count(name) > 1}:
+        message = f"{what} takes each column once (got {', '.join(map(repr, sorted(twice)))} several times)"
+        raise InvalidArgument(message)
+    return names
+
+
+def checked_name(what: str, column: object) -> str:
+    """Return the name of a column; arguments as of `checked_names`.
+
+    Raises:
+        WrongType: ``column`` is not a string.
+    """
+    if not isinstance(column, str):
+        message = f"{what}: the name of a column is a string (got {column!r} of type {type(column).__name__})"
+        raise WrongType(message)
+    return column
+
+
+def lacking(record: dict[str, Any], columns: Sequence[str]) -> MissingColumn | None:
+    """Return the error for a record that lacks some of the columns; None if the record has all of them.
+
+    Example:
+        >>> str(lacking({"a": 1}, ["a", "b"])).partition(";")[0]
+        "there is no column 'b'"
+    """
+    missing = [column for column in columns if column not in record]
+    if not missing:
+        return None
+    return MissingColumn(
+        f"there is no column {', '.join(map(repr, missing))}; the record has {_listed(record)}. "
+        f'Where a column may be missing, say missing="none"'
+    )
+
+
+def must_have(node: Node, what: str, columns: Iterable[str]) -> None:
+    """Check that a dataset has some columns, if its files declare their columns.
+
+    Args:
+        node: the dataset.
+        what: the call that names the columns, for messages.
+        columns: the names.
+
+    Raises:
+        MissingColumn: the files declare their columns, and one of the names is not among them.
+    """
+    declared = node.declared()
+    if declared is None:
+        return
+    for column in columns:
+        if column not in declared:
+            raise MissingColumn(f"{what}: {no_such_column(column, declared)}")
+
+
+def no_such_column(column: str, columns: Iterable[str]) -> str:
+    """Return the message for a column that is not among the existing ones.
+
+    Example:
+        >>> no_such_column("lnag", ["lang", "text"])
+        "there is no column 'lnag', did you mean 'lang'? There are 'lang', 'text'"
+    """
+    columns = list(columns)
+    near = difflib.get_close_matches(column, columns, n=1)
+    meant = f", did you mean {near[0]!r}?" if near else "."
+    return f"there is no column {column!r}{meant} There are {_listed(columns)}"
+
+
+def _listed(columns: Iterable[str]) -> str:
+    names = [repr(name) for name in columns]
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    return (", ".join(names[:_MOST_SHOWN]) or "none") + more
