@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_MODULES = 120
-LATE = frozenset({"arrow", "hub", "parquet", "remote", "resume", "stream"})
+LATE = frozenset({"arrow", "hub", "parquet", "remote", "resume", "stream", "writing"})
+WRITTEN = 1_700_000_000
 
 TAKE_A_BATCH = """
 import sys
@@ -31,6 +33,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The modules of seekable that the process has loaded."""
     path: Path = tmp_path_factory.mktemp("startup") / "a.jsonl"
     path.write_text("".join(f"{json.dumps({'id': row})}\n" for row in range(20)))
+    # The index of a file that was written this moment is made anew: the file may change within its time stamp.
+    os.utime(path, (WRITTEN, WRITTEN))
     sk.open(path)
     done = subprocess.run(
         [sys.executable, "-c", TAKE_A_BATCH, path], capture_output=True, text=True, check=True
@@ -38,11 +42,9 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.xfail(reason="rooms load what this job does not need", strict=False)
 def test_a_batch_of_lines_needs_few_modules(loaded: list[str]) -> None:
     assert len(loaded) <= MOST_MODULES, sorted(loaded)
 
 
-@pytest.mark.xfail(reason="rooms load what this job does not need", strict=False)
 def test_no_code_of_other_jobs_is_loaded(loaded: list[str]) -> None:
     assert [name for name in loaded if not LATE.isdisjoint(name.split("."))] == []
