@@ -33,7 +33,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The modules of seekable that the process has loaded."""
     path: Path = tmp_path_factory.mktemp("startup") / "a.jsonl"
     path.write_text("".join(f"{json.dumps({'id': row})}\n" for row in range(20)))
-    # The index of a file that was written this moment is made anew: the file may change within its time stamp.
+    # Of a file written this moment the index is made anew: the file may change within its time stamp.
     os.utime(path, (WRITTEN, WRITTEN))
     sk.open(path)
     done = subprocess.run(

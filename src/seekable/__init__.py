@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from seekable.index.location import Location
     from seekable.loader.arguments import distributed
     from seekable.loader.checkpoints import load_state, save_state
-    from seekable.loader.fill_collate import FillCollate
+    from seekable.loader.collate import FillCollate
     from seekable.loader.legacy_state import state_from_sample_index
     from seekable.loader.loader import Loader
     from seekable.nodes.hole import HOLE
@@ -121,7 +121,7 @@ __all__ = [
 
 _HOMES = {
     "Dataset": "dataset.dataset",
-    "FillCollate": "loader.fill_collate",
+    "FillCollate": "loader.collate",
     "HOLE": "nodes.hole",
     "Loader": "loader.loader",
     "Location": "index.location",

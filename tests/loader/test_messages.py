@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.loader.workers import shared_buffers as module
-from seekable.loader.workers.messages import Closed, Connection
-from seekable.loader.workers.shared_buffers import SharedBuffers, memory_without_name
+from seekable.loader.workers import messages as module
+from seekable.loader.workers.messages import Closed, Connection, SharedBuffers, memory_without_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

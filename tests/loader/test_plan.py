@@ -13,9 +13,9 @@ from tests.loader.flat import shuffled
 
 import seekable as sk
 from seekable.loader.checkpoints import read_saved
-from seekable.loader.plan import PlannedRecord, places_of, reads_of
-from seekable.loader.rebuild import rebuild_saved
+from seekable.loader.rebuild_saved import rebuild_saved
 from seekable.loader.source_paths import whereabouts
+from seekable.loader.step_plan import PlannedRecord, places_of, reads_of
 from seekable.resume.placeholders import RowRef
 
 if TYPE_CHECKING:

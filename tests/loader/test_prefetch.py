@@ -14,7 +14,7 @@ import pytest
 from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
-from seekable.loader.prefetch import Prefetched
+from seekable.loader.producers import Prefetched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

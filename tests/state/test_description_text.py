@@ -8,7 +8,7 @@ import pytest
 
 import seekable as sk
 from seekable.state.canonical import canonical_json
-from seekable.state.description_text import Description
+from seekable.state.descriptions import Description
 
 if TYPE_CHECKING:
     from pathlib import Path

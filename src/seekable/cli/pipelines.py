@@ -13,7 +13,7 @@ from seekable.dataset.dataset import Dataset
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
 from seekable.loader.checkpoints import read_saved
 from seekable.loader.loader import Loader
-from seekable.loader.rebuild import rebuild_saved
+from seekable.loader.rebuild_saved import rebuild_saved
 
 
 @dataclass(frozen=True, slots=True)

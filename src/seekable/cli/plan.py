@@ -12,7 +12,7 @@ from seekable.cli.options import IndexDirOption, JsonOption, QuietOption, exampl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.loader.plan import FileReads, PlannedRecord, StepPlan
+    from seekable.loader.step_plan import FileReads, PlannedRecord, StepPlan
 
 EPILOG = examples(
     "plan checkpoints/ --batch-size 32                     the step that comes next",
@@ -123,7 +123,7 @@ def _print(planned: StepPlan, notes: Sequence[str], *, rank: int | None, quiet: 
 
 
 def _as_json(planned: StepPlan) -> dict[str, Any]:
-    from seekable.loader.plan import reads_of
+    from seekable.loader.step_plan import reads_of
 
     return {
         "step": planned.step,
@@ -173,7 +173,7 @@ def _reads(reads: FileReads) -> dict[str, Any]:
 
 def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
     from seekable.cli.output import in_words, write_line, write_table
-    from seekable.loader.plan import places_of, reads_of
+    from seekable.loader.step_plan import places_of, reads_of
 
     ranks = (
         f"rank {rank} of {planned.world_size}"

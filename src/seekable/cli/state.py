@@ -132,7 +132,7 @@ def _progress_of(saved: Saved) -> dict[str, Any]:
     from seekable.errors import SeekableError
     from seekable.loader.checkpoints import whole_description
     from seekable.resume.report import report_sources
-    from seekable.state.description_text import Description
+    from seekable.state.descriptions import Description
     from seekable.state.document import RunState
 
     if saved.state is None or saved.description is None:

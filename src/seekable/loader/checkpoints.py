@@ -16,7 +16,7 @@ from seekable.loader.compatibility import described
 from seekable.loader.source_paths import whereabouts, whereabouts_name
 from seekable.resume.rebuild import has_schedule
 from seekable.state.canonical import canonical_json, fingerprint_of
-from seekable.state.description_text import Description
+from seekable.state.descriptions import Description
 from seekable.state.document import RunState
 from seekable.state.generations import Generation, generations, is_of_rank, state_name
 from seekable.state.stream import State, StreamState, merged, parse_state

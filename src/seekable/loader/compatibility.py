@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.nodes.contract import Node
 from seekable.resume.rebuild import has_schedule, rebuild_loosely
 from seekable.state.canonical import plain_json
-from seekable.state.description_text import Description
-from seekable.state.descriptions import mismatch
+from seekable.state.descriptions import Description, mismatch
 from seekable.state.document import RunState
 from seekable.state.stream import StreamState
 from seekable.stream.stream import Stream

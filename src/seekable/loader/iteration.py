@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import ForkUnsafe, StoppedIterator
-from seekable.loader.prefetch import Prefetched
+from seekable.loader.producers import Prefetched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable.loader.batches import Batch
     from seekable.loader.producers import Producer
-    from seekable.loader.progress import Progress
+    from seekable.loader.run_progress import Progress
 
 __all__ = ["READ_AHEAD", "REPLACED", "BatchIterator", "EpochSetter"]
 

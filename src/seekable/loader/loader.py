@@ -15,28 +15,27 @@ from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.loader.arguments import checked_resume, checked_seconds, checked_steps
+from seekable.loader.batch_sources import DatasetSource, LaneSource
 from seekable.loader.collate import collate as default_collate
 from seekable.loader.iteration import READ_AHEAD, REPLACED, BatchIterator, EpochSetter
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
-from seekable.loader.progress import Progress
-from seekable.loader.sources import DatasetSource, LaneSource
+from seekable.loader.run_progress import Progress
 from seekable.loader.states import DatasetState
 from seekable.nodes.contract import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from seekable.loader import lanes_state
-    from seekable.loader import plan as plans
+    from seekable.loader import lanes_state, step_plan
     from seekable.loader.arguments import Resume
-    from seekable.loader.plan import StepPlan
-    from seekable.loader.sources import Source
+    from seekable.loader.batch_sources import Source
     from seekable.loader.states import PipelineState
+    from seekable.loader.step_plan import StepPlan
     from seekable.loader.steps import End
     from seekable.stream.stream import Stream
 else:
     lanes_state = lazy("seekable.loader.lanes_state")
-    plans = lazy("seekable.loader.plan")
+    step_plan = lazy("seekable.loader.step_plan")
 
 __all__ = ["Loader"]
 
@@ -332,7 +331,7 @@ class Loader:
                 "tells where an item came from"
             )
             raise InvalidArgument(message)
-        return plans.plan_step(dataset.node, self._progress.steps, self._progress.cursor_of(step))
+        return step_plan.plan_step(dataset.node, self._progress.steps, self._progress.cursor_of(step))
 
     def report(self) -> dict[str, int | float]:
         """Return counts of what this loader has delivered on this rank since it was made.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.nodes.filter import node as filters
     from seekable.resume import by_rows, continued, serialize
-    from seekable.state import description_text as descriptions
+    from seekable.state import descriptions
     from seekable.state import document as documents
     from seekable.stream.stream import Stream
 else:
@@ -35,7 +35,7 @@ else:
     by_rows = lazy("seekable.resume.by_rows")
     continued = lazy("seekable.resume.continued")
     serialize = lazy("seekable.resume.serialize")
-    descriptions = lazy("seekable.state.description_text")
+    descriptions = lazy("seekable.state.descriptions")
     documents = lazy("seekable.state.document")
 
 __all__ = ["DatasetState", "PipelineState"]

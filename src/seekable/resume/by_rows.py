@@ -21,7 +21,7 @@ from seekable.resume.report import log_resumed
 from seekable.resume.sources import remaining_by_source, sources_of, with_sources
 from seekable.resume.start_position import BegunEpoch, start_position
 from seekable.state.canonical import fingerprint_of
-from seekable.state.description_text import Description
+from seekable.state.descriptions import Description
 from seekable.stream.lineage import described_lineage, lineage_of
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.resume.remainder import Remainder
     from seekable.resume.sources import Source
-    from seekable.state.description_text import Description
+    from seekable.state.descriptions import Description
     from seekable.state.document import RunState
     from seekable.state.stream import StreamState
 

@@ -7,7 +7,7 @@ skipped, ``epoch`` the first one of the present run. A run bounded by ``steps=``
 step at which it began. No rank, worker or batch size enters.
 
 A run that went on by rows adds ``rows``, what is left of older orders, until that has come. ``pipeline`` is
-the description of the dataset (`seekable.state.description_text`), which ``resume="rows"`` needs; a state
+the description of the dataset (`seekable.state.descriptions`), which ``resume="rows"`` needs; a state
 that was taken with ``rows=False`` has none.
 """
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
 from seekable.state.canonical import plain_json
-from seekable.state.description_text import Description
-from seekable.state.descriptions import mismatch
+from seekable.state.descriptions import Description, mismatch
 from seekable.state.stream import StreamState
 from seekable.stream.description import text_of_stream
 from seekable.stream.lane import LaneIterator, StageState

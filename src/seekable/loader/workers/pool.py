@@ -16,7 +16,7 @@ from seekable.parallel.pickling import serialized
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.loader.sources import Job, JobStart
+    from seekable.loader.batch_sources import Job, JobStart
 
 __all__ = ["WorkerPool"]
 

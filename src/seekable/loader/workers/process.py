@@ -13,8 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import WorkerDied, WorkerHung
-from seekable.loader.workers.messages import Closed, Connection
-from seekable.loader.workers.shared_buffers import SharedBuffers, memory_without_name
+from seekable.loader.workers.messages import Closed, Connection, SharedBuffers, memory_without_name
 from seekable.parallel.processes import ending_of, start_interpreter
 
 if TYPE_CHECKING:

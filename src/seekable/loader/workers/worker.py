@@ -12,15 +12,14 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.loader.workers.messages import Closed, Connection
-from seekable.loader.workers.shared_buffers import SharedBuffers
+from seekable.loader.workers.messages import Closed, Connection, SharedBuffers
 from seekable.parallel.pickling import deserialized, portable_error
 from seekable.parallel.processes import ignore_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.loader.sources import Job, JobStart
+    from seekable.loader.batch_sources import Job, JobStart
 
 __all__ = ["Delivered", "Failed", "RunStart", "Work", "serve"]
 
