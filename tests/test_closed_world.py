@@ -37,8 +37,8 @@ from seekable.nodes.sample import Sample
 from seekable.nodes.select import Select
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
-from seekable.nodes.sources.files import FileSource
-from seekable.nodes.sources.sequence import SequenceSource
+from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
 from seekable.nodes.windowed import WindowedShuffle

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seekable.cli.contents import PERCENTILES, bin_of, least_of, record_lengths
 from seekable.dataset.open import open as open_dataset
-from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.file_source import FileSource
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,8 @@ from tests.test_closed_world import BUILDERS, endless
 import seekable as sk
 from seekable.formats.registry import FORMATS
 from seekable.index.table_indexer import is_table_indexer
-from seekable.nodes.sources.files import FileSource
-from seekable.nodes.sources.sequence import SequenceSource
+from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
 from seekable.resume.rebuild import FORMATS_WITH_RUNS, REBUILT, UNKNOWN_ROWS, described_sources, rebuild

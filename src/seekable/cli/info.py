@@ -18,7 +18,7 @@ from seekable.cli.options import (
 if TYPE_CHECKING:
     from seekable.cli.contents import RecordLengths
     from seekable.cli.opening import Opening
-    from seekable.nodes.sources.files import FileSource
+    from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.tables import TableSource
 
 EPILOG = examples(

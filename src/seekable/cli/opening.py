@@ -8,7 +8,7 @@ from functools import cached_property
 
 from seekable.cli.progress import BuildWatch
 from seekable.dataset.open import open as open_dataset
-from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
 
 

@@ -14,7 +14,7 @@ from seekable.cli.output import json_safe, write, write_document
 from seekable.dataset.dataset import Dataset
 from seekable.formats.decoding import decoder_named
 from seekable.index.location import Location
-from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
 
 _AT_ONCE = 64

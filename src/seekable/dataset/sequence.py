@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from seekable.dataset.dataset import Dataset
 from seekable.errors import WrongType
-from seekable.nodes.sources.sequence import SequenceSource
+from seekable.nodes.sources.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
-    from seekable.nodes.sources.sequence import SupportsItems
+    from seekable.nodes.sources.sequence_source import SupportsItems
 
 __all__ = ["from_sequence"]
 

@@ -17,7 +17,7 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verify import verify_files
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress

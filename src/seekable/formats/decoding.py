@@ -11,12 +11,17 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, AnyStr
+from typing import TYPE_CHECKING, Any, AnyStr
 
 import msgspec
 
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.csv import CSV_DELIMITERS, csv_records, record_span
+
+if TYPE_CHECKING:
+    from seekable.formats import csv
+else:
+    csv = lazy("seekable.formats.csv")
 
 Decode = str | Callable[[bytes], Any]
 """A decoder as users name it: "json", "text", "bytes", or a function of the bytes of a line."""
@@ -74,7 +79,7 @@ class Decoder:
 
     def span(self, view: memoryview) -> int:
         """Return the length of the record at the start of its range, without its line end."""
-        return record_span(view) if self.form else line_span(view)
+        return csv.record_span(view) if self.form else line_span(view)
 
 
 def decoder_named(decode: Decode, form: str = "") -> Decoder:
@@ -83,13 +88,13 @@ def decoder_named(decode: Decode, form: str = "") -> Decoder:
     Args:
         decode: "json", "text", "bytes", a function of the record's bytes, or the name of the format where
             that decodes its records itself.
-        form: the name of the format, of which only CSV's matter.
+        form: the name of the format if its records may be several lines; other names count as none.
 
     Raises:
         InvalidArgument: no decoder has this name.
         WrongType: it is neither a name nor a function.
     """
-    form = form if form in CSV_DELIMITERS else ""
+    form = form if form and form in csv.CSV_DELIMITERS else ""
     if isinstance(decode, str):
         if form and decode == form:
             return Decoder(form, _headless, None, form=form, headed=True)
@@ -138,11 +143,11 @@ def _line(view: memoryview) -> bytes:
 
 
 def _record(view: memoryview) -> bytes:
-    return bytes(view[: record_span(view)])
+    return bytes(view[: csv.record_span(view)])
 
 
 def _record_text(view: memoryview) -> str:
-    return str(view[: record_span(view)], "utf-8")
+    return str(view[: csv.record_span(view)], "utf-8")
 
 
 def _text(view: memoryview) -> str:
@@ -180,7 +185,7 @@ def _headless(_: memoryview) -> Any:
 
 @lru_cache(maxsize=_HEADS_REMEMBERED)
 def _csv_decoder(form: str, head: bytes) -> Decoder:
-    records = csv_records(head, CSV_DELIMITERS[form])
+    records = csv.csv_records(head, csv.CSV_DELIMITERS[form])
     return Decoder(form, records.fast, records.recover, form=form)
 
 

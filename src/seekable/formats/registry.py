@@ -131,6 +131,9 @@ class Format:
     compressible: bool = False
     """True if files of it may be compressed as a whole, and end with ``.gz`` or ``.zst``."""
 
+    multiline: bool = False
+    """True if a record may be several lines of a file."""
+
     @property
     def scanner(self) -> Scanner | TableFormat:
         """The scanner that finds the records in its files; of tables, the format that reads them too."""
@@ -153,7 +156,7 @@ def _imported(path: str) -> Any:
 
 
 _CSV = "seekable.formats.csv:CsvScanner"
-_LINES = "seekable.nodes.sources.lines:line_source"
+_LINES = "seekable.nodes.sources.file_source:line_source"
 _TABLES = "seekable.nodes.sources.tables:table_source"
 
 FORMATS = MappingProxyType(
@@ -163,9 +166,10 @@ FORMATS = MappingProxyType(
             Format("jsonl", (".jsonl", ".ndjson", ".json"), "seekable.formats.jsonl:JsonlScanner", _LINES,
                    "json", compressible=True),
             Format("text", (".txt",), "seekable.formats.text:TextScanner", _LINES, "text", compressible=True),
-            Format("csv", (".csv",), _CSV, _LINES, "csv", compressible=True),
-            Format("tsv", (".tsv",), _CSV, _LINES, "tsv", compressible=True),
-            Format("csv-semicolon", (), _CSV, _LINES, "csv-semicolon", compressible=True),
+            Format("csv", (".csv",), _CSV, _LINES, "csv", compressible=True, multiline=True),
+            Format("tsv", (".tsv",), _CSV, _LINES, "tsv", compressible=True, multiline=True),
+            Format("csv-semicolon", (), _CSV, _LINES, "csv-semicolon", compressible=True,
+                   multiline=True),
             Format("parquet", (".parquet", ".pq"), "seekable.formats.parquet.format:ParquetFormat", _TABLES,
                    "python"),
             Format("arrow", (".arrow", ".feather", ".ipc"), "seekable.formats.arrow.format:ArrowFormat",

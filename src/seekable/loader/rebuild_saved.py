@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.checkpoints import Saved
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources.files import FileSource
+    from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.tables import TableSource
 
 __all__ = ["Rebuilt", "rebuild_saved"]

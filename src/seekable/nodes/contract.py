@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtim
 import numpy as np
 
 from seekable._cached import cached
-from seekable.nodes.columns.types import common_types
+from seekable._lazy import lazy
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.graph import Graph, Read, Routed, with_children
 from seekable.nodes.search import SearchRange
@@ -32,11 +32,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes.columns import types as column_types
     from seekable.nodes.conditions import Where
     from seekable.nodes.graph import Plan
     from seekable.nodes.keys.key import Keys
 
     RowsOf = Callable[["Leaf"], Sequence[int]]
+else:
+    column_types = lazy("seekable.nodes.columns.types")
 
 __all__ = [
     "BatchForm",
@@ -314,7 +317,7 @@ class OrderNode(InnerNode, Routed):
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the columns of all children, each with a type that holds the values of every child."""
-        return common_types([child.declared() for child in self.children])
+        return column_types.common_types([child.declared() for child in self.children])
 
     @cached
     def batch_form(self) -> BatchForm:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import BadValue, MissingColumn, WrongType
+from seekable.nodes.columns.column_node import record_place
 from seekable.nodes.columns.names import lacking, must_have
-from seekable.nodes.columns.node import record_place
 from seekable.nodes.filter.kept import keep_unnamed
 from seekable.nodes.filter.node import Filter
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.sequence import SequenceSource
+from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.split import split
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import watched

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.sources.files import FileSource
+    from seekable.nodes.sources.file_source import FileSource
 
 
 __all__ = ["PlaceholderMap", "PlaceholderSource", "RowRef"]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources.files import FileSource
+    from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.tables import TableSource
 
     Tree = Mapping[str, Any]

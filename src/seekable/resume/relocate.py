@@ -17,7 +17,7 @@ from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index
 from seekable.index.indexed_files import indexed_files
 from seekable.index.table_indexer import is_table_indexer
-from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.storage.files import stat_file
 

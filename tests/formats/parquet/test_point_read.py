@@ -16,7 +16,7 @@ from tests.formats.parquet.truth import leaf_of, opened, same, written
 from seekable.formats.parquet.point_read import point_reader
 
 if TYPE_CHECKING:
-    from seekable.formats.parquet.decode import Paged
+    from seekable.formats.parquet.paged_column import Paged
 
 CODECS = ["none", "snappy", "gzip", "brotli", "zstd", "lz4"]
 QUICK = {

@@ -14,7 +14,7 @@ from seekable.formats.parquet.format import ParquetFormat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.formats.parquet.decode import Paged
+    from seekable.formats.parquet.paged_column import Paged
     from seekable.formats.parquet.table import ParquetTable
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, SeekableError
 from seekable.formats.arrow_file import RangeFile
-from seekable.formats.parquet.decode import Paged
 from seekable.formats.parquet.layout import Layout
 from seekable.formats.parquet.nested import leaves_of, merged
 from seekable.formats.parquet.one_column_file import OneColumnFile
 from seekable.formats.parquet.page_tables import PageTables
+from seekable.formats.parquet.paged_column import Paged
 from seekable.formats.parquet.point_read import point_reader
 from seekable.formats.parquet.statistics import ColumnPages, bounds_of_group, page_bounds, runs_of
 from seekable.formats.parquet.thrift import ThriftError

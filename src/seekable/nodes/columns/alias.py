@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.making import InGroups, OneByOne
 from seekable.nodes.columns.names import lacking
-from seekable.nodes.columns.node import ColumnNode
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:

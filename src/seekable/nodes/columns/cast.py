@@ -11,9 +11,9 @@ import numpy as np
 from seekable._cached import cached
 from seekable._optional import optional
 from seekable.errors import BadValue, WrongType
+from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.making import OneByOne
 from seekable.nodes.columns.names import checked_name, lacking
-from seekable.nodes.columns.node import ColumnNode
 from seekable.state.functions import describe_function
 
 if TYPE_CHECKING:

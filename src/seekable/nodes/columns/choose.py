@@ -10,9 +10,9 @@ import msgspec
 
 from seekable._cached import cached
 from seekable.errors import BadValue
+from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.making import ByFile, OneByOne
 from seekable.nodes.columns.names import lacking
-from seekable.nodes.columns.node import ColumnNode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument, WrongType
+from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.making import ByFile, OneByOne
 from seekable.nodes.columns.names import checked_name, lacking
-from seekable.nodes.columns.node import ColumnNode
 from seekable.nodes.provenance import file_matches
 
 if TYPE_CHECKING:

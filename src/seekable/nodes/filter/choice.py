@@ -10,8 +10,8 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, MissingColumn, SeekableError, WrongType
+from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.names import no_such_column
-from seekable.nodes.columns.node import ColumnNode
 from seekable.nodes.conditions import Where, checked_where
 from seekable.nodes.contract import Leaf
 from seekable.nodes.failures import add_place

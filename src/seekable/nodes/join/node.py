@@ -10,8 +10,8 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument
+from seekable.nodes.columns.column_node import record_place
 from seekable.nodes.columns.names import checked_names, must_have
-from seekable.nodes.columns.node import record_place
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import InnerNode, Node, RecordNode
 from seekable.nodes.filter.kept import KeptRows, keep_unnamed

@@ -21,7 +21,7 @@ from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.duplicates import find_duplicates
 from seekable.nodes.keys.key import Keys, is_key, key_hash, key_in
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.files import FileSource
+from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import map_ranges
 from seekable.parallel.progress import watched

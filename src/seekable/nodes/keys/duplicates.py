@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.keys.key import KeyOf, Keys
-    from seekable.nodes.sources.files import FileSource
+    from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.tables import TableSource
 
 

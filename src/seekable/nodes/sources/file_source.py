@@ -1,4 +1,7 @@
-"""Records of indexed files."""
+"""Records of indexed files.
+
+The source of the formats whose records are runs of bytes: lines of JSON, text or CSV.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.errors import CorruptRecord
+from seekable.errors import CorruptRecord, InvalidArgument
+from seekable.formats.decoding import decoder_named, in_column
+from seekable.formats.registry import MOST_OPEN_FILES
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
@@ -22,18 +27,19 @@ from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.formats.decoding import Decoder
-    from seekable.formats.registry import OnError
+    from seekable.formats.registry import Format, OnError, SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.nodes.keys.key import Keys
 
 
-__all__ = ["FileSource"]
+__all__ = ["FileSource", "line_source"]
+
 
 _STREAK, _STREAK_BEGINS = 64, 8
 """Of rows asked for one by one in their order, how often more is fetched, and after how many at first."""
@@ -282,3 +288,66 @@ def _recovered(
         raise corrupt from error
     corrupt.__cause__ = error
     return source.errors(corrupt)
+
+
+_COLUMN_VALUES = ("text", "bytes", "json")
+"""The decodings of a line that is the only value of a record."""
+
+
+def line_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
+    """Return a function from indexed files to the source of their lines.
+
+    Args:
+        form: the format.
+        options: the decoding of lines; those of tables must be left out.
+
+    Raises:
+        InvalidArgument: there is no such decoding, or an option is for tables.
+        WrongType: ``decode`` is neither a name nor a function.
+    """
+    _refuse_options_of_tables(form.name, options)
+    if options.column is not None:
+        decoder = _column_decoder(options.column, options.decode)
+    else:
+        decode = form.decode if options.decode is None else options.decode
+        decoder = decoder_named(decode, form.name if form.multiline else "")
+
+    def source(files: FileSet) -> FileSource:
+        return FileSource(
+            files,
+            decoder,
+            format=form.name,
+            asked=options.shown,
+            version=options.version,
+            errors=options.errors,
+        )
+
+    return source
+
+
+def _column_decoder(column: str, decode: Any) -> Decoder:
+    """Return the decoder of lines that are the only value of a record.
+
+    Raises:
+        InvalidArgument: the value cannot be decoded so.
+    """
+    if decode is None or decode in _COLUMN_VALUES:
+        return in_column(decoder_named(decode or "text"), column)
+    message = (
+        f"decode must be one of {', '.join(map(repr, _COLUMN_VALUES))} for txt:PATH:COLUMN (got {decode!r}); "
+        f"a function of records goes into ds.map"
+    )
+    raise InvalidArgument(message)
+
+
+def _refuse_options_of_tables(name: str, options: SourceOptions) -> None:
+    if options.columns is not None:
+        message = (
+            f"columns= is for tables (Parquet, Arrow), and this is {name}, where a line is read as a whole: "
+            f"sk.open(...).select_columns({list(options.columns)!r})"
+        )
+        raise InvalidArgument(message)
+    if options.strict or options.max_open_files != MOST_OPEN_FILES:
+        given = "strict=" if options.strict else "max_open_files="
+        message = f"{given} is for tables (Parquet, Arrow), and this is {name}"
+        raise InvalidArgument(message)
