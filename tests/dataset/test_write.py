@@ -291,7 +291,7 @@ def test_a_newer_manifest_is_refused(tmp_path: Path) -> None:
     rows(10).write_jsonl(tmp_path)
     manifest = tmp_path / ".seekable-write.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "seekable_write": 2}))
-    with pytest.raises(sk.CorruptState, match="has version 2, and this seekable knows 1"):
+    with pytest.raises(sk.CorruptState, match="has version 2, and this seekable reads version 1"):
         rows(10).write_jsonl(tmp_path)
 
 

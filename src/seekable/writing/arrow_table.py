@@ -1,4 +1,4 @@
-"""Records as Arrow columns: their schema, the conversion, and the values that a conversion would lose."""
+"""Records as Arrow columns: the schema, the conversion, and the values that a conversion would lose."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Columns", "check_names", "inferred_schema", "looked_at", "loss"]
 
 
 def loss(values: Iterable[Any], kind: pa.DataType) -> str | None:
-    """Return what of some values a column would not hold; None if nothing is known to be lost.
+    """Return a description of the loss if a column of type ``kind`` held some values, None without a loss.
 
     Example:
         >>> import pyarrow as pa
@@ -87,17 +87,17 @@ def _of_plain(values: Iterable[Any], kind: pa.DataType) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What records must have, and how they become a table; picklable."""
+    """The columns of a file, and the conversion of records to tables with these columns. Picklable."""
 
     schema: pa.Schema
-    """The columns."""
+    """The names and types of the columns."""
 
     inferred: bool
-    """Whether the schema was told by some of the records, so that a value must be of just its type; else a
-    value is made what the schema says, if nothing of it is lost."""
+    """True if the schema was inferred from some records: then a value must have exactly its column's type.
+    Else a value is converted to its column's type, if nothing of it is lost."""
 
     def table(self, records: Sequence[Any]) -> pa.Table:
-        """Return the rows of a table.
+        """Return records as a table.
 
         Raises:
             UnwritableRecord: a record is no dict, has a column that the schema lacks, or a value that
@@ -114,7 +114,7 @@ class Columns:
             raise UnwritableRecord(len(records), str(error)) from error
 
     def of_batch(self, batch: pa.RecordBatch) -> pa.Table:
-        """Return the rows of a batch as those of a table; most columns are the ones that are wanted already.
+        """Return a record batch as a table; columns that have their type already are not copied.
 
         Raises:
             UnwritableRecord: as ``table``.
@@ -160,7 +160,7 @@ class Columns:
         return frozenset(self.schema.names)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the description alone."""
+        """Return the schema and ``inferred``, without what was computed from them."""
         return {"schema": self.schema, "inferred": self.inferred}
 
 
@@ -168,14 +168,14 @@ def converted(values: list[Any], kind: pa.DataType) -> pa.Array:
     """Return values as an array of some type.
 
     Raises:
-        UnsupportedType: a value cannot be made that type.
+        UnsupportedType: a value cannot be converted to that type.
     """
     import pyarrow as pa
 
     try:
         is_coarse = pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
         if is_coarse and not any(isinstance(value, np.datetime64) for value in values):
-            # Made of a datetime, such a timestamp would lose what it has no room for.
+            # A timestamp of this unit would drop the microseconds of a datetime.
             return pa.array(values, type=pa.timestamp("us", kind.tz)).cast(kind)
         return pa.array(values, type=kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -183,14 +183,14 @@ def converted(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def check_names(records: Sequence[Any], names: frozenset[str] | None) -> None:
-    """Refuse records that are no dicts, or whose names are not those of the columns.
+    """Raise an error for records that are no dicts, or that have names without a column.
 
     Args:
         records: the records.
         names: the columns; None for any.
 
     Raises:
-        UnsupportedType: there is such a record.
+        UnsupportedType: a record is no dict, or has a name that is no string or no column.
     """
     for kind in set(map(type, records)):
         if not issubclass(kind, Mapping):
@@ -217,7 +217,7 @@ _DIGITS = 38
 
 
 def looked_at(records: int) -> NDArray[np.int64]:
-    """Return the rows that tell the schema: all of up to 1,024; else the first 256, and others at even steps.
+    """Return the rows that a schema is inferred from: all of 1,024, or the first 256 and 768 at even steps.
 
     Example:
         >>> rows = looked_at(1_000_000)
@@ -232,10 +232,10 @@ def looked_at(records: int) -> NDArray[np.int64]:
 
 
 def inferred_schema(dataset: Node, rows: NDArray[np.int64]) -> pa.Schema:
-    """Return the columns of some rows, in the order in which their names come first.
+    """Return the schema of the records at some rows, its names in the order in which they first come.
 
     Raises:
-        WrongType: a record is no dict, or its values do not fit into columns with those of the others.
+        WrongType: a record is no dict, or its values and those of other records have no common type.
     """
     import pyarrow as pa
 
@@ -268,7 +268,7 @@ def _with(found: dict[str, pa.DataType], records: Sequence[Any]) -> dict[str, pa
 
 
 def _first_misfit(found: dict[str, pa.DataType], read: Sequence[Any]) -> tuple[int, str]:
-    """Return which of some records is the first that cannot be added, and why; there is one."""
+    """Return the index of the first record whose values do not fit to ``found``, and the reason."""
     for place, record in enumerate(read):
         try:
             found = found if record is HOLE else _with(found, [record])
@@ -278,7 +278,7 @@ def _first_misfit(found: dict[str, pa.DataType], read: Sequence[Any]) -> tuple[i
 
 
 def _roomy(kind: pa.DataType) -> pa.DataType:
-    """Return a type with room for decimals that are longer than those that were looked at."""
+    """Return a type with the most digits for decimals: records that were not read may have longer ones."""
     import pyarrow as pa
 
     if pa.types.is_decimal128(kind):

@@ -1,9 +1,10 @@
-"""Which Arrow type holds some Python values, so that they come back as they were.
+"""The inference of Arrow types: the type of a column that returns Python values unchanged.
 
-pyarrow has an inference of its own, which is not used, because it loses what does not fit together: of a date
-and a datetime it makes two dates, of text and bytes it makes bytes.
+The inference of pyarrow is not used, because it changes values of different types: it turns a date and a
+datetime into two dates, and text and bytes into bytes.
 
-The type of many values is the merged type of some of them and the rest, whichever way they are cut.
+The type of many values can be computed in parts: it is `merged` of the types of the parts, however they are
+cut.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _DIGITS, _MORE_DIGITS = 38, 76
 
 
 class UnsupportedType(Exception):
-    """Values that no column can hold, or not the one that they were meant for; the message says why."""
+    """No column, or not the column at hand, can hold some values; the message has the reason."""
 
 
 def type_of(values: Iterable[Any]) -> pa.DataType:
     """Return the type of a column that holds values exactly; None is a null.
 
     Raises:
-        UnsupportedType: there is none.
+        UnsupportedType: no type holds all of the values.
 
     Example:
         >>> str(type_of([1, None, 2.5])), str(type_of([{"a": [1]}, {"b": "x"}]))
@@ -58,10 +59,10 @@ def type_of(values: Iterable[Any]) -> pa.DataType:
 
 
 def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return the type that holds what either of two types holds; fields of the first come first.
+    """Return the type that holds the values of both types; fields of the first come first.
 
     Raises:
-        UnsupportedType: there is none.
+        UnsupportedType: no type holds the values of both.
 
     Example:
         >>> import pyarrow as pa
@@ -122,7 +123,7 @@ def _numbers(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     signed = [types.is_signed_integer(kind) for kind in (one, other)]
     if signed[0] == signed[1]:
         return max(one, other, key=lambda kind: kind.bit_width)
-    # Whether integers are negative is seen when they are put in.
+    # Negative integers raise an error when the array is made.
     return pa.uint64() if pa.uint64() in (one, other) else pa.int64()
 
 
@@ -154,7 +155,7 @@ def _durations(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 @cache
 def _rule(kind: type) -> TypeOf:
-    """Return what tells the type of values that are all of one class."""
+    """Return the function that infers the Arrow type of values of one class."""
     rules = _rules()
     for base in kind.__mro__:
         if base in rules:
@@ -232,7 +233,7 @@ def _of_decimals(values: list[decimal.Decimal]) -> pa.DataType:
 
 
 def _within(values: list[Any]) -> pa.DataType:
-    """Return the type of values in lists or dicts, where pyarrow can make fewer."""
+    """Return the type of values in lists or dicts, where pyarrow can hold fewer types than in a column."""
     import pyarrow as pa
 
     kind = type_of(values)

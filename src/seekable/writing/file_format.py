@@ -15,39 +15,41 @@ __all__ = ["FileFormat", "UnwritableRecord"]
 
 
 class FileFormat(ABC):
-    """How the records of one file are written; a small value, picklable."""
+    """A format that records are written in: JSON lines or Parquet, with its options. Picklable."""
 
     name: ClassVar[str]
-    """What a user calls the format."""
+    """The name of the format in error messages."""
 
     takes_tables: ClassVar[bool]
-    """Whether records may come as record batches too."""
+    """True if ``write`` takes record batches as well as lists of records."""
 
     @property
     @abstractmethod
     def way_out(self) -> str:
-        """What to do with records that it cannot hold."""
+        """The advice for a record that the format cannot hold: the end of an error message."""
 
     @property
     @abstractmethod
     def suffix(self) -> str:
-        """What the names of files end with."""
+        """The suffix of the names of files, with its dot."""
 
     @property
     @abstractmethod
     def options(self) -> dict[str, Any]:
-        """What of it decides the bytes of a file, JSON-safe, as the user asked for it."""
+        """The options that decide the bytes of a file, as the user gave them, JSON-safe."""
 
     @abstractmethod
     def settled(self, dataset: Node, kept: str | None) -> tuple[FileFormat, str | None]:
-        """Return the form with all that it must know of the records before the first one is written.
+        """Return the format with all that it needs of the records before the first one is written.
 
         Args:
-            dataset: what is to be written.
-            kept: what this method returned when the files that are there were begun; None if there are none.
+            dataset: the node whose records are to be written.
+            kept: the text that this method returned when the files in the folder were begun; None for no
+                files.
 
         Returns:
-            The form, and what is to be kept of it for a later call; None for nothing.
+            The format, and the text that the manifest keeps for a later call; None if there is nothing to
+            keep.
 
         Raises:
             WrongType: a record cannot be written.
@@ -55,30 +57,31 @@ class FileFormat(ABC):
 
     @abstractmethod
     def write(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
-        """Write the records of one file, which is closed and synced by the caller.
+        """Write the records of one file; the caller syncs and closes the file.
 
         Args:
-            file: the file.
-            chunks: the records, some at a time, holes left out: lists, or record batches if it takes those.
+            file: the file, open for writing.
+            chunks: the records without holes, in lists, or in record batches if ``takes_tables``.
 
         Raises:
-            UnwritableRecord: a record cannot be written; it is one of the last 1,024 that were taken.
+            UnwritableRecord: a record cannot be written; it is one of the last 1,024 that came from
+                ``chunks``.
         """
 
     @abstractmethod
     def rows_in(self, path: str) -> int | None:
-        """Return how many rows a file has that was written; None if it is damaged."""
+        """Return the number of rows of a file that was written, None if the file is damaged."""
 
 
 class UnwritableRecord(Exception):
     """A record that the format cannot hold."""
 
     def __init__(self, back: int, why: str) -> None:
-        """Say which one.
+        """Name the record by its distance from the end.
 
         Args:
-            back: how far it is from the end of the records that were taken so far; 1 for the last one.
-            why: what is wrong with it.
+            back: the distance of the record from the end of the records that came so far; 1 for the last one.
+            why: the reason, for the error message.
         """
         super().__init__(back, why)
         self.back = back

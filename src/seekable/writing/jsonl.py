@@ -37,20 +37,20 @@ _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (int, int),
     (float, float),
 )
-"""The types whose subclasses are written as they are, and what makes a plain one of a value."""
+"""The types whose subclasses are written like the type, each with the function that makes a plain value."""
 
 
 class Unencodable(Exception):
-    """A value that JSON lacks; the message says where in the record it is."""
+    """A value that JSON cannot hold; the message has its path in the record."""
 
 
 def json_text(record: Any) -> bytes:
-    r"""Return a record as JSON, in one line.
+    r"""Return a record as one line of JSON, without the line end.
 
-    Tuples become lists, and numbers and arrays of numpy become those of Python.
+    Tuples and arrays of numpy become lists, and numbers of numpy become Python's.
 
     Raises:
-        Unencodable: JSON has no such value.
+        Unencodable: the record has a value that JSON cannot hold.
 
     Example:
         >>> json_text({"text": "ä", "tokens": np.array([1, 2])})
@@ -63,12 +63,12 @@ def json_text(record: Any) -> bytes:
     try:
         return msgspec.json.encode(encodable)
     except UnicodeEncodeError:
-        # Half a surrogate pair, which is no UTF-8 but can be escaped.
+        # A lone surrogate is no UTF-8, but JSON can escape it.
         return json.dumps(encodable, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _checked(value: Any, path: tuple[str | int, ...]) -> Any:
-    """Return a value as msgspec writes it, which is mostly the value itself."""
+    """Return a value in a form that msgspec writes exactly; mostly the value itself."""
     kind = type(value)
     if kind in _PLAIN:
         return value
@@ -111,10 +111,10 @@ def _checked_list(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def _checked_other(value: Any, path: tuple[str | int, ...]) -> Any:
-    """Make a value of another type one of those that JSON has."""
+    """Return a value of a further type as a value that JSON can hold."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufUO":
         return _checked(value.tolist(), path)
-    # More digits than Python's numbers have would stay what they are.
+    # A longdouble has more digits than Python's float, and ``item`` returns it unchanged: an error.
     if isinstance(value, np.bool_ | np.integer | np.floating) and not isinstance(value, np.longdouble):
         return _checked(value.item(), path)
     for base, plain in _BASES:
@@ -124,7 +124,7 @@ def _checked_other(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def _at(path: tuple[str | int, ...]) -> str:
-    """Return where in a record a value is.
+    """Return the path of a value in its record, in words.
 
     Example:
         >>> _at(("meta", "times", 3)), _at(())
@@ -139,11 +139,14 @@ _GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
 
 
 def json_lines(compression: object) -> JsonLines:
-    """Return how files of JSON lines are written.
+    """Return the format of JSON lines, plain or compressed.
+
+    Args:
+        compression: ``"gz"``, ``"zst"``, or None.
 
     Raises:
-        InvalidArgument: there is no such compression.
-        MissingDependency: zstandard is needed.
+        InvalidArgument: ``compression`` is something else.
+        MissingDependency: ``compression`` is ``"zst"``, and zstandard is not installed.
     """
     for known in (None, *COMPRESSED):
         if compression == known:
@@ -156,7 +159,7 @@ def json_lines(compression: object) -> JsonLines:
 
 @dataclass(frozen=True, slots=True)
 class JsonLines(FileFormat):
-    """A line of JSON for each record."""
+    """The format of JSON lines: one line of JSON for each record."""
 
     compression: Compression | None
 
@@ -165,25 +168,25 @@ class JsonLines(FileFormat):
 
     @property
     def way_out(self) -> str:
-        """What to do with values that JSON lacks."""
+        """The advice for a value that JSON cannot hold."""
         return "make it what JSON has first, with map(); write_parquet() keeps more types"
 
     @property
     def suffix(self) -> str:
-        """``.jsonl``, and that of the compression."""
+        """The suffix: ``.jsonl``, ``.jsonl.gz`` or ``.jsonl.zst``."""
         return ".jsonl" if self.compression is None else f".jsonl.{self.compression}"
 
     @property
     def options(self) -> dict[str, Any]:
-        """The compression."""
+        """The compression, as the user gave it."""
         return {"compression": self.compression}
 
     def settled(self, dataset: Node, kept: str | None) -> tuple[FileFormat, str | None]:
-        """Return the form as it is: JSON needs to know nothing of other records."""
+        """Return the format unchanged: a line of JSON does not depend on other records."""
         return self, None
 
     def write(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
-        """Write lines; compressed ones so that they can be read from any place."""
+        """Write one line for each record; a compressed file has many members or frames, for random access."""
         pieces = _pieces(chunks)
         if self.compression == "zst":
             write_frames(file, pieces, level=_ZSTD_LEVEL)
@@ -191,7 +194,7 @@ class JsonLines(FileFormat):
             file.writelines(_gzipped(pieces) if self.compression == "gz" else pieces)
 
     def rows_in(self, path: str) -> int | None:
-        """Count the lines; a file that is cut within one is damaged."""
+        """Return the number of lines, None for a file that ends in the middle of a line."""
         rows, last = 0, b"\n"
         try:
             with open(path, "rb", buffering=0) as file:
@@ -221,7 +224,7 @@ def _pieces(chunks: Iterable[Sequence[Any]]) -> Iterator[bytes]:
 
 
 def _gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    # Without a name and a time in its header, so that the same records make the same bytes.
+    # No name and no time in the header: the same records make the same bytes.
     member = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, WITH_HEADER)
     for piece in pieces:
         yield member.compress(piece)

@@ -50,9 +50,9 @@ _DIGITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """The files that the records of a dataset are cut into.
+    """The names and the rows of the files that a dataset is written to.
 
-    There is at least one, so that a folder of no records is still one that can be opened.
+    There is at least one file, so that the folder of a dataset without records can be opened.
 
     Example:
         >>> shards = Shards(records=250, rows_per_file=100, suffix=".jsonl")
@@ -61,16 +61,16 @@ class Shards:
     """
 
     records: int
-    """How many records there are, holes among them."""
+    """The number of records, holes included."""
 
     rows_per_file: int
-    """How many of them a file holds; the last one may hold fewer."""
+    """The number of records of a file; the last file may have fewer."""
 
     suffix: str
-    """What the names end with."""
+    """The suffix of the names, with its dot."""
 
     def __len__(self) -> int:
-        """Return how many files there are."""
+        """Return the number of files."""
         return max(1, -(-self.records // self.rows_per_file))
 
     def name(self, number: int) -> str:
@@ -90,61 +90,61 @@ class Shards:
 
 
 MANIFEST = ".seekable-write.json"
-"""Its name: one that no folder or glob that is opened is searched for."""
+"""The file name of the manifest. It begins with a dot, so ``sk.open`` of the folder or of a glob skips it."""
 
 _SCHEMA = 1
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What decides which bytes are in which file."""
+    """The facts that decide the bytes of each file."""
 
     pipeline: str
     """The fingerprint of the dataset."""
 
     records: int
-    """How many records it has."""
+    """The number of records of the dataset."""
 
     code: dict[str, str | None]
-    """For each function of the pipeline by name the digest of its code; None if that cannot be told."""
+    """By name, the digest of the code of each function of the pipeline; None if it has no code to digest."""
 
     python: str
-    """The minor version of Python, which these digests depend on."""
+    """The minor version of Python: digests of code differ from one to the next."""
 
     format: str
-    """What the files are."""
+    """The name of the format of the files."""
 
     suffix: str
-    """What their names end with."""
+    """The suffix of the names of the files, with its dot."""
 
     rows_per_file: int
-    """How many records go into each."""
+    """The number of records of a file."""
 
     options: dict[str, Any]
-    """How they are written, as the user asked for it."""
+    """The options of the format, as the user gave them."""
 
     @property
     def shards(self) -> Shards:
-        """The files."""
+        """The names and the rows of the files."""
         return Shards(self.records, self.rows_per_file, self.suffix)
 
 
 class Manifest(msgspec.Struct):
-    """A manifest as it is in the file."""
+    """The content of a manifest file."""
 
     seekable_write: int
-    """The version of what follows."""
+    """The version of the manifest's form."""
 
     identity: Identity
 
     settled: str | None
-    """What the format knows of the records."""
+    """The text of the format about the records, a schema for instance; None if it needs none."""
 
     finished: dict[int, tuple[int, int]]
-    """The rows and bytes of files that are there."""
+    """By number, the rows and bytes of the files that are finished."""
 
 
 def new_manifest(identity: Identity, settled: str | None) -> Manifest:
-    """Return the manifest of files of which none is there yet."""
+    """Return a manifest without finished files."""
     return Manifest(_SCHEMA, identity, settled, {})
 
 
@@ -152,8 +152,8 @@ def read_manifest(folder: str) -> Manifest | None:
     """Return the manifest of a folder; None if it has none.
 
     Raises:
-        CorruptState: it cannot be read.
-        OSError: the folder cannot be.
+        CorruptState: the manifest cannot be read.
+        OSError: the folder cannot be read.
     """
     path = os.path.join(folder, MANIFEST)
     try:
@@ -163,27 +163,27 @@ def read_manifest(folder: str) -> Manifest | None:
         return None
     except ValueError as error:
         message = (
-            f"{path!r}, which says what the files beside it are, cannot be read ({error}): remove it and "
+            f"{path!r}, the manifest of the files beside it, cannot be read ({error}): remove it and "
             f"them to write them again, or name another folder"
         )
         raise CorruptState(message) from error
     if manifest.seekable_write != _SCHEMA:
         message = (
-            f"{path!r} has version {manifest.seekable_write}, and this seekable knows {_SCHEMA}: use the "
-            f"version that wrote it, or name another folder"
+            f"{path!r} has version {manifest.seekable_write}, and this seekable reads version "
+            f"{_SCHEMA}: use the seekable that wrote it, or name another folder"
         )
         raise CorruptState(message)
     return manifest
 
 
 def write_manifest(folder: str, manifest: Manifest) -> None:
-    """Put a manifest in place of the one before."""
+    """Write a manifest atomically, in place of the one before."""
     text = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
     write_atomically(os.path.join(folder, MANIFEST), text)
 
 
 def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:
-    """Return in words what differs between the files that are there and those that are wanted.
+    """Return the differences of the files in a folder and the files to write, a line of text for each.
 
     Example:
         >>> one = Identity("xxh3:0", 9, {}, "3.12", "jsonl", ".jsonl", 5, {"compression": None})
@@ -227,7 +227,7 @@ def _told(option: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The files of a folder that holds all records of a dataset, in their order.
+    """The result of ``write_jsonl`` and ``write_parquet``: the files with all records of a dataset.
 
     Example:
         >>> Written(("out/part-00000-of-00001.jsonl",), rows=3, holes=0, bytes=27, kept=0).rows
@@ -238,16 +238,16 @@ class Written:
     """The absolute paths of the files, in the order of their rows."""
 
     rows: int
-    """How many rows all of them have."""
+    """The number of rows of all files."""
 
     holes: int
-    """How many records were ``sk.HOLE``, and were left out."""
+    """The number of records that were ``sk.HOLE`` and were left out."""
 
     bytes: int
-    """How many bytes all files have."""
+    """The number of bytes of all files."""
 
     kept: int
-    """How many of the files an earlier call had written."""
+    """The number of files that an earlier call had written, and that were kept."""
 
 
 LOCK = ".seekable-write.lock"
@@ -259,7 +259,7 @@ _TORN = re.compile(
 
 
 def unfinished_name(name: str, token: str) -> str:
-    """Return what a file is called while it is written: a name that no folder or glob is searched for.
+    """Return the name of a file while it is written; it begins with a dot, so ``sk.open`` skips it.
 
     Example:
         >>> unfinished_name("part-00000-of-00001.jsonl", "0123456789abcdef")
@@ -269,11 +269,11 @@ def unfinished_name(name: str, token: str) -> str:
 
 
 def made_folder(path: str) -> None:
-    """Make a folder, and those above it, unless it is there.
+    """Make a folder and its parents, unless they exist.
 
     Raises:
-        InvalidArgument: something else is there.
-        AccessDenied: this user may not write there.
+        InvalidArgument: the path, or a parent, is a file.
+        AccessDenied: this user may not make the folder, or not write into it.
     """
     try:
         os.makedirs(path, exist_ok=True)
@@ -288,14 +288,14 @@ def made_folder(path: str) -> None:
 
 
 def refuse_others(path: str, ours: Iterable[str]) -> None:
-    """Refuse a folder of which ``sk.open`` would take more for data than the files written there.
+    """Raise an error for a folder with other data files, which ``sk.open`` of the folder would read too.
 
     Args:
         path: the folder.
         ours: the names of the files that were, or are to be, written there.
 
     Raises:
-        InvalidArgument: there is such a file.
+        InvalidArgument: the folder has another data file.
     """
     try:
         runs = find_files(path, suffixes={*SUFFIXES, ".parquet"})
@@ -312,7 +312,7 @@ def refuse_others(path: str, ours: Iterable[str]) -> None:
 
 
 def recorded(path: str, manifest: Manifest) -> dict[int, tuple[int, int]]:
-    """Return the rows and bytes of those files that the manifest tells of and that still have that size."""
+    """Return the rows and bytes of the files that a manifest lists and that still have that size."""
     shards = manifest.identity.shards
     return {
         number: (rows, size)
@@ -322,14 +322,14 @@ def recorded(path: str, manifest: Manifest) -> dict[int, tuple[int, int]]:
 
 
 def finished(path: str, manifest: Manifest, form: FileFormat) -> dict[int, tuple[int, int]]:
-    """Return the rows and bytes of all files that are there and whole.
+    """Return the rows and bytes of all files in the folder that are whole, by number.
 
-    A file has its name only since it was whole; what is left to ask is whether it still is.
+    A file gets its name when it is complete. It is read here to find out if it was damaged later.
     """
     shards, there = manifest.identity.shards, recorded(path, manifest)
     for name in set(os.listdir(path)) & set(shards.names):
         number = int(name.split("-")[1])
-        # One that is recorded and has another size was damaged since.
+        # A recorded file of another size was damaged after it was written.
         if number in manifest.finished:
             continue
         file = os.path.join(path, name)
@@ -340,14 +340,14 @@ def finished(path: str, manifest: Manifest, form: FileFormat) -> dict[int, tuple
 
 
 def remove_torn(path: str) -> None:
-    """Remove what killed processes left; nobody else is writing while the lock is held."""
+    """Remove the unfinished files of killed processes. The caller holds the lock, so nobody else writes."""
     for name in os.listdir(path):
         if _TORN.fullmatch(name):
             os.unlink(os.path.join(path, name))
 
 
 def remove_all(path: str, shards: Shards) -> None:
-    """Remove the files that a manifest tells of."""
+    """Remove the files that have the names of ``shards``."""
     for name in set(os.listdir(path)) & set(shards.names):
         os.unlink(os.path.join(path, name))
 

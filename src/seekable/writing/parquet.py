@@ -23,28 +23,29 @@ if TYPE_CHECKING:
 __all__ = ["Parquet", "parquet"]
 
 _ROW_GROUP_BYTES = 64 << 20
-"""A row group ends here, however few rows it has: so much is held in memory."""
+"""The most bytes of a row group, which is held in memory; it then has fewer rows than ``row_group_rows``."""
 
 _TABLE_ROWS, _TABLE_BYTES = 960, 1 << 20
-"""Limits of the records that become columns at a time; an `UnwritableRecord` is at most one chunk back."""
+"""The most records that become columns at a time, and about their bytes. So an `UnwritableRecord` is at most
+one chunk from the end of the records."""
 
 _PAGE_BYTES, _VALUES_AT_ONCE = 64 << 10, 64
-"""A page ends behind so many bytes, which is looked at after so many values: whoever wants one row reads and
-decodes a page of each column. pyarrow's own are sixteen times that, and cost 8 % less space."""
+"""The bytes after which a page ends, and the number of values after which the writer compares. The reader of a
+row reads and decodes a page of each column. pyarrow's pages are 16 times that, and take 8 % less space."""
 
 
 def parquet(schema: Any, *, compression: str | None, row_group_rows: int) -> Parquet:
-    """Return how Parquet files are written.
+    """Return the format of Parquet files.
 
     Args:
-        schema: a ``pyarrow.Schema``; None if the records are to tell it.
-        compression: what pyarrow calls it; None for none.
+        schema: a ``pyarrow.Schema``; None to infer it from the records.
+        compression: pyarrow's name of the compression; None for none.
         row_group_rows: the most rows of a row group.
 
     Raises:
-        MissingDependency: pyarrow is needed.
-        WrongType: the schema is none.
-        InvalidArgument: the schema or the compression is one that Parquet does not have.
+        MissingDependency: pyarrow is not installed.
+        WrongType: ``schema`` is no ``pyarrow.Schema``.
+        InvalidArgument: Parquet does not have a type of the schema, or the compression.
     """
     try:
         import pyarrow as pa
@@ -66,7 +67,7 @@ def parquet(schema: Any, *, compression: str | None, row_group_rows: int) -> Par
 
 @dataclass(frozen=True, slots=True)
 class Parquet(FileFormat):
-    """A Parquet file with small pages and an index of them."""
+    """The format of Parquet files, with small pages and a page index for the reading of single rows."""
 
     columns: Columns | None
     compression: str | None
@@ -77,12 +78,12 @@ class Parquet(FileFormat):
 
     @property
     def suffix(self) -> str:
-        """``.parquet``."""
+        """The suffix of all Parquet files: ``.parquet``."""
         return ".parquet"
 
     @property
     def way_out(self) -> str:
-        """What to do with records that do not fit."""
+        """The advice for a record that does not fit to the schema."""
         assert self.columns is not None
         how = "the records looked at first say so" if self.columns.inferred else "the schema given says so"
         return (
@@ -92,7 +93,7 @@ class Parquet(FileFormat):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The schema if it was given, the compression and the size of row groups."""
+        """The compression, the most rows of a row group, and the schema if the user gave one."""
         given = self.columns is not None and not self.columns.inferred
         schema = _told(self.columns.schema) if given and self.columns is not None else "inferred"
         return {
@@ -102,7 +103,7 @@ class Parquet(FileFormat):
         }
 
     def settled(self, dataset: Node, kept: str | None) -> tuple[FileFormat, str | None]:
-        """Return the form with a schema: that given, that of the files that are there, or of some records."""
+        """Return the format with a schema: that given, that of the files there, or an inferred one."""
         import pyarrow as pa
 
         if self.columns is not None:
@@ -116,7 +117,7 @@ class Parquet(FileFormat):
         return settled, base64.b64encode(schema.serialize()).decode()
 
     def write(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
-        """Write row groups, each when it has all of its rows or enough bytes."""
+        """Write row groups; each ends at ``row_group_rows`` rows or 64 MiB."""
         import pyarrow.parquet as pq
 
         assert self.columns is not None
@@ -133,14 +134,14 @@ class Parquet(FileFormat):
             for group in self._groups(chunks):
                 writer.write_table(group, row_group_size=group.num_rows)
         except BaseException:
-            # The writer would write its footer when it is closed, and is closed when it is collected.
+            # The writer writes a footer when it is closed, at the latest when it is garbage-collected.
             sink.is_dropped = True
             raise
         finally:
             writer.close()
 
     def _groups(self, chunks: Iterator[Any]) -> Iterator[pa.Table]:
-        """Cut tables into row groups."""
+        """Yield row groups, joined from or cut out of the tables of the records."""
         import pyarrow as pa
 
         held: list[pa.Table] = []
@@ -162,7 +163,7 @@ class Parquet(FileFormat):
             yield pa.concat_tables(held)
 
     def _tables(self, chunks: Iterator[Any]) -> Iterator[pa.Table]:
-        """Make tables, of few records where these are large."""
+        """Yield the records as tables; the larger the records, the fewer are in a table."""
         assert self.columns is not None
         held: list[Any] = []
         wanted = 1
@@ -180,7 +181,7 @@ class Parquet(FileFormat):
             yield self.columns.table(held)
 
     def rows_in(self, path: str) -> int | None:
-        """Return what the footer says."""
+        """Return the number of rows in the footer, None if the footer is damaged."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -191,14 +192,14 @@ class Parquet(FileFormat):
 
 
 def _cut(table: pa.Table) -> Iterator[pa.Table]:
-    """Cut a table that is larger than a row group."""
+    """Yield the pieces of a table, none of them much larger than 64 MiB."""
     rows = max(1, table.num_rows * _ROW_GROUP_BYTES // max(_ROW_GROUP_BYTES, table.nbytes))
     for start in range(0, table.num_rows, rows):
         yield table.slice(start, rows)
 
 
 class _Sink(io.RawIOBase):
-    """What a writer writes to: a file, until what was written there is of no use any more."""
+    """The file of a writer; after an error, ``is_dropped`` discards all further bytes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -215,11 +216,11 @@ class _Sink(io.RawIOBase):
 
 
 def _schema_of(dataset: Node) -> pa.Schema:
-    """Return the columns of a dataset as its sources declare them, or as some records have them.
+    """Return the schema that the sources of a dataset declare, or else the one inferred from some records.
 
     Raises:
-        InvalidArgument: there is none, or one that Parquet does not have.
-        WrongType: records do not fit together.
+        InvalidArgument: there is no column, or Parquet does not have the type of a column.
+        WrongType: the values of a column have no common type.
     """
     declared = _declared(dataset)
     schema = (
@@ -228,7 +229,7 @@ def _schema_of(dataset: Node) -> pa.Schema:
         else declared
     )
     if not len(schema) and dataset.size:
-        message = "the records that were looked at have no columns: say with schema= which there are"
+        message = "the records that were read have no columns: give the columns with schema="
         raise InvalidArgument(message)
     _try_schema(schema)
     return schema
@@ -248,10 +249,10 @@ def _told(schema: pa.Schema) -> list[str]:
 
 
 def _try_schema(schema: pa.Schema) -> None:
-    """Write no rows of each column.
+    """Write a file without rows for each column, to find the types that Parquet does not have.
 
     Raises:
-        InvalidArgument: Parquet has no such column.
+        InvalidArgument: Parquet does not have the type of a column.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -36,26 +36,26 @@ __all__ = ["Chunks", "Counter", "Done", "WriteShards"]
 
 
 _AHEAD = 4096
-"""Rows that are planned in one go."""
+"""The number of rows that are planned at a time."""
 
 _TABLE_BYTES = 32 << 20
-"""Tables are read in pieces of about so many bytes of files."""
+"""About the number of bytes of files that are read as one record batch."""
 
 _RECENT = 1024
-"""Records whose rows are remembered, besides those of the last chunk."""
+"""The number of records before the last chunk whose row numbers are remembered."""
 
 
 class Chunks:
-    """Reads a run of rows, and remembers which rows came last."""
+    """Reads consecutive rows in chunks, and remembers the row numbers of the last records."""
 
     def __init__(self, dataset: Node, rows: range, tell: Callable[[int], None], *, tables: bool) -> None:
-        """Read nothing yet.
+        """Take the arguments; nothing is read yet.
 
         Args:
-            dataset: what is read.
-            rows: which rows of it.
-            tell: is told how many of them are read.
-            tables: whether record batches are of use where no Python object need be made of a value.
+            dataset: the node whose records are read.
+            rows: the rows to read.
+            tell: is called with the number of rows that are read so far.
+            tables: True to yield record batches where the sources are tables, without Python values.
         """
         self._dataset = dataset
         self._range = rows
@@ -63,10 +63,10 @@ class Chunks:
         self._tables = tables
         self._recent: list[int] = []
         self.rows = 0
-        """How many were no holes, so far."""
+        """The number of records so far that were no holes."""
 
     def read(self) -> Iterator[Sequence[Any] | pa.RecordBatch]:
-        """Yield records, holes left out: lists, or record batches."""
+        """Yield the records without holes, in lists or record batches."""
         for start in range(self._range.start, self._range.stop, _AHEAD):
             rows = np.arange(start, min(start + _AHEAD, self._range.stop), dtype=np.int64)
             for first, records in self._read(rows):
@@ -82,7 +82,7 @@ class Chunks:
                 self._tell(start + first + count - self._range.start)
 
     def row(self, back: int) -> int:
-        """Return which row is so far from the end of those that were yielded."""
+        """Return the row of the record ``back`` places from the end of the yielded ones; 1 is the last."""
         return self._recent[-back]
 
     def _read(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, Any]]:
@@ -94,7 +94,7 @@ class Chunks:
 
 
 def _is_of_tables(plan: Plan) -> bool:
-    """Return whether a plan reads tables, and none of them may have holes."""
+    """Return True if a plan reads only tables, and none of them may have holes."""
     if isinstance(plan, GatheredPlan):
         return bool(plan.parts) and all(_is_of_tables(part) for _, part in plan.parts)
     return isinstance(plan, TablesPlan) and plan.tables.single.errors is None
@@ -108,17 +108,17 @@ def _batches(plan: Plan) -> Iterator[tuple[int, pa.RecordBatch]]:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A file that is there."""
+    """The number, the rows and the bytes of a file that was written."""
 
     number: int
-    """Which of the files it is."""
+    """The number of the file among ``Shards``."""
 
     rows: int
     bytes: int
 
 
 class Counter:
-    """Counts the records of files that are being written by the thread that made it; elsewhere it is mute."""
+    """Counts the records that the thread of its maker writes; it does nothing in other threads."""
 
     def __init__(self, tell: Callable[[int], None] | None = None) -> None:
         self._tell = tell
@@ -127,30 +127,30 @@ class Counter:
         """The records of files that are finished."""
 
     def add(self, records: int) -> None:
-        """Tell of records of a file that is not finished yet."""
+        """Report the number of records written so far to a file that is not finished."""
         if self._tell is not None and threading.get_ident() == self._thread:
             self._tell(self.done + records)
 
     def __reduce__(self) -> tuple[type[Counter], tuple[()]]:
-        """Pickle as one that is mute."""
+        """Pickle as a counter that does nothing."""
         return Counter, ()
 
 
 @dataclass(frozen=True, slots=True)
 class WriteShards:
-    """Writes some of the files: a job for `map_ranges`."""
+    """Writes files by their numbers: a function for `map_ranges`."""
 
     dataset: Node
     form: FileFormat
     folder: str
     shards: Shards
     numbers: tuple[int, ...]
-    """Those that are not there yet."""
+    """The numbers of the files to write, ascending."""
 
     tally: Counter
 
     def __call__(self, start: int, stop: int) -> list[Done]:
-        """Write the files from one of the numbers up to another.
+        """Write the files ``numbers[start:stop]``, and return what was written.
 
         Raises:
             WrongType: a record cannot be written; the message names it.

@@ -1,4 +1,4 @@
-"""All records of a dataset into files of a folder, begun or gone on with."""
+"""The writing of a dataset to the files of a folder, from the start or from where an earlier call ended."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
 __all__ = ["WritePolicy", "write"]
 
 _MANIFEST_SECONDS = 2.0
-"""How often a manifest is written while files are finished."""
+"""The least seconds between two writes of the manifest while files are written."""
 
 
 @dataclass(frozen=True, slots=True)
 class WritePolicy:
-    """What becomes of files that are there already."""
+    """The treatment of files that earlier calls wrote to the folder."""
 
     resume: bool
-    """Whether files of the same call are kept."""
+    """True to keep finished files of the same pipeline and arguments."""
 
     overwrite: bool
-    """Whether files of another one may be removed."""
+    """True to remove files of another pipeline or other arguments; False to raise an error."""
 
     check_code: bool
-    """Whether functions of other code make it another one."""
+    """True to count a pipeline as another one if the code of a function changed."""
 
 
-def write(  # noqa: PLR0913 - all that the public methods are given
+def write(  # noqa: PLR0913 - the arguments of the public methods
     dataset: Node,
     folder: str | os.PathLike[str],
     form: FileFormat,
@@ -83,7 +83,7 @@ def write(  # noqa: PLR0913 - all that the public methods are given
         options=form.options,
     )
     with watched(progress, task="writing", rows=records) as watch:
-        # Before anything is made there: most mistakes are seen here.
+        # Checked before the folder is made: most mistakes show here.
         manifest = _kept(path, identity, policy) if os.path.isdir(path) else None
         if manifest is not None and len(there := files.recorded(path, manifest)) == len(identity.shards):
             watch(records)
@@ -107,11 +107,11 @@ def _checked_path(folder: object) -> str:
 
 
 def _kept(path: str, identity: Identity, policy: WritePolicy) -> Manifest | None:
-    """Return the manifest of files that are to be kept; None if there are none.
+    """Return the manifest of the files to keep, None if there is none.
 
     Raises:
-        StateMismatch: there are files of another call.
-        InvalidArgument: there is other data.
+        StateMismatch: the folder has files of another pipeline or other arguments.
+        InvalidArgument: the folder has other data.
     """
     manifest = read_manifest(path)
     files.refuse_others(path, manifest.identity.shards.names if manifest else ())
@@ -123,7 +123,7 @@ def _kept(path: str, identity: Identity, policy: WritePolicy) -> Manifest | None
             "; check_code=False goes on with it" if all(each.startswith("the code") for each in lines) else ""
         )
         message = (
-            f"{path!r} holds what was written of something else:\n"
+            f"{path!r} holds files of another pipeline or other arguments:\n"
             + "\n".join(lines)
             + f"\nName another folder, or write over it with overwrite=True{code}"
         )
@@ -132,7 +132,7 @@ def _kept(path: str, identity: Identity, policy: WritePolicy) -> Manifest | None
 
 
 def _begun(path: str, identity: Identity, settled: str | None) -> Manifest:
-    """Remove the files of another call, and describe those that are to come."""
+    """Remove the files of another call, and write the manifest of this one."""
     before = read_manifest(path)
     if before is not None:
         files.remove_all(path, before.identity.shards)
@@ -142,7 +142,7 @@ def _begun(path: str, identity: Identity, settled: str | None) -> Manifest:
 
 
 class _Writing:
-    """One call at work, which holds the lock."""
+    """The writing of one call, which holds the lock of the folder."""
 
     def __init__(self, dataset: Node, form: FileFormat, path: str, manifest: Manifest, watch: Watch) -> None:
         self._dataset = dataset
@@ -154,7 +154,7 @@ class _Writing:
         self._noted = time.monotonic()
 
     def run(self, using: ExecutionOptions) -> Written:
-        """Write what is not there yet."""
+        """Write the missing files, and return the description of all."""
         files.remove_torn(self._path)
         there = files.finished(self._path, self._manifest, self._form)
         self._manifest.finished = there
@@ -181,12 +181,12 @@ class _Writing:
                     self._note(seconds=_MANIFEST_SECONDS)
         finally:
             self._note(seconds=0)
-            if using.executor is None:  # Workers that were ended by an error had files to write.
+            if using.executor is None:  # Workers that an error ended left unfinished files.
                 files.remove_torn(self._path)
         return _written(self._path, self._manifest.identity, there, kept=kept)
 
     def _note(self, *, seconds: float) -> None:
-        """Write the manifest, unless that was done some seconds ago."""
+        """Write the manifest if the last write was at least ``seconds`` ago."""
         now = time.monotonic()
         if now - self._noted >= seconds:
             write_manifest(self._path, self._manifest)
@@ -205,9 +205,9 @@ def _written(path: str, identity: Identity, there: dict[int, tuple[int, int]], *
 
 
 def _functions(node: Node, seen: set[int]) -> Iterator[Callable[..., Any]]:
-    """Yield the functions of a node and of those below it, in their order; each node once.
+    """Yield the functions of a node and of its descendants, depth first; each node once.
 
-    Functions whose node has a ``version`` are left out: that stands for their code.
+    Functions of a node with a ``version`` are left out: the version stands for their code.
     """
     if id(node) in seen:
         return
