@@ -71,7 +71,7 @@ def test_specs_go_together_by_other_means(tmp_path: Path) -> None:
         sk.open([str(tmp_path), "txt:a:text"])
     with pytest.raises(sk.InvalidArgument, match="leave format='jsonl' out"):
         sk.open("hf:me/web:train", format="jsonl")
-    with pytest.raises(sk.InvalidArgument, match="both say which columns to read"):
+    with pytest.raises(sk.InvalidArgument, match="both choose the columns to read"):
         sk.open("hf:me/web:train:text", columns=["id"])
 
 

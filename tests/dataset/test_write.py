@@ -283,7 +283,7 @@ def test_data_that_comes_later_is_refused_too(tmp_path: Path) -> None:
 def test_a_manifest_that_cannot_be_read_is_refused(text: str, tmp_path: Path) -> None:
     rows(10).write_jsonl(tmp_path)
     (tmp_path / ".seekable-write.json").write_text(text)
-    with pytest.raises(sk.CorruptState, match=r"seekable-write\.json', which says what .* cannot be read"):
+    with pytest.raises(sk.CorruptState, match=r"seekable-write\.json', the manifest .* cannot be read"):
         rows(10).write_jsonl(tmp_path)
 
 

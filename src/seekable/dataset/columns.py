@@ -1,4 +1,4 @@
-"""Columns of records that are dicts, of any format, and records as Arrow has them."""
+"""The methods of a dataset for the columns of records that are dicts, and for records in Arrow's form."""
 
 from __future__ import annotations
 
@@ -264,8 +264,8 @@ class ColumnTools(Face):
     def schema(self) -> pa.Schema:
         """The columns of the records and their types.
 
-        Files that declare them (Parquet, Arrow) are believed: their schemas in one. For other columns the
-        first 1,000 records are read, and the metadata of the schema, or of the field, says so.
+        Files that declare their columns (Parquet, Arrow) are not read: the result unites their schemas. Of
+        other files the first 1,000 records are read, and the metadata of the schema, or of a field, says so.
 
         Raises:
             BadValue: the values of a column have no type in common.
@@ -354,7 +354,7 @@ class ColumnTools(Face):
         return empty if form == "arrow" else tables.numpy_batch(empty)
 
     def _must_have(self, method: str, columns: Iterable[str], missing: Missing) -> None:
-        """Refuse columns that no file has, unless records may lack them."""
+        """Raise `MissingColumn` for columns that no file has, unless records may lack them."""
         if _checked_missing(missing) == "error":
             column_names.must_have(self._node, method, columns)
 
@@ -364,7 +364,7 @@ def _batches(node: Node, kind: BatchForm, size: int) -> Iterator[Any]:
     while node.size is None or start < node.size:
         stop = start + ahead if node.size is None else min(start + ahead, node.size)
         plan = node.plan(np.arange(start, stop, dtype=np.int64))
-        # Several batches are put in order at a time, as far as they are small.
+        # The order of several small batches is resolved together.
         each = max(1, plan.bytes // max(1, len(plan)))
         step = size if kind == "python" else max(1, _BYTES // each // size) * size
         for first in range(0, stop - start, step):

@@ -1,4 +1,4 @@
-"""Several datasets, or several streams, as one."""
+"""The functions that combine several datasets, or several streams: mix, concat, zip and join."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ else:
 __all__ = ["concat", "join", "mix", "zip"]
 
 _ITEMS_PER_TURN = 256
-"""The number of items that an open part of a mixture gives before another part takes its place."""
+"""The number of items that a mixture takes from an open part before it opens another part instead."""
 
 
 @overload
@@ -213,10 +213,10 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
 ) -> Dataset:
     """Return the records of one dataset, each with the columns of the record of another that has its key.
 
-    Keys are read now, once: first all keys of the right dataset, then each key of the left one is looked up
-    by hash and compared. The matched rows lie in a temporary file; records are read when the result is. A key
-    is a str or an int, or several of those; ``"1"`` and ``1`` are different keys. While keys are matched, 16
-    bytes for each row of the right dataset are held in memory.
+    All keys are read once, in this call: first those of the right dataset, then those of the left one, which
+    are looked up by hash and compared. Matching takes 16 bytes of memory for each row of the right dataset;
+    the matched row numbers go to a temporary file. Records are read only when the result is read. A key is a
+    str or an int, or several of those; ``"1"`` and ``1`` are different keys.
 
     Args:
         left: gives the order: the result has its rows, without those that match nothing.
@@ -231,7 +231,7 @@ def join(  # noqa: PLR0913 - the one public place that owns these defaults
             error.
         jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
         executor: any ``concurrent.futures.Executor`` to read keys in instead.
-        progress: called as it goes on; by default a bar on a terminal.
+        progress: called with the progress; by default a bar on a terminal.
 
     Raises:
         WrongType: ``left`` or ``right`` is no Dataset.
@@ -275,8 +275,8 @@ def _nodes(wanted_by: str, datasets: Sequence[Any]) -> tuple[Node, ...]:
     """Return the nodes of some datasets.
 
     Raises:
-        InvalidArgument: there are none.
-        WrongType: one is no Dataset.
+        InvalidArgument: ``datasets`` is empty.
+        WrongType: an element is no Dataset.
     """
     if not datasets:
         message = f"{wanted_by} needs at least one dataset (got none)"
@@ -290,10 +290,10 @@ def _nodes(wanted_by: str, datasets: Sequence[Any]) -> tuple[Node, ...]:
 
 
 def _are_streams(wanted_by: str, parts: Sequence[Any]) -> bool:
-    """Return True for streams, and False for datasets and all that is neither.
+    """Return True if all parts are streams, False if none is.
 
     Raises:
-        WrongType: there are streams and others.
+        WrongType: some parts are streams, and others are not.
     """
     if all(isinstance(part, Dataset) for part in parts):
         return False

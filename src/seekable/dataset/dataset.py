@@ -1,4 +1,4 @@
-"""The dataset: reading by position, and what it is made into besides other datasets."""
+"""The class ``Dataset``: reading by position, look-up by key, streams, and writing to files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _AT_ONCE = 64
 """The number of records that plain iteration reads at a time."""
 _ROWS_PER_FILE = 100_000
 _ROW_GROUP_ROWS = 8_192
-"""As many as a block of a windowed shuffle has at most."""
+"""The most rows of a row group by default: as many as the largest block of a windowed shuffle has."""
 
 
 @final
@@ -96,7 +96,7 @@ class Dataset(Ordering, ColumnTools):
         """Return the number of records of an epoch.
 
         Raises:
-            EndlessDataset: the dataset has no end (a TypeError, as of other things without a length).
+            EndlessDataset: the dataset has no end (a TypeError, as of other objects without a length).
         """
         return known_size(self._node, "len()")
 
@@ -128,12 +128,11 @@ class Dataset(Ordering, ColumnTools):
                 ``Position``, or a list or tuple of those, means records of any epoch.
 
         Raises:
-            OutOfRange: a row that the dataset does not have (an IndexError).
-            WrongType: ``rows`` is none of these.
-            CorruptRecord: a record that cannot be decoded.
-            IndexStale: the file changed since it was indexed.
+            OutOfRange: the dataset does not have a row (an IndexError).
+            WrongType: ``rows`` is of another type, or mixes rows and positions.
+            SeekableError: a record cannot be read, as in ``fetch``.
         """
-        # Plain integers first: single records are read one by one.
+        # Plain integers are tested first: they are the way to single records.
         node = self._node
         if type(rows) is int and (size := node.size) is not None and 0 <= rows < size:
             return node.record(rows)
@@ -144,7 +143,7 @@ class Dataset(Ordering, ColumnTools):
         return node.record(checked_place(rows, node.size))
 
     def __getitems__(self, rows: Sequence[int]) -> list[Any]:
-        """Return the records of some rows of epoch 0, or positions: the name that PyTorch's loaders call."""
+        """Return ``self[rows]`` for a list of rows or positions; PyTorch's loaders call this name."""
         records: list[Any] = self.batch_at(checked_places(rows, self._node.size))
         return records
 
@@ -157,13 +156,15 @@ class Dataset(Ordering, ColumnTools):
             positions: a 1-D int64 array, values at least 0 and of any epochs; they are not checked.
 
         Raises:
-            CorruptRecord: a record that cannot be decoded.
-            IndexStale: the file changed since it was indexed.
+            CorruptRecord: a record cannot be decoded.
+            IndexStale: a file changed after it was indexed.
+            MissingColumn, BadValue: a column is missing, or a value does not fit it.
+            AccessDenied, Unreachable: a file may not be read, or cannot be fetched from the Hub.
         """
         return self._node.fetch(positions)
 
     def plan(self, positions: NDArray[np.int64]) -> Plan:
-        """Return what to read for ``positions``; nothing is read yet.
+        """Return the plan of a read, whose ``read()`` yields the records in order; nothing is read yet.
 
         Args:
             positions: a 1-D int64 array, values at least 0 and of any epochs; they are not checked.
@@ -171,14 +172,14 @@ class Dataset(Ordering, ColumnTools):
         return self._node.plan(positions)
 
     def locate(self, rows: Any) -> Any:
-        """Return where a row of epoch 0 lies, or a list of rows.
+        """Return the location of a row of epoch 0, or a list of locations for a list of rows.
 
         Returns:
             A ``Location`` (absolute path, row in the file, byte offset, length without the line end); of a
             batch a list of them, of a zip a tuple.
 
         Raises:
-            OutOfRange: a row that the dataset does not have.
+            OutOfRange, WrongType: the dataset does not have a row, or ``rows`` is of another type.
         """
         if isinstance(rows, list | tuple | np.ndarray):
             return self._node.plan(checked_places(rows, self._node.size)).locate()
@@ -296,17 +297,17 @@ class Dataset(Ordering, ColumnTools):
         record that does not fit later is an error. A column that a record lacks becomes None.
 
         Args:
-            folder: is made if it is not there, and must hold no other data.
+            folder: a folder without other data files; it is made if it does not exist.
             rows_per_file: the records of each file, ``part-00000-of-00012.parquet`` and so on.
             row_group_rows: the most rows of a row group, which also ends at 64 MiB.
             compression: ``"zstd"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4"`` or None.
             schema: a ``pyarrow.Schema``: the columns and their types.
             resume: False to write files anew that the same call has written before.
-            overwrite: True to remove files that another call has written there; other files never are.
-            check_code: False to go on though a function without ``version=`` has other code than before.
+            overwrite: True to remove files that another call wrote there; other files are never removed.
+            check_code: False to go on even if the code of a function without ``version=`` has changed.
             jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
-            executor: any ``concurrent.futures.Executor`` that can write the folder, to do it instead.
-            progress: called as it goes on; by default a bar on a terminal.
+            executor: any ``concurrent.futures.Executor`` whose workers can write the folder.
+            progress: called with the progress; by default a bar on a terminal.
 
         Raises:
             EndlessDataset: the dataset has no length.

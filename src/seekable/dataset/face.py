@@ -1,4 +1,4 @@
-"""The base of the faces of a dataset: one node, and how a new dataset is made of another node.
+"""The base of ``Dataset``: it holds one node, and makes new datasets of other nodes.
 
 ``Dataset`` has its methods from three files, each of which imports the nodes that it makes at its top:
 ``ordering.py`` (which records come, and in what order), ``columns.py`` (columns, batches and files) and
@@ -18,16 +18,16 @@ __all__ = ["Face"]
 
 
 class Face:
-    """A dataset as its methods see it: an immutable holder of one node."""
+    """An immutable holder of one node, and the base of the classes that add methods."""
 
     __slots__ = ("__weakref__", "_lookup", "_node")
 
     _node: Node
     _lookup: Lookup | None
-    """What ``key`` has found out about the sources."""
+    """The key indexes of the sources, after the first call of ``key``."""
 
     def __init__(self, node: Node) -> None:
-        """Hold a node."""
+        """Make a dataset over a node."""
         self._node = node
         self._lookup = None
 
@@ -35,7 +35,7 @@ class Face:
     def node(self) -> Node:
         """The root of the graph of nodes that decides the records and their order; it never changes.
 
-        The rooms of the library that look at the graph take it from here. It is no part of the public face.
+        For the library itself: it is no part of the public interface.
         """
         return self._node
 

@@ -1,4 +1,4 @@
-"""The files of a spec of the Hub, ready to be indexed: files of a local folder, or placeholders."""
+"""The files of a Hub spec, ready to be indexed: files of a local folder, or placeholders."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ class HubSpec:
     """A split of a repository on the Hub, or of a folder that holds the files of one."""
 
     text: str
-    """As the user wrote it."""
+    """The text of the spec, as the user wrote it."""
 
     repo: str
-    """``NAMESPACE/NAME``, a name alone, or the absolute path of a folder."""
+    """The repository: ``NAMESPACE/NAME``, a name alone, or the absolute path of a folder."""
 
     revision: str | None
     """A branch, a tag or a commit, if one was named."""
 
     config: str | None
-    """Which of the repository's datasets, if it has several."""
+    """The dataset of the repository, if it has several; else None."""
 
     split: str
     column: str | None
-    """The column that records have; all if there is none."""
+    """The only column to read; None for all columns."""
 
     format: ClassVar[str] = _FORMAT
 
@@ -63,7 +63,7 @@ class HubSpec:
             return options
         if options.columns is not None:
             message = (
-                f"{self.text!r} and columns={list(options.columns)!r} both say which columns to read: "
+                f"{self.text!r} and columns={list(options.columns)!r} both choose the columns to read: "
                 f"write {self.text.removesuffix(f':{self.column}')!r} to have columns="
             )
             raise InvalidArgument(message)
@@ -71,7 +71,7 @@ class HubSpec:
 
     @property
     def is_local(self) -> bool:
-        """Whether the repository is a folder of this machine."""
+        """True if the repository is a folder of this machine."""
         return self.repo.startswith("/")
 
 
@@ -80,16 +80,17 @@ def hub_files(
 ) -> tuple[Found, ...]:
     """Return the files of a split.
 
-    Files on the Hub have placeholders. The footers of files that are not indexed yet are fetched, many at a
-    time.
+    Files on the Hub get placeholders. The footers of files without an index are fetched, many at a time.
 
     Args:
         spec: the split.
-        index_dir: the user's folder for indexes, if any; placeholders and blocks lie there too.
+        index_dir: the user's folder for indexes, if any; placeholders and blocks are written there too.
         progress: is called with the number of footers that were fetched.
 
     Raises:
-        AccessDenied, DataNotFound, Unreachable: the Hub refuses, lacks the split, or cannot be reached.
+        AccessDenied: the repository is private or gated.
+        DataNotFound: the repository or the split does not exist.
+        Unreachable: the Hub cannot be reached.
         InvalidArgument: several datasets of the repository have the split.
         MissingDependency: ``huggingface_hub`` is not installed.
     """
@@ -115,14 +116,14 @@ def _not_indexed(
 
 
 def _fetch_footers(files: Sequence[HubFile], progress: ProgressHook | None) -> None:
-    """Fetch the bytes that indexing will read, so that it need not wait for one file after the other."""
+    """Fetch the bytes that indexing will read, many files at a time; indexing reads one after the other."""
     if not files:
         return
     form = format_named(_FORMAT).scanner
     assert is_table_indexer(form)
 
     def look(file: HubFile) -> None:
-        with suppress(UnsupportedFormat):  # Indexing raises it again.
+        with suppress(UnsupportedFormat):  # Indexing fetches the bytes again, and raises the error.
             form.read_layout(hub_ranges(file))
 
     with ThreadPoolExecutor(min(len(files), AT_ONCE)) as threads:

@@ -1,4 +1,4 @@
-"""What there is to a dataset, for people: files, rows, columns."""
+"""The summary of a dataset, for people: files, rows and columns."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ _UNIT = 1000
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """One file of the sources."""
+    """A file of the sources, as ``Dataset.info`` reports it."""
 
     name: str
-    """Its path below the folder that was opened."""
+    """The path of the file, relative to the folder that was opened."""
 
     rows: int
-    """How many records it has."""
+    """The number of records of the file."""
 
     visible: int
-    """How many of the dataset's rows are of it."""
+    """The number of rows of the dataset that are records of the file."""
 
     bytes: int
-    """How large it is."""
+    """The number of bytes of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnInfo:
-    """One column."""
+    """A column of the records, as ``Dataset.info`` reports it."""
 
     name: str
     type: str
-    """Its Arrow type; ``"?"`` where values have no one type, or pyarrow is not installed."""
+    """The Arrow type; ``"?"`` if the values have no common type, or pyarrow is not installed."""
 
     present: int
-    """Of the records that were looked at, how many have it and not None in it."""
+    """The number of records, of the first ``looked_at``, that have the column, and not None in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What there is to a dataset; its text is a table.
+    """The result of ``Dataset.info``: rows, files and columns; ``str`` makes a table of it.
 
     Example:
         >>> import seekable as sk
@@ -75,19 +75,19 @@ class Info:
     """
 
     expression: str
-    """What makes the dataset."""
+    """The expression that makes the dataset, as ``repr`` shows it."""
 
     rows: int
-    """How many rows an epoch has."""
+    """The number of rows of an epoch."""
 
     files: tuple[FileInfo, ...]
-    """The files of the sources; none where records are made of several."""
+    """The files of the sources; empty if a record is made of several (batch, zip)."""
 
     columns: tuple[ColumnInfo, ...]
-    """The columns; none where records are no dicts."""
+    """The columns of the records; empty if records are no dicts."""
 
     looked_at: int
-    """How many records, from the first on, were looked at for the columns."""
+    """The number of records, from the first on, that were read to find the columns."""
 
     def __str__(self) -> str:
         """Return a table of files and one of columns."""
@@ -109,7 +109,7 @@ class Info:
 
 
 def info_of(dataset: Node) -> Info:
-    """Return what there is to a dataset; see ``Dataset.info``."""
+    """Return the summary of a dataset; see ``Dataset.info``."""
     rows = known_size(dataset, "info()")
     records = dataset.fetch(np.arange(min(rows, LOOKED_AT), dtype=np.int64))
     return Info(
@@ -141,7 +141,7 @@ def _files(dataset: Node, size: int) -> Iterator[FileInfo]:
 
 
 def dataset_place(leaf: Any) -> str:
-    """Return what stands for the file of a source that has none."""
+    """Return a text in angle brackets for the file of a source that has no file."""
     return str(getattr(leaf, "place", f"<{leaf.kind}>"))
 
 

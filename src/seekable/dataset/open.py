@@ -1,4 +1,4 @@
-"""From files to a dataset."""
+"""The function ``open``: it indexes files and returns a dataset over them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ else:
 __all__ = ["open"]
 
 _SPECS = ("hf:", "txt:")
-"""The beginnings of specs; see `seekable.dataset.specs`."""
+"""The first characters of specs; see `seekable.dataset.specs`."""
 
 
 def open(  # noqa: PLR0913 - the one public place that owns these defaults
     source: Asked,
     *,
-    format: str | None = None,  # noqa: A002 - what users call it
+    format: str | None = None,  # noqa: A002 - the public name
     decode: Decode | None = None,
     version: str | int | None = None,
     index_dir: str | os.PathLike[str] | None = None,
@@ -74,7 +74,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             those; or ``hf:REPO:SPLIT:COLUMN``, the Parquet files of a split on the Hugging Face Hub (all
             columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
             where a repository has several datasets), or ``txt:PATH:COLUMN``, lines as records of one column.
-        format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; told by the suffix if left out.
+        format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; found by the suffix if left out.
         decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which
             is called when a record is read; of tables ``"python"`` (dicts of Python values), ``"numpy"``
             (dicts of numpy's) or ``"arrow"`` (record batches). The format's own if left out.
@@ -83,9 +83,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         index_dir: a folder for indexes, instead of beside the data; also ``SEEKABLE_INDEX_DIR``.
         jobs: how many processes may index; by default one for each processor, and none below 1 GiB.
         executor: any ``concurrent.futures.Executor`` to index with instead.
-        progress: called as the indexing goes on; by default a bar on a terminal.
-        key: what the key of a record is, for ``ds.key``: the name of a field, or a function of the record; a
-            str or an int. Keys are read once and kept beside the index, 16 bytes a record.
+        progress: called with the progress of the indexing; by default a bar on a terminal.
+        key: the key of a record, for ``ds.key``: the name of a field, or a function of the record, which
+            gives a str or an int. Keys are read once and written beside the index, 16 bytes a record.
         errors: called with the ``CorruptRecord`` of a record that cannot be decoded; returns what to deliver
             instead, or ``sk.HOLE``, which keeps its position and which a ``Loader`` leaves out of batches. It
             does not enter the fingerprint: a run that stopped at such a record goes on with it.
@@ -153,7 +153,7 @@ def _with_keys(
     using: ExecutionOptions,
     progress: ProgressHook | None,
 ) -> Any:
-    """Return a source with the index of its keys, which is built if there is none.
+    """Return a source with the index of its keys, which is built if it does not exist.
 
     Raises:
         BadKey: a record has no key.
@@ -168,10 +168,10 @@ def _with_keys(
 
 
 def _has_spec(source: object) -> bool:
-    """Return whether a source may be a spec; a list with one in it is refused.
+    """Return True if a source may be a spec.
 
     Raises:
-        InvalidArgument: a spec is opened alone.
+        InvalidArgument: the source is a list, and an item is a spec.
     """
     if isinstance(source, list | tuple) and any(map(_has_spec, source)):
         specs.refuse_specs_among(source)
@@ -179,7 +179,7 @@ def _has_spec(source: object) -> bool:
 
 
 def _shown(source: Asked) -> str:
-    """Return the source as a user would write it."""
+    """Return the source as the user would write it in code."""
     if isinstance(source, str | os.PathLike):
         return repr(os.fspath(source))
     paths = [os.fspath(path) for path in source]

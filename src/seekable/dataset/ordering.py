@@ -1,4 +1,4 @@
-"""Which records a dataset has, and in what order: methods that make a dataset of another one."""
+"""The methods of a dataset that choose and order its records; each returns another dataset."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Ordering(Face):
     def shuffle(
         self, seed: int, *, window: int | None = None, lanes: int | None = None, fixed: bool = False
     ) -> Self:
-        """Return a permutation of the whole dataset, a new one in each epoch, computed as rows are read.
+        """Return the records in a random order, a new permutation in each epoch, computed as rows are read.
 
         With a ``window`` the permutation is a local one, for data that does not stay in memory: blocks of
         rows that are cheap to read together are permuted and dealt to ``lanes``, and each lane reads its rows
@@ -283,10 +283,11 @@ class Ordering(Face):
         return self._over(spaced(self._node, checked_count("n", n, least=0), 1))
 
     def shard(self, i: int, *, of: int) -> Self:
-        """Return rows ``i``, ``i + of``, ``i + 2 * of`` and so on of each epoch.
+        """Return shard ``i`` of ``of`` shards: rows ``i``, ``i + of``, ``i + 2 * of`` ... of each epoch.
 
         Raises:
             InvalidArgument: ``of`` is below 1, or ``i`` is not at least 0 and below ``of``.
+            WrongType: ``i`` or ``of`` is no integer.
 
         Example:
             >>> import seekable as sk
@@ -304,11 +305,11 @@ class Ordering(Face):
         """Return ``n`` distinct rows, drawn once, in the order that they have here.
 
         Args:
-            n: the number of rows, at most as many as there are.
+            n: the number of rows, at most the number of records.
             seed: ``0 <= seed < 2**64``. The same seed and number of records give the same rows anywhere.
 
         Raises:
-            InvalidArgument: there are too few rows, or they are not the same in every epoch.
+            InvalidArgument: there are fewer than ``n`` rows, or they are not the same in every epoch.
 
         Example:
             >>> import seekable as sk

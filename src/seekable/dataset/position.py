@@ -1,4 +1,4 @@
-"""Positions, where plain integers are rows of epoch 0."""
+"""Positions on a dataset's endless axis; a plain integer is a row of epoch 0."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ __all__ = ["Position", "Positions", "checked_place", "checked_places"]
 class Position(int):
     """A place on a dataset's endless axis: of ``n`` records, row ``p % n`` of epoch ``p // n``.
 
-    ``ds[i]`` of a plain integer is a row of epoch 0, as of any sequence. ``ds[Position(p)]`` is the record
-    that comes at ``p`` in training, whoever asks for it.
+    A ``Position`` is an int, for samplers and loaders of other libraries, which index a dataset: ``ds[5]`` is
+    row 5 of epoch 0, as of any sequence, and ``ds[Position(p)]`` is the record that training reads at ``p``,
+    in any epoch. A ``Position`` below 0, or from 2**63 on, raises ``OutOfRange`` when it is read.
 
     Example:
         >>> import seekable as sk
@@ -35,7 +36,7 @@ class Position(int):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Show that this is no row."""
+        """Return ``Position(p)``, so that it is not taken for a row."""
         return f"Position({int(self)})"
 
     def __reduce__(self) -> tuple[type[Position], tuple[int]]:
@@ -44,7 +45,7 @@ class Position(int):
 
 
 class Positions(list[Position]):
-    """A list of positions, pickled as one packed array: it travels to workers for every batch.
+    """A list of positions, pickled as one packed array, because each batch sends one to a worker.
 
     Example:
         >>> import pickle
@@ -64,15 +65,15 @@ def _unpacked(packed: bytes) -> Positions:
 
 
 def checked_place(row: SupportsIndex, size: int | None) -> int:
-    """Return the position that is meant by a row of epoch 0, or by a ``Position``.
+    """Return a row of epoch 0, or a ``Position``, as a plain position.
 
     Args:
         row: a row, a negative one counted from the end; or a position.
         size: the number of rows of an epoch; None if there is no end.
 
     Raises:
-        WrongType: it is no integer.
-        OutOfRange: there is no such row, or no such position.
+        WrongType: ``row`` is no integer.
+        OutOfRange: the dataset does not have the row, or the position.
 
     Example:
         >>> checked_place(-1, 5), checked_place(Position(7), 5)
@@ -95,7 +96,7 @@ def checked_place(row: SupportsIndex, size: int | None) -> int:
 
 
 def checked_places(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDArray[np.int64]:
-    """Return the positions that are meant by a list of rows of epoch 0, or of ``Position``s.
+    """Return a list of rows of epoch 0, or of ``Position``s, as an int64 array of positions.
 
     Args:
         rows: a flat list, tuple or array of rows, negative ones counted from the end; or a list or tuple of
@@ -103,8 +104,8 @@ def checked_places(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDAr
         size: the number of rows of an epoch; None if there is no end.
 
     Raises:
-        WrongType: they are not a flat list of integers, or there are rows among positions.
-        OutOfRange: there is no such row, or no such position.
+        WrongType: ``rows`` is no flat list of integers, or has both rows and positions.
+        OutOfRange: the dataset does not have a row, or a position.
 
     Example:
         >>> checked_places([0, -1], 5).tolist(), checked_places([Position(7), Position(3)], 5).tolist()

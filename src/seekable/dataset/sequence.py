@@ -1,4 +1,4 @@
-"""Datasets over anything with a length and items."""
+"""Datasets over sequences: objects with a length and items."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ __all__ = ["from_sequence"]
 
 
 def from_sequence(sequence: SupportsItems, *, version: str | int | None = None) -> Dataset:
-    """Return a dataset over a list, an array, another library's dataset: anything with length and items.
+    """Return a dataset over a sequence: a list, an array, another library's dataset.
 
     If it has ``__getitems__`` (PyTorch's name for reading a list of rows together), that is called.
 
     Args:
-        sequence: must not change; it is pickled with the dataset.
+        sequence: an object with ``__len__`` and ``__getitem__`` of rows. It must not change, and it is
+            pickled with
+            the dataset.
         version: enters the fingerprint, beside the type's name and the length, which is all that a state can
             check.
 
     Raises:
-        WrongType: it has no length or no items.
+        WrongType: ``sequence`` has no length or no items, or ``version`` is no str or int.
 
     Example:
         >>> import seekable as sk

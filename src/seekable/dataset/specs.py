@@ -39,13 +39,13 @@ _REPO = re.compile(rf"(?:{_NAME}/)?{_NAME}")
 
 @dataclass(frozen=True, slots=True)
 class TextSpec:
-    """Lines of text files, each a record of one column."""
+    """A spec of text files: each line is a record of one column."""
 
     text: str
-    """As the user wrote it."""
+    """The text of the spec, as the user wrote it."""
 
     path: str
-    """A path, a folder or a glob."""
+    """The path of a file or a folder, or a glob."""
 
     column: str
 
@@ -60,10 +60,10 @@ Spec = HubSpec | TextSpec
 
 
 def spec_of(source: object) -> Spec | None:
-    """Return what a spec says, None if it is none: a path that exists is that file, whatever its name is.
+    """Return a source as a parsed spec, None if it is no spec; a path that exists is never a spec.
 
     Raises:
-        InvalidArgument: it is an incomplete one.
+        InvalidArgument: the spec is incomplete.
 
     Example:
         >>> spec = spec_of("hf:HuggingFaceFW/fineweb@v1.0.0:sample-10BT/train:text")
@@ -82,7 +82,7 @@ def spec_of(source: object) -> Spec | None:
 def _text_spec(text: str) -> TextSpec:
     path, colon, column = text.removeprefix(_TEXT).rpartition(":")
     if not colon or not path or not column or "/" in column:
-        message = f"{text!r} is not complete: {_TEXT_FORM}, where COLUMN is what records call the line"
+        message = f"{text!r} is not complete: {_TEXT_FORM}, where COLUMN is the name of the column of lines"
         raise InvalidArgument(message)
     return TextSpec(text, path, column)
 
@@ -110,7 +110,7 @@ def _hub_spec(text: str) -> HubSpec:
 
 
 def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
-    """Return folder, revision, split and column: a folder's name may have colons too, so it is looked for."""
+    """Return folder, revision, split and column; the longest part that is a folder counts as the folder."""
     parts = rest.split(":")
     for behind in (2, 1):
         folder = os.path.abspath(os.path.expanduser(":".join(parts[:-behind])))
@@ -132,8 +132,8 @@ def files_of(
         progress: called as footers of files on the Hub are fetched.
 
     Raises:
-        DataNotFound: there is no file, repository or split.
-        AccessDenied: this user may not look there.
+        DataNotFound: the file, the repository or the split does not exist.
+        AccessDenied: this user may not read the folder, or the repository is private or gated.
         Unreachable: the Hub cannot be reached.
     """
     if isinstance(spec, HubSpec):
@@ -150,7 +150,7 @@ def format_of_spec(spec: Spec, format_name: str | None) -> Format:
     """Return the format of the data of a spec.
 
     Raises:
-        InvalidArgument: another one was asked for.
+        InvalidArgument: ``format_name`` is another format.
     """
     if format_name not in (None, spec.format):
         message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
@@ -159,16 +159,16 @@ def format_of_spec(spec: Spec, format_name: str | None) -> Format:
 
 
 def refuse_specs_among(source: object) -> None:
-    """Refuse a list with a spec in it.
+    """Raise an error for a list that has a spec as an item.
 
     Raises:
-        InvalidArgument: there is one.
+        InvalidArgument: an item is a spec.
     """
     items: Iterable[object] = source if isinstance(source, list | tuple) else ()
     for item in items:
         if (spec := spec_of(item)) is not None:
             message = (
-                f"{spec.text!r} is opened alone; several go together with sk.concat([sk.open(...), ...]), or "
+                f"{spec.text!r} is opened alone; join several with sk.concat([sk.open(...), ...]), or "
                 f"sk.mix([...], weights=..., seed=...)"
             )
             raise InvalidArgument(message)

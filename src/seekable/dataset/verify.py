@@ -1,4 +1,4 @@
-"""Whether files are what their index says, and whether each record of them can be decoded."""
+"""The verification of data files: against their index, and record by record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["verify"]
 
 Bad = dict[str, tuple[CorruptRecord, int]]
-"""Of each file the first record that cannot be decoded, and how many there are."""
+"""By path, the first record of a file that cannot be decoded, and the number of such records."""
 
 
 def verify(
@@ -45,20 +45,20 @@ def verify(
     jobs: int | None = None,
     progress: ProgressHook | None = None,
 ) -> Verification:
-    r"""Return what is wrong with files and their index; nothing is written, and what is bad is not raised.
+    r"""Return the problems of files and of their index; nothing is written, and no problem raises an error.
 
     Args:
         source: as of ``open``.
         format: as of ``open``.
-        deep: read all of each file, find its records again and compare them with the index; else size, time
-            and both ends are compared.
-        decode: decode each record of the files that are good so far, in the way of the format.
+        deep: read all of each file, find its records again and compare them with the index; else compare the
+            size, the time and both ends.
+        decode: also decode each record of the files without another problem, as the format does by default.
         index_dir: as of ``open``.
-        jobs: how many processes may read; by default one for each processor, where that is worth it.
-        progress: called as the reading goes on.
+        jobs: the most processes that read; by default one for each processor, where that is faster.
+        progress: is called with the progress of the reading.
 
     Raises:
-        DataNotFound: there is no such file.
+        DataNotFound: a file does not exist.
         UnsupportedFormat: a suffix is not known, or there is more than one format.
 
     Example:
@@ -109,10 +109,10 @@ def _undecodable(records: FileSource | TableSource, jobs: int | None, progress: 
 
 
 def undecodable_in(records: FileSource | TableSource, start: int, stop: int) -> Bad:
-    """Return which records of some rows cannot be decoded; runs anywhere."""
+    """Return the undecodable records of some rows, by file; the function can run in any process."""
     found: list[CorruptRecord] = []
     for _ in read_rows(replace(records, errors=found.append), np.arange(start, stop, dtype=np.int64)):
-        pass  # What is wrong is told as it is met, and the rest is read all the same.
+        pass  # The hook collects each undecodable record, and reading goes on with the next one.
     bad: Bad = {}
     for error in sorted(found, key=lambda error: error.row):
         first, before = bad.get(error.path, (error, 0))

@@ -30,8 +30,8 @@ _TABLE_ROWS, _TABLE_BYTES = 960, 1 << 20
 one chunk from the end of the records."""
 
 _PAGE_BYTES, _VALUES_AT_ONCE = 64 << 10, 64
-"""The bytes after which a page ends, and the number of values after which the writer compares. The reader of a
-row reads and decodes a page of each column. pyarrow's pages are 16 times that, and take 8 % less space."""
+"""The bytes after which a page ends, and the number of values after which the writer compares. To read a
+row, a page of each column is read and decoded. pyarrow's pages are 16 times that, and take 8 % less space."""
 
 
 def parquet(schema: Any, *, compression: str | None, row_group_rows: int) -> Parquet:
