@@ -26,15 +26,14 @@ from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, Sour
 from seekable.nodes.columns.rename import MapColumns, Rename
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
-from seekable.nodes.filter.node import Filter
+from seekable.nodes.filter import Filter
 from seekable.nodes.interleave import Interleave
-from seekable.nodes.join.node import Join
+from seekable.nodes.join import Join
 from seekable.nodes.map import Map
 from seekable.nodes.map_batches import MapBatches
 from seekable.nodes.mix import Mix
 from seekable.nodes.repeat import Repeat
-from seekable.nodes.sample import Sample
-from seekable.nodes.select import Select
+from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
 from seekable.nodes.sources.file_source import FileSource

@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.nodes.conditions import Bounds, Condition, Where, checked_where
-from seekable.nodes.filter.vectors import passing
+from seekable.nodes.conditions import Bounds, Condition, Where, checked_where, passing
 
 COMPARED = ("==", "!=", "<", "<=", ">", ">=")
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -245,8 +244,8 @@ def test_what_is_no_condition_is_named(where: Any, error: type[Exception], why: 
 
 def test_conditions_are_told_as_they_are_written_and_travel() -> None:
     where = checked_where([[("a", "in", {3, 1}), ("b", "is null")], [("c", "=", "x")]])
-    assert where.told == [[("a", "in", [1, 3]), ("b", "is null")], [("c", "==", "x")]]
-    assert checked_where([("a", "<", 1)]).told == [("a", "<", 1)]
+    assert where.written == [[("a", "in", [1, 3]), ("b", "is null")], [("c", "==", "x")]]
+    assert checked_where([("a", "<", 1)]).written == [("a", "<", 1)]
     again = pickle.loads(pickle.dumps(where))
     assert again == where
     assert again.passes({"a": 3})
@@ -260,6 +259,6 @@ def test_below_a_node_conditions_have_its_childs_names_or_are_left_out() -> None
     names = {"new": "old", "same": "same", "made": None}
     below = where.below(names.__getitem__)
     assert below is not None
-    assert below.told == [[("old", "==", 1)], [("same", "<", 3)]]
+    assert below.written == [[("old", "==", 1)], [("same", "<", 3)]]
     # Where one of the lists says nothing, any record may pass.
     assert checked_where([[("made", "==", 2)], [("same", "<", 3)]]).below(names.__getitem__) is None

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
-from seekable.nodes.filter.kept import keep_unnamed
-from seekable.nodes.filter.node import Filter
+from seekable.nodes.filter import Filter
+from seekable.nodes.saved_rows import keep_unnamed
 
 if TYPE_CHECKING:
     from seekable.parallel.progress import Progress

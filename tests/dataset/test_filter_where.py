@@ -17,7 +17,7 @@ from seekable.index.location import Location
 from seekable.nodes.bases import InMemoryPlan
 from seekable.nodes.conditions import Bounds, Where
 from seekable.nodes.contract import Leaf
-from seekable.nodes.filter.choice import _common
+from seekable.nodes.filter_rows import _common
 from seekable.nodes.graph import Plan, Reader
 from seekable.order.blocks import default_blocks
 

@@ -22,8 +22,8 @@ from tests.dataset.common import numbers
 from tests.killing import KILLED, Killer, one_of_each_kind
 
 import seekable as sk
-from seekable.nodes.keys import build as keybuild
 from seekable.nodes.keys import key as keys
+from seekable.nodes.keys import key_index
 from seekable.nodes.keys.key import key_hash
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class masked:  # noqa: N801 - used as a context
 
     def __enter__(self) -> None:
         self.patch = pytest.MonkeyPatch()
-        for module in (keys, keybuild):
+        for module in (keys, key_index):
             self.patch.setattr(module, "key_hash", lambda key: key_hash(key) & self.mask)
 
     def __exit__(self, *_: object) -> None:

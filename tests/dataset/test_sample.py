@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.dataset.common import endless, flow, numbers
 
 import seekable as sk
-from seekable.nodes.sample import Sample
+from seekable.nodes.select import Sample
 
 
 @given(size=st.integers(0, 300), share=st.floats(0, 1), seed=st.integers(0, 2**64 - 1))

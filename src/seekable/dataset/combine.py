@@ -10,18 +10,17 @@ from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.concat import Concat
-from seekable.nodes.mix import mixed
-from seekable.nodes.weights import schedule_of
+from seekable.nodes.mix import mixed, schedule_of
 from seekable.nodes.zip import Zip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from concurrent.futures import Executor
 
+    from seekable.nodes import join as join_node
     from seekable.nodes.contract import Node
-    from seekable.nodes.join import node as join_node
-    from seekable.nodes.join.matching import Duplicates, How
-    from seekable.nodes.weights import Schedule, Weights
+    from seekable.nodes.join_matching import Duplicates, How
+    from seekable.nodes.mix import Schedule, Weights
     from seekable.parallel.progress import ProgressHook
     from seekable.stream import chain as stream_chain
     from seekable.stream import mix as stream_mix
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.stream.stage import Stage
     from seekable.stream.stream import Stream
 else:
-    join_node = lazy("seekable.nodes.join.node")
+    join_node = lazy("seekable.nodes.join")
     stream_chain = lazy("seekable.stream.chain")
     stream_mix = lazy("seekable.stream.mix")
     stream_face = lazy("seekable.stream.stream")

@@ -13,10 +13,10 @@ from seekable.dataset.columns import ColumnTools
 from seekable.dataset.ordering import Ordering
 from seekable.dataset.position import checked_place, checked_places
 from seekable.errors import InvalidArgument
+from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import ReadAhead
 from seekable.nodes.search import SearchRange
-from seekable.nodes.show import explained
 from seekable.nodes.slice import cut
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from seekable.formats.registry import (
     refuse_copies,
 )
 from seekable.index.opening import open_files
-from seekable.nodes.show import listed
+from seekable.nodes.display import listed
 from seekable.parallel.progress import progress_or_bar
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from seekable.dataset import specs
     from seekable.formats.decoding import Decode
     from seekable.formats.registry import OnError
-    from seekable.nodes.keys import build as keys_build
-    from seekable.nodes.keys import duplicates
+    from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
     from seekable.parallel.map_ranges import ExecutionOptions
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from seekable.storage.listing import Asked
 else:
     specs = lazy("seekable.dataset.specs")
-    keys_build = lazy("seekable.nodes.keys.build")
-    duplicates = lazy("seekable.nodes.keys.duplicates")
+    key_index = lazy("seekable.nodes.keys.key_index")
     map_ranges = lazy("seekable.parallel.map_ranges")
 
 __all__ = ["open"]
@@ -161,9 +159,9 @@ def _with_keys(
     Warns:
         DuplicateKeys: some records have the same key.
     """
-    keys = keys_build.open_keys(node, key, index_dir=index_dir, using=using, progress=progress)
+    keys = key_index.open_keys(node, key, index_dir=index_dir, using=using, progress=progress)
     if keys.index.duplicates:
-        warnings.warn(duplicates.duplicates_told(node, keys), DuplicateKeys, stacklevel=3)
+        warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=3)
     return replace(node, keys=keys)
 
 

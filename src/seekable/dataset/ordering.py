@@ -15,7 +15,7 @@ from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.map import Map
 from seekable.nodes.repeat import Repeat
-from seekable.nodes.select import Select
+from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import sliced, spaced
 from seekable.nodes.split import split
@@ -28,16 +28,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.nodes import map_batches, merge, sample, stratified
-    from seekable.nodes.filter import choice
-    from seekable.nodes.filter import node as filter_node
+    from seekable.nodes import filter as filter_node
+    from seekable.nodes import filter_rows, map_batches, stratified
     from seekable.parallel.progress import ProgressHook
 else:
-    choice = lazy("seekable.nodes.filter.choice")
-    filter_node = lazy("seekable.nodes.filter.node")
+    filter_node = lazy("seekable.nodes.filter")
+    filter_rows = lazy("seekable.nodes.filter_rows")
     map_batches = lazy("seekable.nodes.map_batches")
-    merge = lazy("seekable.nodes.merge")
-    sample = lazy("seekable.nodes.sample")
     stratified = lazy("seekable.nodes.stratified")
 
 __all__ = ["Ordering"]
@@ -199,8 +196,8 @@ class Ordering(Face):
             >>> list(sk.from_sequence([{"n": 1}, {"n": 5}]).filter(where=[("n", ">", 2)]))
             [{'n': 5}]
         """
-        chosen = choice.choice(fn, where=where, files=files, limit=limit, version=version)
-        kept = filter_node.filter_rows(
+        chosen = filter_rows.choice(fn, where=where, files=files, limit=limit, version=version)
+        kept = filter_node.filtered(
             self._node, chosen, save=save, jobs=jobs, executor=executor, progress=progress
         )
         return self._over(kept)
@@ -230,8 +227,8 @@ class Ordering(Face):
             >>> list(sk.from_sequence(range(6)).filter_batches(lambda numbers: [n > 3 for n in numbers]))
             [4, 5]
         """
-        chosen = choice.choice(fn, together=checked_count("size", size, least=1), version=version)
-        kept = filter_node.filter_rows(
+        chosen = filter_rows.choice(fn, together=checked_count("size", size, least=1), version=version)
+        kept = filter_node.filtered(
             self._node, chosen, save=save, jobs=jobs, executor=None, progress=progress
         )
         return self._over(kept)
@@ -316,7 +313,7 @@ class Ordering(Face):
             >>> list(sk.from_sequence(range(1000)).sample(4, seed=7))
             [44, 195, 325, 515]
         """
-        return self._over(sample.Sample(self._node, checked_count("n", n, least=0), checked_seed(seed)))
+        return self._over(Sample(self._node, checked_count("n", n, least=0), checked_seed(seed)))
 
     def merge(self, other: Self) -> Self:
         """Return the rows of this dataset, then those of another that are not among them.
@@ -336,7 +333,7 @@ class Ordering(Face):
         if not isinstance(other, Face):
             message = f"merge() takes a Dataset (got a {type(other).__name__}): wrap it in sk.from_sequence"
             raise WrongType(message)
-        return self._over(merge.merged(self._node, other.node))
+        return self._over(filter_node.merged(self._node, other.node))
 
     def repeat(self, n: int) -> Self:
         """Return ``n`` epochs, one after another, as one.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.nodes.contract import Leaf, Node
-from seekable.nodes.filter.node import row_files_of
+from seekable.nodes.filter import row_files_of
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.stream.description import datasets_of

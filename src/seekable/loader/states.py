@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import Batch
     from seekable.loader.steps import Steps
+    from seekable.nodes import filter as filters
     from seekable.nodes.contract import Node
-    from seekable.nodes.filter import node as filters
     from seekable.resume import by_rows, continued, serialize
     from seekable.state import descriptions
     from seekable.state import document as documents
     from seekable.stream.stream import Stream
 else:
     compatibility = lazy("seekable.loader.compatibility")
-    filters = lazy("seekable.nodes.filter.node")
+    filters = lazy("seekable.nodes.filter")
     by_rows = lazy("seekable.resume.by_rows")
     continued = lazy("seekable.resume.continued")
     serialize = lazy("seekable.resume.serialize")

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.errors import NothingPassed
-from seekable.nodes.bases import UnaryNode
+from seekable.nodes.bases import UnaryNode, int64s
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
-from seekable.nodes.routers import int64s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
+from seekable.nodes.bases import EachRouter
 from seekable.nodes.contract import Node, OrderNode
+from seekable.nodes.display import listed
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import EachRouter
-from seekable.nodes.show import listed
 from seekable.order.blocks import joined_blocks
 
 if TYPE_CHECKING:

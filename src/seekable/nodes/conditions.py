@@ -1,4 +1,4 @@
-"""Conditions on columns: what a filter asks of records without a function.
+"""Conditions on columns, by which ``filter(where=)`` keeps records without a function.
 
 They are written as pyarrow's are: ``("lang", "==", "de")`` is a condition, a list of conditions holds where
 all of them do, and a list of such lists where one of them does. A column that a record lacks counts as None,
@@ -6,12 +6,16 @@ and None passes ``is null`` and nothing else, as in SQL.
 
 Values of different kinds are not compared: ``("id", "==", "5")`` over numbers would keep nothing, and nobody
 would know why.
+
+``passing`` evaluates conditions on columns of an Arrow table, where Arrow gives the answer of
+`Condition.holds` for certain. All other records are evaluated one by one, which also raises the errors.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
 import operator
 from collections.abc import Hashable, Mapping
 from collections.abc import Set as AbstractSet
@@ -26,7 +30,13 @@ from seekable.formats.table_format import Bounds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Bounds", "Condition", "Where", "checked_where"]
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    Bools = NDArray[np.bool_]
+
+__all__ = ["Bounds", "Condition", "Where", "checked_where", "passing"]
+
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -36,15 +46,14 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
 _AMONG, _NULL = ("in", "not in"), ("is null", "is not null")
+
 _OPERATORS = (*_COMPARE, *_AMONG, *_NULL)
-_KINDS: tuple[tuple[type, str], ...] = (
-    (bool, "bool"),
-    (np.bool_, "bool"),
-    (int, "number"),
-    (float, "number"),
-    (decimal.Decimal, "number"),
-    (np.number, "number"),
+
+_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    ((bool, np.bool_), "bool"),
+    ((int, float, decimal.Decimal, np.number), "number"),
     (str, "str"),
     (bytes, "bytes"),
     (dt.datetime, "datetime"),
@@ -66,7 +75,7 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One column, an operator and what it is compared with.
+    """A condition on one column: an operator, and the value that it compares the column with.
 
     Example:
         >>> Condition("n", "<", 3).holds(2), Condition("n", "<", 3).holds(None)
@@ -76,26 +85,26 @@ class Condition:
     column: str
     operator: str
     value: Any = None
-    """For ``in`` and ``not in`` a tuple."""
+    """The value to compare with; a tuple for ``in`` and ``not in``, None for the tests of null."""
 
     types: frozenset[type] = field(init=False, repr=False, compare=False)
-    """The types of the values that are compared with."""
+    """The types of ``value``, or of its elements for ``in`` and ``not in``."""
 
     among: frozenset[Any] = field(init=False, repr=False, compare=False)
-    """The values of ``in`` and ``not in``, for looking up."""
+    """The elements of ``value`` for ``in`` and ``not in``; empty for other operators."""
 
     def __post_init__(self) -> None:
-        """Take note of the types once: conditions are asked record by record."""
+        """Compute ``types`` and ``among`` once, because each record is compared."""
         listed = self.operator in _AMONG
         values = self.value if listed else (self.value,)
         object.__setattr__(self, "types", frozenset(map(type, values)))
         object.__setattr__(self, "among", frozenset(values if listed else ()))
 
     def holds(self, value: Any) -> bool:
-        """Tell whether a value passes.
+        """Return True if a value of the column meets the condition.
 
         Raises:
-            WrongType: it is not of the kind that it is compared with.
+            WrongType: the value is not of the kind of ``self.value``, such as a str beside a number.
         """
         asked = self.operator
         if value is None or asked in _NULL:
@@ -107,7 +116,7 @@ class Condition:
         return bool(_COMPARE[asked](value, self.value))
 
     def may_hold(self, bounds: Bounds) -> bool:
-        """Tell whether a value within bounds can pass; True where that cannot be told."""
+        """Return False if no value within the bounds can meet the condition, else True."""
         if self.operator in _NULL:
             return bounds.nulls if self.operator == "is null" else bounds.values
         if not bounds.values:
@@ -146,18 +155,18 @@ class Condition:
             raise WrongType(message)
 
     def __str__(self) -> str:
-        return repr(self.told)
+        return repr(self.written)
 
     @property
-    def told(self) -> tuple[Any, ...]:
-        """The condition as a user writes it."""
+    def written(self) -> tuple[Any, ...]:
+        """The condition as a user writes it, a tuple of two or three elements."""
         if self.operator in _NULL:
             return self.column, self.operator
         return self.column, self.operator, list(self.value) if self.operator in _AMONG else self.value
 
 
 def _is_one(bounds: Bounds) -> bool:
-    """Tell whether all values are one; floats may be NaN besides, which bounds do not tell."""
+    """Return True if all values are equal. Never for floats: bounds leave NaN out."""
     floating = isinstance(bounds.least, float | np.floating)
     return bounds.exact and not floating and bool(bounds.least == bounds.greatest)
 
@@ -176,14 +185,14 @@ class Where:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns that are asked about."""
+        """The names of the columns that the conditions read."""
         return frozenset(condition.column for conditions in self.any_of for condition in conditions)
 
     def passes(self, record: Mapping[str, Any]) -> bool:
-        """Tell whether a record passes.
+        """Return True if a record meets all conditions of one list.
 
         Raises:
-            WrongType: a value is not of the kind that it is compared with.
+            WrongType: a value is not of the kind that its condition compares with.
         """
         for conditions in self.any_of:
             for condition in conditions:
@@ -194,10 +203,10 @@ class Where:
         return False
 
     def may_pass(self, bounds: Mapping[str, Bounds]) -> bool:
-        """Tell whether a record within the bounds of its columns can pass.
+        """Return False if no record whose columns lie within ``bounds`` can pass, else True.
 
         Args:
-            bounds: of each column what is known; nothing of those that are not there.
+            bounds: the bounds of each column; a column without known bounds is left out.
 
         Example:
             >>> checked_where([("n", ">", 10)]).may_pass({"n": Bounds(0, 9, nulls=True, values=True)})
@@ -212,13 +221,13 @@ class Where:
         )
 
     def below(self, names: Callable[[str], str | None]) -> Where | None:
-        """Return what must hold below a node that gives columns other names or values.
+        """Return conditions on the child of a node that renames or changes columns.
 
         Args:
-            names: what a column is called there; None where its values are others there.
+            names: maps a column's name to its name in the child; to None if its values differ there.
 
         Returns:
-            Conditions that every passing record meets; None if nothing can be said.
+            Conditions that the child's record of every passing record meets; None if there are none.
         """
         lists = []
         for conditions in self.any_of:
@@ -233,18 +242,18 @@ class Where:
         return Where(tuple(lists))
 
     @property
-    def told(self) -> list[Any]:
-        """The conditions as a user writes them: one list, or several."""
-        lists = [[condition.told for condition in conditions] for conditions in self.any_of]
+    def written(self) -> list[Any]:
+        """The conditions as a user writes them: one list of tuples, or a list of such lists."""
+        lists = [[condition.written for condition in conditions] for conditions in self.any_of]
         return lists[0] if len(lists) == 1 else lists
 
 
 def checked_where(where: object) -> Where:
-    """Return the conditions that a user wrote.
+    """Return the conditions of ``filter(where=)`` after checks.
 
     Raises:
-        WrongType: they are not lists of tuples.
-        InvalidArgument: an operator is not known, or a list is empty.
+        WrongType: ``where`` is not a list of tuples, or a list of such lists.
+        InvalidArgument: an operator is unknown, or a list is empty.
     """
     if isinstance(where, tuple) and where and isinstance(where[0], str):
         where = [where]
@@ -296,3 +305,92 @@ def _value(condition: tuple[Any, ...], asked: str) -> Any:
         )
         raise InvalidArgument(message)
     return value
+
+
+_EXACT = 1 << 53
+"""Integers up to this magnitude convert to float64 without loss."""
+
+_ARROW_COMPARE = {
+    "==": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    "<=": "less_equal",
+    ">": "greater",
+    ">=": "greater_equal",
+}
+
+
+def passing(where: Where, batch: pa.RecordBatch) -> Bools | None:
+    """Return the rows of a batch that pass, as a bool array; None if Arrow might answer otherwise.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> batch = pa.RecordBatch.from_pydict({"n": [1, None, 3]})
+        >>> passing(checked_where([("n", "<", 3)]), batch).tolist()
+        [True, False, False]
+        >>> passing(checked_where([("n", "<", "3")]), batch) is None
+        True
+    """
+    whole = np.zeros(batch.num_rows, dtype=np.bool_)
+    for conditions in where.any_of:
+        every = np.ones(batch.num_rows, dtype=np.bool_)
+        for condition in conditions:
+            if condition.column not in batch.schema.names:
+                return None
+            one = _holding(condition, batch.column(condition.column))
+            if one is None:
+                return None
+            every &= one
+        whole |= every
+    return whole
+
+
+def _holding(condition: Condition, column: pa.Array) -> Bools | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    there: Bools = column.is_valid().to_numpy(zero_copy_only=False)
+    if condition.operator in ("is null", "is not null"):
+        return there if condition.operator == "is not null" else ~there
+    values = condition.value if condition.operator in ("in", "not in") else (condition.value,)
+    if not all(_is_exact(value, column.type) for value in values):
+        return None
+    if not values:
+        return np.zeros_like(there) if condition.operator == "in" else there
+    if condition.operator in ("in", "not in"):
+        if pa.types.is_floating(column.type) and 0 in values:
+            return None  # Zeros have two signs, and Arrow's look-ups may tell them apart.
+        among: Bools = pc.is_in(column, value_set=pa.array(values, type=column.type)).to_numpy(
+            zero_copy_only=False
+        )
+        return (among if condition.operator == "in" else ~among) & there
+    compared = pc.call_function(
+        _ARROW_COMPARE[condition.operator], [column, pa.scalar(values[0], column.type)]
+    )
+    held: Bools = pc.fill_null(compared, False).to_numpy(zero_copy_only=False)  # noqa: FBT003 - pyarrow's own
+    return held
+
+
+def _is_exact(value: Any, kind: pa.DataType) -> bool:
+    """Return True if a value has the column's type, and Arrow compares it as Python does."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_integer(kind):
+        bounds = np.iinfo(kind.to_pandas_dtype())
+        return type(value) is int and bool(bounds.min <= value <= bounds.max)
+    if types.is_float64(kind):
+        number = type(value) is float or (type(value) is int and abs(value) <= _EXACT)
+        return number and not math.isnan(value)
+    if types.is_string(kind) or types.is_large_string(kind):
+        return type(value) is str and _is_unicode(value)
+    return types.is_date32(kind) and type(value) is dt.date
+
+
+def _is_unicode(text: str) -> bool:
+    """Return True if a text has a UTF-8 form, whose byte order is Python's order of texts."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

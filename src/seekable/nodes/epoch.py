@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.nodes.bases import UnaryNode
+from seekable.nodes.bases import ONE_CHILD, UnaryNode, int64s
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import ONE_CHILD, int64s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

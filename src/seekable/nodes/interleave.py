@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from seekable.nodes.bases import PermutationNode
+from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import ONE_CHILD, int64s
 from seekable.order.lanes import dealt_rows, source_row, source_rows
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.contract import Node, RecordNode
-from seekable.nodes.failures import add_place
+from seekable.nodes.display import add_place
 from seekable.nodes.graph import part_of
 from seekable.nodes.hole import HOLE
 from seekable.nodes.randomness import ItemRandomness

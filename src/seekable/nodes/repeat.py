@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable._arguments import POSITIONS
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import ElementwiseNode, UnaryNode
+from seekable.nodes.bases import ElementwiseNode, PassOn, UnaryNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import PassOn
 from seekable.order.blocks import joined_blocks
 
 if TYPE_CHECKING:

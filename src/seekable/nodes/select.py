@@ -1,4 +1,4 @@
-"""Chosen rows, in the order given."""
+"""Rows of a dataset, chosen by number: ``Select`` takes a list of them, ``Sample`` draws them by a seed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ import xxhash
 
 from seekable._arguments import checked_rows
 from seekable._cached import cached
-from seekable.nodes.bases import UnaryNode
+from seekable.errors import InvalidArgument
+from seekable.nodes.bases import ONE_CHILD, Ascending, EachRouter, UnaryNode
 from seekable.nodes.contract import Node, OrderNode
-from seekable.nodes.graph import known_size
-from seekable.nodes.routers import ONE_CHILD, EachRouter
-from seekable.nodes.show import listed
+from seekable.nodes.display import listed
+from seekable.nodes.graph import known_size, must_be_steady
 from seekable.order.blocks import default_blocks
+from seekable.order.keys import derive, kind_key
+from seekable.order.permutation import permute
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.nodes.search import SearchRange
 
 
-__all__ = ["Select"]
+__all__ = ["Sample", "Select"]
 
 
 @final
@@ -117,3 +119,62 @@ class Select(UnaryNode, OrderNode):
     def _sorted(self) -> tuple[NDArray[np.intp], Int64s]:
         order = np.argsort(self.rows, kind="stable")
         return order, self.rows[order]
+
+
+_SAMPLE_KEY = kind_key("sample")
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Sample(Ascending):
+    """``count`` distinct rows, ascending: the first of a permutation of all, so each set is as likely.
+
+    Pickled it is its seed; the rows take 8 bytes each where they are used.
+    """
+
+    child: Node
+    count: int
+    seed: int
+
+    kind: ClassVar[str] = "sample"
+
+    def __post_init__(self) -> None:
+        """Refuse more rows than there are, and rows that are not the same in each epoch."""
+        size = known_size(self.child, "sample()")
+        must_be_steady(self.child, "sample()")
+        if self.count > size:
+            message = (
+                f"sample() draws each row once at most: there are {size:,} records (got n={self.count:,})"
+            )
+            raise InvalidArgument(message)
+
+    @property
+    def size(self) -> int:
+        """As many rows as were asked for."""
+        return self.count
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """The number of rows and the seed."""
+        return {"count": self.count, "seed": self.seed}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the method call."""
+        return f"{children[0]}.sample({self.count}, seed={self.seed})"
+
+    @classmethod
+    def router(cls, nodes: Sequence[Sample]) -> Router:
+        """Look the rows of one node after another up."""
+        return EachRouter(nodes)
+
+    @cached
+    def chosen(self) -> Int64s:
+        """The rows."""
+        if not self.count:
+            return np.empty(0, dtype=np.int64)
+        size = known_size(self.child, "sample()")
+        key = np.array([derive(_SAMPLE_KEY, self.seed)], dtype=np.uint64)
+        return np.sort(permute(np.arange(self.count, dtype=np.int64), size, key))
+
+    def chosen_one(self, row: int) -> int:
+        """Return one of the rows."""
+        return int(self.chosen[row])

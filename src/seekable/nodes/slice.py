@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.nodes.bases import UnaryNode
+from seekable.nodes.bases import ONE_CHILD, UnaryNode, int64s
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import ONE_CHILD, int64s
 from seekable.order.blocks import default_blocks, strided_blocks
 
 if TYPE_CHECKING:

@@ -19,10 +19,9 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.bases import UnaryNode
+from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size, must_be_steady
-from seekable.nodes.routers import ONE_CHILD, EachRouter
 from seekable.order.apportionment import apportion
 from seekable.order.keys import derive, derive_each, kind_key
 from seekable.order.permutation import permute

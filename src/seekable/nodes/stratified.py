@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import BadValue, MissingColumn, WrongType
-from seekable.nodes.columns.column_node import record_place
 from seekable.nodes.columns.names import lacking, must_have
-from seekable.nodes.filter.kept import keep_unnamed
-from seekable.nodes.filter.node import Filter
+from seekable.nodes.display import describe_place
+from seekable.nodes.filter import Filter
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
+from seekable.nodes.saved_rows import keep_unnamed
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.split import split
 from seekable.parallel.map_ranges import execution_options, map_ranges
@@ -108,7 +108,7 @@ class _Labels:
                     label = record if record is HOLE else self._label(record)
                     hash(label)
                 except (MissingColumn, WrongType, TypeError) as error:
-                    place = record_place(self.dataset, start + len(found))
+                    place = describe_place(self.dataset, start + len(found))
                     told = f"{place}: split(by={self.by!r}): {error}"
                     raise (MissingColumn if isinstance(error, MissingColumn) else BadValue)(told) from error
                 found.append(label)

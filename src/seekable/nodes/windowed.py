@@ -11,10 +11,9 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import CacheTooSmall
-from seekable.nodes.bases import PermutationNode
+from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.nodes.routers import ONE_CHILD, int64s
 from seekable.order.arrays import distinct, divided, united
 from seekable.order.keys import derive, kind_key
 from seekable.order.windows import WindowedOrder, Windows, windows_of

@@ -17,8 +17,8 @@ from seekable.errors import InvalidArgument, StateMismatch
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
-from seekable.nodes.filter.kept import KeptRows, keep_unnamed
-from seekable.nodes.filter.node import Filter
+from seekable.nodes.filter import Filter
+from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.nodes.select import Select
 from seekable.nodes.slice import Slice
 

@@ -20,7 +20,7 @@ from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.mix import Mix
 from seekable.nodes.repeat import Repeat
-from seekable.nodes.sample import Sample
+from seekable.nodes.select import Sample
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
 from seekable.nodes.split import Split

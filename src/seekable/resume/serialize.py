@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import SeekableError, StateMismatch
 from seekable.nodes.bases import UnaryNode
-from seekable.nodes.filter.node import Filter
+from seekable.nodes.filter import Filter
 from seekable.resume.continued import Continued
 from seekable.resume.match_rows import selected_rows
 from seekable.resume.readers import readers_of, with_readers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.nodes.show import listed
+from seekable.nodes.display import listed
 from seekable.stream.shapes import SeveralInputs, numbered
 
 if TYPE_CHECKING:

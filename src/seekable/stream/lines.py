@@ -19,7 +19,7 @@ from seekable.formats.registry import SUFFIXES, format_named, format_of
 from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
 from seekable.index.table_indexer import is_table_indexer
-from seekable.nodes.show import listed
+from seekable.nodes.display import listed
 from seekable.state.functions import describe_function
 from seekable.stream.sequential_file import content_from, sequential_files
 from seekable.stream.shapes import ForwardOnly

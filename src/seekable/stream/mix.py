@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 import numpy as np
 
 from seekable._cached import cached
-from seekable.nodes.show import listed
+from seekable.nodes.display import listed
 from seekable.order.keys import derive, kind_key
 from seekable.order.mixture import Mixture
 from seekable.stream.shapes import SeveralInputs, numbered

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.show import listed
+from seekable.nodes.display import listed
 from seekable.stream.iterator import StreamIterator
 from seekable.stream.kinds import OWN_KINDS
 from seekable.stream.methods import StageMethods

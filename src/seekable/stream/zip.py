@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from seekable.errors import BadToken
-from seekable.nodes.show import listed
+from seekable.nodes.display import listed
 from seekable.stream.shapes import SeveralInputs
 
 if TYPE_CHECKING:

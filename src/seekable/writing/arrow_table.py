@@ -12,7 +12,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import WrongType
-from seekable.nodes.failures import place_of
+from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.writing.arrow_types import UnsupportedType, merged, type_of
@@ -246,7 +246,7 @@ def inferred_schema(dataset: Node, rows: NDArray[np.int64]) -> pa.Schema:
             found = _with(found, records)
         except UnsupportedType:
             place, why = _first_misfit(found, read)
-            named = place_of(dataset, int(rows[first + place]))
+            named = describe_row(dataset, int(rows[first + place]))
             message = f"{named} does not fit into columns with those before it: {why}"
             raise WrongType(message) from None
     return pa.schema([(name, _roomy(kind)) for name, kind in found.items()])

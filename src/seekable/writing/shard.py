@@ -12,7 +12,7 @@ import numpy as np
 
 from seekable.errors import WrongType
 from seekable.nodes.compile import GatheredPlan
-from seekable.nodes.failures import place_of
+from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.table_batches import table_of
@@ -167,7 +167,7 @@ class WriteShards:
                 try:
                     self.form.write(file, chunks.read())
                 except UnwritableRecord as misfit:
-                    place = place_of(self.dataset, chunks.row(misfit.back))
+                    place = describe_row(self.dataset, chunks.row(misfit.back))
                     message = (
                         f"{place} cannot be written as {self.form.name}: {misfit.why}; {self.form.way_out}"
                     )

@@ -18,7 +18,7 @@ from seekable.errors import SeekableError, WrongType
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.columns.making import checked_record
 from seekable.nodes.contract import RecordNode
-from seekable.nodes.failures import add_place
+from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.graph import part_of
 from seekable.nodes.hole import HOLE
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.nodes.conditions import Where
     from seekable.nodes.graph import Plan, Reader
 
-__all__ = ["ColumnNode", "record_place"]
+__all__ = ["ColumnNode"]
 
 
 class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
@@ -120,7 +120,7 @@ class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
         """
         meant = self.wrong(record, error) if isinstance(record, dict) else _type_error(record)
         if meant is not None:
-            place = record_place(self.child, position)
+            place = describe_place(self.child, position)
             raise type(meant)(f"{place}: {self.kind}: {meant}") from error
         add_place(error, repr(self), self.child, position)
 
@@ -132,12 +132,6 @@ def _type_error(record: object) -> WrongType | None:
     except WrongType as error:
         return error
     return None
-
-
-def record_place(node: Any, position: int) -> str:
-    """Return the file and the row of a record for messages; of a record in memory its location."""
-    place = node.plan(np.array([position], dtype=np.int64)).locate()[0]
-    return f"{place.path} row {place.row}" if hasattr(place, "path") else f"the record at {place}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from seekable.errors import AmbiguousKey, InvalidArgument, KeyNotFound
 from seekable.nodes.contract import Leaf
+from seekable.nodes.display import describe_place
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.search import SearchRange
 
@@ -42,8 +41,7 @@ class _Match:
     record: Any
 
     def __str__(self) -> str:
-        place = self.leaf.plan(np.array([self.row], dtype=np.int64)).locate()[0]
-        return f"{place.path} row {place.row}"
+        return describe_place(self.leaf, self.row)
 
 
 class Lookup:

@@ -1,4 +1,7 @@
-"""Reading the keys of all records into an index, once; and opening it."""
+"""The index of the keys of a source: built once by reading all records, then opened.
+
+Keys that several records share are found when the index is built; each opening warns of them.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,8 @@ from seekable.formats.decoding import Decoder
 from seekable.index.build.commit import make_folder
 from seekable.index.keys.hashes import known_hashes, lock_of, places, read_keys, write_keys
 from seekable.index.keys.keyed import Keyed
-from seekable.nodes.failures import add_place
+from seekable.nodes.display import add_place
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.duplicates import find_duplicates
 from seekable.nodes.keys.key import Keys, is_key, key_hash, key_in
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
@@ -30,7 +32,7 @@ from seekable.storage.files import locked
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -43,7 +45,14 @@ if TYPE_CHECKING:
     UInt64s = NDArray[np.uint64]
     Bools = NDArray[np.bool_]
 
-__all__ = ["open_keys"]
+__all__ = ["duplicates_message", "find_duplicates", "open_keys"]
+
+_MOST_READ = 100_000
+"""The number of records that are read to compare keys with equal hashes. Above it nearly all keys with equal
+hashes are equal, so the hashes alone decide."""
+
+_MOST_KEYS = 5
+_MOST_ROWS = 10
 
 
 def open_keys(
@@ -221,3 +230,84 @@ def _only(field: str) -> Decoder:
     """Return what decodes JSON objects to one field of theirs, and whatever it cannot to a key of None."""
     lean = msgspec.defstruct("Lean", [("key", Any, msgspec.field(name=field))], gc=False)
     return Decoder("json", msgspec.json.Decoder(lean).decode, lambda _: lean(None))
+
+
+def find_duplicates(
+    source: FileSource | TableSource, of: KeyOf, hashes: NDArray[np.uint64], rows: Int64s
+) -> dict[str, Any] | None:
+    """Return, JSON-safe, what is to be remembered of keys that several records have; None if there are none.
+
+    Args:
+        source: the records.
+        of: what their keys are.
+        hashes: the hashes of all keys, sorted.
+        rows: the row of each, ascending where hashes are the same.
+    """
+    edges = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1])) if hashes.size else np.empty(0, np.int64)
+    counts = np.diff(edges, append=hashes.size)
+    several = counts > 1
+    starts, counts = edges[several], counts[several]
+    order = np.argsort(rows[starts])
+    groups = zip(starts[order].tolist(), counts[order].tolist(), strict=True)
+    if counts.sum() > _MOST_READ:
+        first = [(start, min(count, _MOST_ROWS), count) for start, count in list(groups)[:_MOST_KEYS]]
+        return {
+            "keys": int(counts.size),
+            "records": int(counts.sum()),
+            "first": [
+                {
+                    "key": _key(source, of, int(rows[start])),
+                    "rows": rows[start : start + some].tolist(),
+                    "records": count,
+                }
+                for start, some, count in first
+            ],
+        }
+    found = [
+        same for start, count in groups for same in _same(source, of, rows[start : start + count].tolist())
+    ]
+    if not found:
+        return None
+    return {
+        "keys": len(found),
+        "records": sum(len(same) for _, same in found),
+        "first": [
+            {"key": key, "rows": same[:_MOST_ROWS], "records": len(same)} for key, same in found[:_MOST_KEYS]
+        ],
+    }
+
+
+def duplicates_message(source: FileSource | TableSource, keys: Keys) -> str:
+    """Return the warning of an index that knows of duplicates.
+
+    Args:
+        source: the records.
+        keys: their keys.
+    """
+    known = keys.index.duplicates or {}
+    lines = [f"{known['records']:,} records share {known['keys']:,} of the keys {keys.name} with others:"]
+    for same in known["first"]:
+        places = [
+            f"{place.path} row {place.row}"
+            for place in source.plan(np.array(same["rows"], dtype=np.int64)).locate()
+        ]
+        rest = same["records"] - len(places)
+        lines.append(f"  {same['key']!r}: {', '.join(places)}" + (f" and {rest:,} more" if rest else ""))
+    if known["keys"] > len(known["first"]):
+        lines.append(f"  and {known['keys'] - len(known['first']):,} more keys")
+    return "\n".join(lines)
+
+
+def _same(source: FileSource | TableSource, of: KeyOf, rows: list[int]) -> Iterator[tuple[Any, list[int]]]:
+    """Yield the keys that several of some rows have, and the rows of each."""
+    by_key: dict[tuple[type, Any], list[int]] = {}
+    for row in rows:
+        key = _key(source, of, row)
+        by_key.setdefault((type(key), key), []).append(row)
+    for (_, key), same in by_key.items():
+        if len(same) > 1:
+            yield key, same
+
+
+def _key(source: FileSource | TableSource, of: KeyOf, row: int) -> Any:
+    return key_in(source.record(row), of)

@@ -12,10 +12,9 @@ from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, MissingColumn, SeekableError, WrongType
 from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.names import no_such_column
-from seekable.nodes.conditions import Where, checked_where
+from seekable.nodes.conditions import Where, checked_where, passing
 from seekable.nodes.contract import Leaf
-from seekable.nodes.failures import add_place
-from seekable.nodes.filter.vectors import passing
+from seekable.nodes.display import add_place, describe_place
 from seekable.nodes.hole import HOLE
 from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
@@ -66,7 +65,7 @@ class Choice:
         if self.fn is not None:
             parts.append(getattr(self.fn, "__qualname__", type(self.fn).__qualname__))
         if self.where is not None:
-            parts.append(f"where={self.where.told!r}")
+            parts.append(f"where={self.where.written!r}")
         if self.files is not None:
             parts.append(f"files={list(self.files)!r}")
         if self.limit is not None:
@@ -80,7 +79,7 @@ class Choice:
         if self.fn is not None:
             described = describe_function(self.fn, self.version)
         if self.where is not None:
-            described["where"] = repr(self.where.told)
+            described["where"] = repr(self.where.written)
         if self.files is not None:
             described["files"] = list(self.files)
         if self.limit is not None:
@@ -158,7 +157,7 @@ def kept_rows(
     if unseen and looked:
         message = (
             f"none of the {looked:,} records that were looked at has a column {min(unseen)!r}, which "
-            f"filter(where={asked.where.told!r}) asks about"  # type: ignore[union-attr]  # there are columns
+            f"filter(where={asked.where.written!r}) asks about"  # type: ignore[union-attr]  # there are columns
         )
         raise MissingColumn(message)
 
@@ -295,8 +294,7 @@ class _Passing:
         return np.concatenate(found)
 
     def _told(self, error: Exception, record: Any, row: int) -> SeekableError:
-        place = self.dataset.plan(np.array([row], dtype=np.int64)).locate()[0]
-        at = f"{place.path} row {place.row}" if hasattr(place, "path") else str(place)
+        at = describe_place(self.dataset, row)
         if not isinstance(record, dict):
             kind = type(record).__name__
             return WrongType(f"{at}: conditions are asked of records that are dicts (got a {kind})")

@@ -11,6 +11,7 @@ import xxhash
 
 from seekable.errors import AmbiguousKey, BadKey, KeyNotFound, WrongType
 from seekable.nodes.columns.names import must_have
+from seekable.nodes.display import describe_place
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import is_key, key_hash
 from seekable.nodes.readahead import read_rows
@@ -167,16 +168,16 @@ class Matching:
         return found
 
     def _not_found(self, row: int, key: Key | None) -> str:
-        place = _place(self.left, row)
+        place = describe_place(self.left, row)
         if key is None:
             return f"{place} has no {self._names}, and join(missing='error') wants a match for each record"
         return f"{place}: no record of the right side has {self._names} {_shown(key)}"
 
     def _ambiguous(self, row: int, key: Key, rows: Sequence[int]) -> str:
-        places = ", ".join(_place(self.right, some) for some in rows[:2])
+        places = ", ".join(describe_place(self.right, some) for some in rows[:2])
         more = f" and {len(rows) - 2:,} more" if len(rows) > 2 else ""  # noqa: PLR2004 - two were named
         return (
-            f"{_place(self.left, row)}: {len(rows):,} records of the right side have {self._names} "
+            f"{describe_place(self.left, row)}: {len(rows):,} records of the right side have {self._names} "
             f"{_shown(key)}: {places}{more}. Say duplicates='first' to take the first of them, or 'all' for "
             f"a record with each"
         )
@@ -192,7 +193,8 @@ def _key(dataset: Node, record: Any, on: tuple[str, ...], row: int) -> Key | Non
         return None
     if not isinstance(record, dict):
         message = (
-            f"{_place(dataset, row)}: join() takes records that are dicts (got a {type(record).__name__})"
+            f"{describe_place(dataset, row)}: join() takes records that are dicts "
+            f"(got a {type(record).__name__})"
         )
         raise WrongType(message)
     key = []
@@ -204,8 +206,8 @@ def _key(dataset: Node, record: Any, on: tuple[str, ...], row: int) -> Key | Non
             value = int(value)
         if not is_key(value):
             message = (
-                f"{_place(dataset, row)}: the column {name!r} has {value!r} of type {type(value).__name__}, "
-                f"and join() needs a str or an int there: cast it first"
+                f"{describe_place(dataset, row)}: the column {name!r} has {value!r} of type "
+                f"{type(value).__name__}, and join() needs a str or an int there: cast it first"
             )
             raise BadKey(message)
         key.append(value)
@@ -216,11 +218,6 @@ def _hash(key: Key) -> int:
     if len(key) == 1:
         return key_hash(key[0])
     return xxhash.xxh3_64_intdigest(b"".join(key_hash(part).to_bytes(8, "little") for part in key))
-
-
-def _place(dataset: Node, row: int) -> str:
-    place = dataset.plan(np.array([row], dtype=np.int64)).locate()[0]
-    return f"{place.path} row {place.row}" if hasattr(place, "path") else str(place)
 
 
 def _shown(key: Key) -> str:

@@ -10,14 +10,14 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import BadValue, InvalidArgument
-from seekable.nodes.columns.column_node import record_place
 from seekable.nodes.columns.names import checked_names, must_have
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.contract import InnerNode, Node, RecordNode
-from seekable.nodes.filter.kept import KeptRows, keep_unnamed
+from seekable.nodes.display import describe_place
 from seekable.nodes.graph import Plan, Reader, known_size, must_be_steady
 from seekable.nodes.hole import HOLE
-from seekable.nodes.join.matching import Duplicates, How, Matching, right_keys
+from seekable.nodes.join_matching import Duplicates, How, Matching, right_keys
+from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import watched
 
@@ -191,7 +191,7 @@ class Join(InnerNode, RecordNode):
                 continue
             called = name if name not in left or self.suffix is None else name + self.suffix
             if called in made:
-                place = record_place(self.left, int(self.rows.view[position % self.size]))
+                place = describe_place(self.left, int(self.rows.view[position % self.size]))
                 message = (
                     f"{place}: both sides of join() have a column {called!r}: say suffix= "
                     f"(another one), or rename or drop the column of one side"

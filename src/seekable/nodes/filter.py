@@ -6,14 +6,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
+import numpy as np
+
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.ascending import Ascending
+from seekable.nodes.bases import Ascending, EachRouter
+from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Node
-from seekable.nodes.filter.choice import Choice, kept_rows
-from seekable.nodes.filter.kept import KeptRows, keep_unnamed
-from seekable.nodes.filter.saved import Origin, saved_rows
+from seekable.nodes.filter_rows import Choice, kept_rows
 from seekable.nodes.graph import known_size, must_be_steady
-from seekable.nodes.routers import EachRouter
+from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
 from seekable.parallel.map_ranges import execution_options
 from seekable.parallel.progress import watched
 from seekable.state.functions import python_version
@@ -28,10 +29,15 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
 
 
-__all__ = ["Filter", "filter_rows", "row_files_of"]
+__all__ = ["Filter", "filtered", "merged", "row_files_of"]
+
+_ROWS_AT_ONCE = 1 << 16
+
+_ROW_BITS = 40
+"""A row is a number of 23 bits for its file and one of 40 bits in the file."""
 
 
-def filter_rows(
+def filtered(
     child: Node,
     choice: Choice,
     *,
@@ -120,3 +126,38 @@ def row_files_of(node: Node) -> dict[str, str]:
     for child in node.children:
         found |= row_files_of(child)
     return found
+
+
+def merged(one: Node, other: Node) -> Node:
+    """Return the rows of two datasets, each row of a file once; see ``Dataset.merge``."""
+    files: dict[str, int] = {}
+    codes = []
+    for side in (one, other):
+        must_be_steady(side, "merge()")
+        some = list(_row_codes(side, known_size(side, "merge()"), files))
+        codes.append(np.concatenate([np.empty(0, dtype=np.int64), *some]))
+    together = np.concatenate(codes)
+    _, first = np.unique(together, return_index=True)
+    kept = np.sort(first).astype(np.int64)
+    size = codes[0].size
+    parts = [
+        _with_rows(side, rows)
+        for side, rows in ((one, kept[kept < size]), (other, kept[kept >= size] - size))
+        if rows.size or side is one
+    ]
+    return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+
+def _with_rows(side: Node, rows: Int64s) -> Node:
+    return side if rows.size == side.size else Filter(side, keep_unnamed([rows]), "not merged before")
+
+
+def _row_codes(side: Node, size: int, files: dict[str, int]) -> Iterator[Int64s]:
+    """Yield a number for each row that says which row of which file it is."""
+    for start in range(0, size, _ROWS_AT_ONCE):
+        origins = side.plan(np.arange(start, min(start + _ROWS_AT_ONCE, size), dtype=np.int64)).origins()
+        numbers = np.array([files.setdefault(path, len(files)) for path in origins.paths], dtype=np.int64)
+        if len(files) >= 1 << (63 - _ROW_BITS) or (origins.rows >> _ROW_BITS).any():
+            message = f"merge() takes fewer than 2**23 files of fewer than 2**{_ROW_BITS} rows"
+            raise InvalidArgument(message)
+        yield (numbers[origins.files] << _ROW_BITS) | origins.rows

@@ -1,0 +1,111 @@
+"""Text about datasets for people: the tree of nodes, lists, and the place of a record in an error message."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import SeekableError
+from seekable.index.location import Location
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.nodes.contract import Node
+
+
+__all__ = ["add_place", "describe_place", "describe_row", "explained", "listed"]
+
+_MOST_FILES = 3
+_MOST_LISTED = 4
+_MOST_CHILDREN = 10
+_MOST_CHARACTERS = 60
+
+
+def explained(node: Node, *, indent: str = "") -> list[str]:
+    """Return the lines of a dataset's tree: each node with its arguments, number of records, and files."""
+    arguments = node.arguments(None)
+    files = arguments.pop("files", [])
+    given = ", ".join(f"{key}={_short(value)}" for key, value in arguments.items())
+    records = "endless" if node.size is None else f"{node.size:,} records"
+    order = "" if node.steady else ", another order each epoch"
+    lines = [f"{indent}{node.kind}({given}): {records}{order}{node.remark()}"]
+    below = indent + "  "
+    lines += [
+        f"{below}{file['name']}: {file['records']:,} records, {file['size']:,} bytes"
+        for file in files[:_MOST_FILES]
+    ]
+    if len(files) > _MOST_FILES:
+        lines.append(f"{below}and {len(files) - _MOST_FILES:,} more files")
+    for child in node.children[:_MOST_CHILDREN]:
+        lines += explained(child, indent=below)
+    if len(node.children) > _MOST_CHILDREN:
+        lines.append(f"{below}and {len(node.children) - _MOST_CHILDREN:,} more sources")
+    return lines
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return the first four of some texts, with commas between them.
+
+    Example:
+        >>> listed(["a", "b"]), listed(["a"] * 9)
+        ('a, b', 'a, a, a, a, ...')
+    """
+    return ", ".join([*items[:_MOST_LISTED], "..."] if len(items) > _MOST_LISTED else items)
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 3]}..."
+
+
+def describe_place(node: Node, position: int) -> str:
+    """Return the file and the row of the record at a position, as error messages name them.
+
+    Example:
+        >>> import seekable as sk
+        >>> describe_place(sk.from_sequence("ab").take(2).node, 1)
+        '<builtins.str> row 1'
+    """
+    location = _location(node, position)
+    return (
+        f"{location.path} row {location.row}"
+        if isinstance(location, Location)
+        else f"the record at {location}"
+    )
+
+
+def describe_row(node: Node, row: int) -> str:
+    """Return the number of a row, and the file, row and byte offset of its record in parentheses.
+
+    Example:
+        >>> import seekable as sk
+        >>> describe_row(sk.from_sequence("ab").take(2).node, 1)
+        "row 1 (at Location(path='<builtins.str>', row=1, offset=0, length=0))"
+    """
+    location = _location(node, row)
+    if isinstance(location, Location) and not location.path.startswith("<"):
+        return f"row {row:,} (record {location.row:,} of {location.path}, at byte {location.offset:,})"
+    return f"row {row:,} (at {location})"
+
+
+def add_place(error: Exception, function: str, dataset: Node, position: int) -> None:
+    """Add a note to the error of a user's function, with the function's name and its record's place.
+
+    Args:
+        error: the exception that the function raised; changed in place.
+        function: the name of the function, as the note gives it.
+        dataset: the node whose record the function was called with.
+        position: the position of the record in ``dataset``.
+    """
+    place = _location(dataset, position)
+    error.add_note(f"in {function}, called with the record at {place} (position {position})")
+
+
+def _location(node: Node, position: int) -> Any:
+    try:
+        return node.plan(np.array([position], dtype=np.int64)).locate()[0]
+    except SeekableError as lost:
+        # The user needs the error whose message names this place, not this one.
+        return f"a place that cannot be told: {lost}"

@@ -1,1 +1,0 @@
-"""Rows chosen by a function of their records."""

@@ -1,1 +1,0 @@
-"""Records of two datasets that have the same key, as one."""
