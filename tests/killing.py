@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import IO
 
+    from _typeshed import FileDescriptorLike
+
     Work = Callable[..., Any]
 
 ROOT = Path(__file__).parents[1]
@@ -110,7 +112,7 @@ def serve() -> None:
 
 
 def _run(folder: str, operation: int, kind: str | None, work: Work, arguments: Any, noted: int) -> None:
-    left = operation
+    left, sync = operation, os.fsync
 
     def count(name: str, path: object) -> None:
         nonlocal left
@@ -120,9 +122,10 @@ def _run(folder: str, operation: int, kind: str | None, work: Work, arguments: A
             if left == 0 and operation and kind in (None, name):
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    def fsync(descriptor: int, call: Callable[[int], None] = os.fsync) -> None:
+    def fsync(fd: FileDescriptorLike) -> None:
+        descriptor = fd if isinstance(fd, int) else fd.fileno()
         count("os.fsync", os.readlink(f"/proc/self/fd/{descriptor}"))
-        call(descriptor)
+        sync(descriptor)
 
     def heard(event: str, given: tuple[Any, ...]) -> None:
         if event in EVENTS and given:

@@ -45,7 +45,12 @@ def test_the_command_runs() -> None:
 
 def test_properties_draw_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(subprocess, "run", lambda command, **given: asked.append((command, given)) or Done())
+
+    def note(command: list[str], **given: Any) -> Done:
+        asked.append((command, given))
+        return Done()
+
+    monkeypatch.setattr(subprocess, "run", note)
     assert run.check_properties(5, 300) == 3
     ((command, given),) = asked
     assert {"--hypothesis-profile=fuzz", "--hypothesis-seed=5"} < {*command}

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._cached import cached
+from seekable._lazy import lazy
 from seekable.index.location import Location
 from seekable.nodes.provenance import Origins
 from seekable.order.blocks import cut_long_blocks
-from seekable.remote.placeholder import display_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.table_format import TableFile, TableFormat
     from seekable.index.fileset import FileSet
+    from seekable.remote import placeholder
+else:
+    placeholder = lazy("seekable.remote.placeholder")
 
 
 __all__ = ["OpenTables", "RowBlocks", "RowPlaces", "row_bytes"]
@@ -126,7 +129,7 @@ class RowPlaces:
 
     def path(self, file: int) -> str:
         """Return the name of a file for people: a file on the Hub is named as there."""
-        return display_path(self.files.path(file))
+        return placeholder.display_path(self.files.path(file))
 
     def in_file(self, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Return the file of each row, and the row in that file."""

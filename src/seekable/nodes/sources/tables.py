@@ -10,6 +10,7 @@ import numpy as np
 
 from seekable._arguments import checked_count, checked_flag
 from seekable._cached import cached
+from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
 from seekable.formats.registry import MOST_OPEN_FILES
@@ -21,7 +22,6 @@ from seekable.nodes.sources.table_reading import UNPACKED, Tables, TablesReader
 from seekable.nodes.sources.table_rows import RowReader
 from seekable.nodes.sources.table_schema import Columns, read_schemas, unified
 from seekable.parallel.progress import watched
-from seekable.remote.placeholder import display_path, path_of_display
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.sources.decode import DecodeTable
     from seekable.parallel.progress import ProgressHook
+    from seekable.remote import placeholder
 
 else:
     pa = optional("pyarrow", extra="parquet")
+    placeholder = lazy("seekable.remote.placeholder")
 
 __all__ = ["TableSource", "table_source"]
 
@@ -158,7 +160,9 @@ class TableSource(Leaf):
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the row in each file of that path."""
-        return self.files.rows_of(path_of_display([root for root, _, _ in self.files.runs], path), row)
+        return self.files.rows_of(
+            placeholder.path_of_display([root for root, _, _ in self.files.runs], path), row
+        )
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source with fewer columns to read."""
@@ -209,7 +213,7 @@ class TableSource(Leaf):
     def _examples(self) -> list[str]:
         _, of_file = self._schemas
         _, firsts = np.unique(of_file, return_index=True)
-        return [display_path(self.files.path(file)) for file in firsts.tolist()]
+        return [placeholder.display_path(self.files.path(file)) for file in firsts.tolist()]
 
 
 def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], TableSource]:
