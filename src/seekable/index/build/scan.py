@@ -24,7 +24,6 @@ from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
 from seekable.index.table_indexer import is_table_indexer
-from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
 from seekable.storage.compression import compression_of
 from seekable.storage.files import stat_file, unreadable_error
 from seekable.storage.ranges import DescriptorRanges, HashedRanges
@@ -37,12 +36,13 @@ if TYPE_CHECKING:
 
     from seekable.index.scanner import Scanner
     from seekable.index.table_indexer import TableIndexer
-    from seekable.remote import hub
+    from seekable.remote import hub, placeholder
     from seekable.storage.compression import Compression
     from seekable.storage.seek_points import SeekPoint
 
 else:
     hub = lazy("seekable.remote.hub")
+    placeholder = lazy("seekable.remote.placeholder")
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +257,10 @@ def hashed_ranges(descriptor: int, *, path: str, size: int) -> HashedRanges:
     Raises:
         UnsupportedFormat: it is a placeholder that was moved or damaged.
     """
-    if size <= LARGEST_PLACEHOLDER:
+    if size <= placeholder.LARGEST_PLACEHOLDER:
         text = os.pread(descriptor, size, 0)
-        if is_placeholder(text, size):
-            return HashedRanges(hub.hub_ranges(read_placeholder(path, text)))
+        if placeholder.is_placeholder(text, size):
+            return HashedRanges(hub.hub_ranges(placeholder.read_placeholder(path, text)))
     return HashedRanges(DescriptorRanges(descriptor, path=path, size=size))
 
 
