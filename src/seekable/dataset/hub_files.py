@@ -127,9 +127,9 @@ def _fetch_footers(files: Sequence[HubFile], progress: ProgressHook | None) -> N
             form.read_layout(hub_ranges(file))
 
     with ThreadPoolExecutor(min(len(files), AT_ONCE)) as threads:
-        asked = [threads.submit(look, file) for file in files]
+        fetches = [threads.submit(look, file) for file in files]
         try:
-            for done, answer in enumerate(as_completed(asked), start=1):
+            for done, answer in enumerate(as_completed(fetches), start=1):
                 answer.result()
                 if progress is not None:
                     progress(Progress(0, 0, 0, 0, done, task="fetching footers", rows=len(files)))

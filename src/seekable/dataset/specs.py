@@ -128,7 +128,7 @@ def files_of(
 
     Args:
         spec: the spec.
-        index_dir: the folder that the user wants indexes in; files on the Hub get placeholders there.
+        index_dir: the user's folder for indexes, if any; files on the Hub get placeholders there.
         progress: called as footers of files on the Hub are fetched.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A file as pyarrow reads files, over ranges of a source."""
+"""A file object for pyarrow over ranges of a source."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["RangeFile"]
 
 
 class RangeFile(io.RawIOBase):
-    """The bytes of a source, and bytes put behind its end; nothing is copied where the source is mapped.
+    """The bytes of a source, and bytes behind its end; bytes of a mapped source are not copied.
 
-    It has a position, so threads must not share it.
+    The file has a position, so threads must not share it.
     """
 
     def __init__(self, source: RangeSource, tail: bytes = b"") -> None:
-        """Begin at byte 0.
+        """Set the position to byte 0.
 
         Args:
             source: the file.

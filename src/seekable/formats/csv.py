@@ -48,7 +48,11 @@ class CsvScanner:
     """False: a byte is quoted or not because of all bytes before it."""
 
     def check_head(self, head: bytes, path: str) -> None:
-        """Refuse what is no text, other delimiters, and columns of one name."""
+        """Check the first bytes of a file.
+
+        Raises:
+            UnsupportedFormat: they are no text, have another delimiter, or two columns of one name.
+        """
         check_is_text(head, path)
         names = self._names(head)
         if len(names) == 1:
@@ -65,7 +69,7 @@ class CsvScanner:
             raise UnsupportedFormat(message)
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
-        """Return where records start, the header not among them."""
+        """Return the offsets of the records, uint64, without that of the header."""
         quoting = _Quoting(source, ord(CSV_DELIMITERS[self.name]))
         found = [np.zeros(0, np.int64)]
         pending = quoting.first
@@ -81,7 +85,7 @@ class CsvScanner:
         return np.concatenate(found)[1:].view(np.uint64)
 
     def _names(self, head: bytes) -> tuple[str, ...]:
-        """Return the names of columns, none if the header goes on behind the head, or there is none."""
+        """Return the names of columns; none without a header, or if the head holds only a part of it."""
         text = str(head, "utf-8", errors="ignore").removeprefix("\ufeff").lstrip(_ENDS)
         lines = io.StringIO(text, newline="")
         try:
@@ -92,7 +96,7 @@ class CsvScanner:
 
 
 def _line_ends(chunk: Chunk) -> Int64s:
-    """Return where in a chunk line ends are, quoted or not."""
+    """Return the indices of line ends in a chunk, quoted ones too."""
     if chunk.buffer.find(b"\r", 0, chunk.size) < 0:
         lines = chunk.buffer.count(b"\n", 0, min(chunk.size, END_BYTES)) + 1
         return find_newlines(chunk, mean_line=min(chunk.size, END_BYTES) / lines)
@@ -120,7 +124,7 @@ class _Quoting:
         """The number of quotes at the end of that chunk, and True if they begin a field."""
 
     def within(self, chunk: Chunk, places: Int64s) -> Flags:
-        """Return which places of the next chunk are within quotes; no quotes are at any of them."""
+        """Return True for each place of the next chunk that is within quotes; no place is a quote."""
         ends, opening = self._odd_runs(chunk)
         before = self._inside
         if not len(ends):
@@ -134,7 +138,7 @@ class _Quoting:
         return np.concatenate([[before], inside])[number]
 
     def _odd_runs(self, chunk: Chunk) -> tuple[Int64s, Flags]:
-        """Return where runs of an odd number of quotes have ended, and whether they begin a field.
+        """Return the ends of runs of an odd number of quotes, and True for each that begins a field.
 
         A run that reaches the end of the chunk is left for the next one.
         """
@@ -182,7 +186,12 @@ class CsvRecords:
     """The error of the header; empty if there is none."""
 
     def fast(self, view: memoryview) -> dict[str, str]:
-        """Return the record whose range is given, or raise."""
+        """Return the record of a range of bytes.
+
+        Raises:
+            ValueError: it has too many or too few fields, or the header is wrong.
+            csv.Error: the quoting is wrong.
+        """
         text = str(view, "utf-8")
         if '"' in text:
             # Strictly, so that what is torn is no record; what else it refuses is read by `recover`.
@@ -194,7 +203,11 @@ class CsvRecords:
         return dict(zip(self.names, fields, strict=True))
 
     def recover(self, record: bytes) -> dict[str, str]:
-        """Return a record that ``csv`` refused, or raise what is wrong with it."""
+        """Return a record that ``fast`` raised for.
+
+        Raises:
+            ValueError: a quote is not closed, or there are too many or too few fields.
+        """
         fields = _fields(str(record, "utf-8"), self.delimiter)
         if len(fields) != len(self.names) or self.wrong:
             raise self._misfit(fields)
@@ -210,11 +223,11 @@ class CsvRecords:
 
 
 def csv_records(head: bytes, delimiter: str) -> CsvRecords:
-    """Return how the records of a file are read.
+    """Return the decoder of the records of a file.
 
     Args:
-        head: what is before its first record.
-        delimiter: what stands between fields.
+        head: the bytes before the first record.
+        delimiter: the character between fields.
     """
     try:
         text = str(head, "utf-8").removeprefix("\ufeff").strip(_ENDS)

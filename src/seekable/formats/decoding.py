@@ -1,4 +1,4 @@
-r"""From the bytes of a record to the record.
+r"""Decoders: from the bytes of a record to the record.
 
 A decoder is given the range of the record as the index has it: the line, its line end, and blank
 lines that may follow. ``\n`` and ``\r\n`` are line ends; a carriage return alone is not. A record of CSV may
@@ -49,7 +49,7 @@ class Decoder:
     second way."""
 
     function: Callable[[bytes], Any] | None = None
-    """The user's function, if that is what decodes."""
+    """The function of the user, if it decodes the records; None otherwise."""
 
     form: str = ""
     """The format, if its records may be more than a line."""
@@ -64,16 +64,16 @@ class Decoder:
     """The decoder of that value."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by name: some of what decodes is made of C."""
+        """Pickle by name, because some decoders are functions of C extensions."""
         if self.plain is not None:
             return in_column, (self.plain, self.column)
         return decoder_named, (self.function or self.name, self.form)
 
     def for_head(self, head: bytes) -> Decoder:
-        """Return what decodes the records of one file, if it is `headed`.
+        """Return the decoder of the records of one file, if this one is `headed`.
 
         Args:
-            head: what is before the file's first record.
+            head: the bytes before the file's first record.
         """
         return _csv_decoder(self.form, head)
 
@@ -179,7 +179,7 @@ class _InColumn:
 
 
 def _headless(_: memoryview) -> Any:
-    message = "the header of a file tells how its records are read, and it was not asked"
+    message = "records of CSV are decoded with the header of their file: take the decoder of for_head"
     raise ValueError(message)
 
 
@@ -208,4 +208,4 @@ _SEVERAL_LINES = {
     "text": Decoder("text", _record_text, None),
     "bytes": Decoder("bytes", _record, None),
 }
-"""The same of records that may be several lines."""
+"""The decoders of records that may be several lines."""

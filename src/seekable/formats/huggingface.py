@@ -1,4 +1,4 @@
-"""Folders of Hugging Face ``datasets``: which of their files are data, and in which order.
+"""Folders of Hugging Face ``datasets``: their data files, in the order of records.
 
 ``Dataset.save_to_disk`` writes the data as streams of Arrow, names them in ``state.json`` in their order, and
 describes the columns in ``dataset_info.json``. A cache folder has no such list: there are the files that a
@@ -42,8 +42,8 @@ def data_files(folder: str, names: Sequence[str]) -> Sequence[str]:
         names: its files of known suffixes, and those below it, in natural order.
 
     Raises:
-        UnsupportedFormat: it holds several splits, of which one has to be asked for, or a choice of rows.
-        DataNotFound: a file that it should have is not there.
+        UnsupportedFormat: the folder holds several splits, or a choice of rows beside the data.
+        DataNotFound: the state of the dataset names a file that is not there.
 
     Example:
         >>> data_files("/data", ["a.jsonl", "dataset_infos.json"])
@@ -94,7 +94,7 @@ def _saved(folder: str, present: set[str]) -> list[str]:
 
 
 def _built(folder: str, splits: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """Return what a builder made of its one split, nothing if it made nothing here."""
+    """Return the files of the one split that a builder wrote here; an empty list if there are none."""
     made: dict[str, list[str]] = {}
     for split in splits:
         is_of_split = re.compile(rf".+-{re.escape(split)}(-\d{{5}}-of-\d{{5}})?\{_DATA}").fullmatch

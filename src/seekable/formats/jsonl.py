@@ -27,7 +27,11 @@ class JsonlScanner:
     splittable: bool = True
 
     def check_head(self, head: bytes, path: str) -> None:
-        """Refuse what is no text, and a document that is spread over lines."""
+        """Check the first bytes of a file.
+
+        Raises:
+            UnsupportedFormat: they are not text in UTF-8, or one JSON document over several lines.
+        """
         check_is_text(head, path)
         text = head.removeprefix(BYTE_ORDER_MARK)
         is_array = text.lstrip().startswith(b"[")

@@ -101,7 +101,7 @@ class SourceBuilder(Protocol):
 
         Args:
             form: the format.
-            options: what the user wants of its records.
+            options: the arguments of the user for its records.
 
         Raises:
             InvalidArgument: an option breaks a rule, or is for formats of another kind.
@@ -194,7 +194,7 @@ def find_data(asked: Asked) -> tuple[Found, ...]:
     Raises:
         DataNotFound: nothing is there, or no file is.
         AccessDenied: this user may not look there.
-        UnsupportedFormat: a folder holds several datasets, of which one has to be asked for.
+        UnsupportedFormat: a folder holds several datasets, and the path names none of them.
         WrongType: something that is neither a path nor a list of paths.
     """
     return find_files(asked, suffixes=SUFFIXES, arrange=data_files)

@@ -1,4 +1,4 @@
-"""Refusal of files whose first bytes are not those of text, whatever their names."""
+"""Checks that the first bytes of a file are text in UTF-8, whatever its name."""
 
 from __future__ import annotations
 
@@ -33,10 +33,14 @@ _MOSTLY = 0.9
 
 
 def check_is_text(head: bytes, path: str) -> None:
-    """Make sure that a file's first bytes may be those of lines of UTF-8.
+    """Check that the first bytes of a file may be lines of UTF-8.
+
+    Args:
+        head: the first bytes.
+        path: the path of the file, for messages.
 
     Raises:
-        UnsupportedFormat: they are compressed, a table's, or in another encoding.
+        UnsupportedFormat: the bytes are compressed, of a table, or in another encoding.
 
     Example:
         >>> check_is_text(b"good day", "a.txt")

@@ -1,8 +1,7 @@
 """The contract of a format of tables: files whose records lie in groups of rows, column by column.
 
-A file is surveyed once, when it is indexed: its groups and its schema, from its footer and never from its
-data. To read records it is opened as a ``TableFile``, which gives columns of a group's rows as Arrow arrays.
-
+The layout of a file, its groups and its schema, is read once from its footer, when the file is indexed. To
+read records the file is opened as a ``TableFile``, which returns columns of a group's rows as Arrow arrays.
 Nothing here imports pyarrow, so that a line of JSON can be read without it.
 """
 
@@ -48,13 +47,13 @@ class Bounds:
 
 
 class PageStore(Protocol):
-    """Keeps the page tables of a file from one process to the next, as bytes that only the format reads."""
+    """Keeps the page tables of a file between processes, as bytes that only the format reads."""
 
     def load(self) -> bytes | None:
-        """Return what was kept, None if there is nothing."""
+        """Return the bytes that were saved; None if there are none."""
 
     def save(self, pages: bytes) -> None:
-        """Keep it, if that can be done; a folder that cannot be written is no error."""
+        """Save the bytes; a folder that cannot be written raises no error."""
 
 
 class TableFile(ABC):
@@ -63,7 +62,7 @@ class TableFile(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Its columns, as `TableLayout` has them."""
+        """The columns of the file and their types, equal to those of its `TableLayout`."""
 
     @abstractmethod
     def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
@@ -95,7 +94,7 @@ class TableFile(ABC):
 
     @abstractmethod
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
-        """Return about how many bytes of memory some columns of all the group's rows take as Arrow arrays."""
+        """Return the approximate bytes of memory of some columns of a whole group, as Arrow arrays."""
 
     @abstractmethod
     def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
@@ -106,13 +105,13 @@ class TableFile(ABC):
             columns: as for ``rows``.
 
         Returns:
-            Runs of the group's rows, from the first row to the last: where each starts and stops, and the
-            bounds of the columns in it; nothing of a column of which nothing is known.
+            Runs of the group's rows, from the first row to the last: the start and the stop of each, and the
+            bounds by column, without columns of unknown bounds.
         """
 
     @abstractmethod
     def walk(self) -> None:
-        """Find the places of all pages of the file, and keep them.
+        """Find the places of all pages of the file, and save them.
 
         Raises:
             CorruptRecord: the file is damaged.
@@ -120,14 +119,14 @@ class TableFile(ABC):
 
     @abstractmethod
     def span(self, group: int) -> tuple[int, int]:
-        """Return where in the file the group's bytes begin, and how many there are."""
+        """Return the first byte of a group in the file, and the number of its bytes."""
 
 
 class TableFormat(TableIndexer, Protocol):
     """A format of tables; a small value without handles, picklable, used from several threads at once."""
 
     def open(self, source: RangeSource, pages: PageStore | None) -> TableFile:
-        """Open a file that was surveyed.
+        """Return an open file whose layout was read.
 
         Raises:
             UnsupportedFormat: as ``read_layout``.

@@ -23,9 +23,13 @@ class TextScanner:
     splittable: bool = True
 
     def check_head(self, head: bytes, path: str) -> None:
-        """Refuse what is no text in UTF-8."""
+        """Check the first bytes of a file.
+
+        Raises:
+            UnsupportedFormat: they are not text in UTF-8.
+        """
         check_is_text(head, path)
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
-        """Return the offsets at which lines start."""
+        """Return the offsets at which lines start, uint64."""
         return scan_lines(source, keep_blank=True)

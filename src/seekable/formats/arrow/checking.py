@@ -28,7 +28,7 @@ Check = Callable[[Any, int, int, str, set[Place]], None]
 
 
 def check_rows(array: pa.Array[Any], start: int, stop: int, *, path: str, sound: set[Place]) -> None:
-    """Make sure that some rows can be read.
+    """Check that some rows can be read.
 
     Args:
         array: what pyarrow's ``validate()`` has passed already.
@@ -59,7 +59,7 @@ def check_rows(array: pa.Array[Any], start: int, stop: int, *, path: str, sound:
 
 @cache
 def _checks() -> dict[int, Check | None]:
-    """Return what checks some types, by their ids; None for those of which any bytes can be read."""
+    """Return the checks of types by their ids; None for types of which all bytes are valid."""
     safe = ("NA BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64 HALF_FLOAT FLOAT DOUBLE "
             "DATE32 TIMESTAMP DURATION INTERVAL_MONTH_DAY_NANO FIXED_SIZE_BINARY")  # fmt: skip
     by_name: dict[str, Check | None] = {

@@ -59,13 +59,13 @@ class ArrowFormat:
     name: str = "arrow"
 
     def read_layout(self, source: RangeSource) -> TableLayout:
-        """Read the footer and the heads of record batches; of a stream, walk from head to head."""
+        """Return the layout, from the footer and the heads of record batches; of a stream from all heads."""
         layout = _layout(source, None)
         schema = _opened(source, layout).schema
         return TableLayout(tuple(group.rows for group in layout.groups), schema.serialize().to_pybytes())
 
     def open(self, source: RangeSource, pages: PageStore | None) -> ArrowTable:
-        """Open a file; where the record batches of a stream lie is kept."""
+        """Return an open file; the places of the record batches of a stream are saved."""
         return _opened(source, _layout(source, pages))
 
 

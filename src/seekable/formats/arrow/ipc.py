@@ -52,7 +52,7 @@ class Table:
     __slots__ = ("_at", "_data", "_vtable", "_vtable_bytes")
 
     def __init__(self, data: bytes, at: int) -> None:
-        """Look at the table that begins there.
+        """Read the head of the table at a byte.
 
         Raises:
             InvalidArrow: no table fits there.
@@ -67,24 +67,24 @@ class Table:
         return self._at
 
     def i16(self, slot: int) -> int:
-        """Return a number, 0 if it is left out."""
+        """Return the number of a field; 0 if the field is absent."""
         return self._scalar(_I16, slot)
 
     def u8(self, slot: int) -> int:
-        """Return a number or a flag, 0 if it is left out."""
+        """Return the number or the flag of a field; 0 if the field is absent."""
         return self._scalar(_U8, slot)
 
     def i64(self, slot: int) -> int:
-        """Return a number, 0 if it is left out."""
+        """Return the number of a field; 0 if the field is absent."""
         return self._scalar(_I64, slot)
 
     def table(self, slot: int) -> Table | None:
-        """Return a table that lies elsewhere, None if it is left out."""
+        """Return the table that a field points to; None if the field is absent."""
         at = self._field(slot)
         return Table(self._data, at + _number(_U32, self._data, at)) if at else None
 
     def structs(self, slot: int, form: struct.Struct) -> list[tuple[int, ...]]:
-        """Return a vector of structs, empty if it is left out.
+        """Return the vector of structs of a field; empty if the field is absent.
 
         Args:
             slot: the field.
@@ -106,7 +106,7 @@ class Table:
         return _number(form, self._data, at) if at else 0
 
     def _field(self, slot: int) -> int:
-        """Return where a field lies, 0 if it is left out."""
+        """Return the first byte of a field; 0 if the field is absent."""
         entry = _VTABLE_HEAD + slot * _U16.size
         if entry + _U16.size > self._vtable_bytes:
             return 0
@@ -115,7 +115,7 @@ class Table:
 
 
 def root(data: bytes) -> Table:
-    """Return the table that some bytes are about.
+    """Return the root table of some bytes.
 
     Raises:
         InvalidArrow: there is none.
@@ -176,7 +176,7 @@ class Block:
 
     @property
     def end(self) -> int:
-        """The first byte behind the message."""
+        """The offset of the first byte behind the message."""
         return self.offset + self.head_bytes + self.body_bytes
 
 
@@ -229,7 +229,7 @@ class Message:
 
 
 def head_at(source: RangeSource, at: int) -> Head | None:
-    """Return the head of the message that begins at a byte of a file, None if a stream ends there.
+    """Return the head of the message at a byte of a file; None if a stream ends there.
 
     Raises:
         InvalidArrow: there is no whole head.
@@ -283,7 +283,7 @@ def parse(data: bytes) -> Message:
 
 
 def buffers_of(data: bytes, *, body_bytes: int) -> list[tuple[int, int]]:
-    """Return where in the body of a record batch its buffers begin, and how long they are.
+    """Return the first byte of each buffer in the body of a record batch, and its length.
 
     Args:
         data: the head of its message.
@@ -347,7 +347,7 @@ def read_footer(source: RangeSource) -> bytes:
 
 
 def blocks_of(footer: bytes, *, size: int) -> tuple[list[Block], list[Block]]:
-    """Return where a file's dictionaries and its record batches lie.
+    """Return the places of a file's dictionaries and record batches.
 
     Raises:
         InvalidArrow: it is no footer, or one of another file.

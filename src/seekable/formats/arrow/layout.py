@@ -1,7 +1,7 @@
-"""Where the record batches of a file lie, found without reading data.
+"""The places of the record batches of a file, found without reading data.
 
-The footer of a file says it. A stream is walked from one message to the next. A dictionary of a stream holds
-until another one replaces it: record batches in a row with the same dictionaries are a *segment*.
+The footer of a file lists them. A stream is walked from one message to the next. A dictionary of a stream
+holds until another one replaces it: record batches in a row with the same dictionaries are a *segment*.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def layout_to_keep(layout: Layout, *, size: int) -> bytes:
 
 
 def kept_layout(data: bytes | None, *, size: int) -> Layout | None:
-    """Return a layout from bytes, None if they are damaged, or of something else."""
+    """Return the layout of bytes from `layout_to_keep`; None if they are damaged, or of another file."""
     if data is None or xxhash.xxh3_64_digest(data[:-_DIGEST_BYTES]) != data[-_DIGEST_BYTES:]:
         return None
     try:
@@ -111,7 +111,7 @@ def kept_layout(data: bytes | None, *, size: int) -> Layout | None:
 
 
 def find_layout(source: RangeSource) -> Layout:
-    """Return where in a file its record batches lie.
+    """Return the places of the record batches of a file.
 
     Raises:
         InvalidArrow: it is damaged, or was cut off.
@@ -125,7 +125,7 @@ def find_layout(source: RangeSource) -> Layout:
 
 
 def tail_of(source: RangeSource, layout: Layout, segment: int) -> bytes:
-    """Return what has to stand behind the last byte of a file so that a segment's batches can be read.
+    """Return the bytes to add behind the end of a file so that a segment's batches can be read.
 
     Raises:
         InvalidArrow: a stream does not begin with a schema.
@@ -159,7 +159,7 @@ _VERSION_AT, _SCHEMA_AT, _DICTIONARIES_AT, _BATCHES_AT = 16, 4, 8, 12
 def _made_footer(
     schema: bytes, *, at: int, version: int, dictionaries: Sequence[Block], batches: Sequence[Block]
 ) -> bytes:
-    """Return what ends a file.
+    """Return the bytes of a footer.
 
     Args:
         schema: the head of its schema's message.
@@ -206,7 +206,7 @@ def _layout_of_file(source: RangeSource) -> Layout:
 
 @dataclass(slots=True)
 class _Walk:
-    """The messages of a stream that were read so far."""
+    """The messages of a stream up to the current byte."""
 
     dictionaries: list[tuple[int, Block]] = field(default_factory=list)
     """Those that hold now, with their numbers."""

@@ -73,11 +73,11 @@ class ArrowTable(TableFile):
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns, without metadata of the whole schema."""
+        """The columns and their types, without metadata of the whole schema."""
         return self._schema
 
     def rows(self, group: int, rows: Int64s, columns: Sequence[str]) -> pa.RecordBatch:
-        """Return some rows of a record batch; what lies between them is not looked at, if it is much."""
+        """Return some rows of a record batch; long stretches between them are not checked."""
         if not columns:
             return _of_no_columns(len(rows))
         first, last = (int(rows[0]), int(rows[-1])) if len(rows) else (0, -1)
@@ -92,13 +92,13 @@ class ArrowTable(TableFile):
         return pa.concat_batches([self._checked(group, found, row, row + 1) for row in rows.tolist()])
 
     def run(self, group: int, start: int, stop: int, columns: Sequence[str]) -> pa.RecordBatch:
-        """Return a slice of a record batch, after a look at its offsets and its text."""
+        """Return a slice of a record batch, after a check of its offsets and its text."""
         if not columns:
             return _of_no_columns(stop - start)
         return self._checked(group, self._batch(group, columns, start), start, stop)
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
-        """Return how long the buffers of some columns are once they are decompressed."""
+        """Return the number of bytes of the buffers of some columns, decompressed."""
         try:
             sizes = self._buffer_sizes(group)
         except InvalidArrow:  # said with all details when it is read
@@ -118,10 +118,10 @@ class ArrowTable(TableFile):
         return [(0, self._layout.groups[group].rows, {})]
 
     def walk(self) -> None:
-        """Do nothing: where record batches lie was found when the file was opened."""
+        """Do nothing: opening the file has found all record batches."""
 
     def span(self, group: int) -> tuple[int, int]:
-        """Return where a record batch lies, its head with it."""
+        """Return the first byte of a record batch, its head included, and its number of bytes."""
         block = self._layout.groups[group].block
         return block.offset, block.head_bytes + block.body_bytes
 
@@ -156,7 +156,7 @@ class ArrowTable(TableFile):
         return batch, reader
 
     def _checked(self, group: int, found: _Batch, start: int, stop: int) -> pa.RecordBatch:
-        """Return some rows of a record batch, after a look whether they can be read."""
+        """Return some rows of a record batch, after a check that they can be read."""
         batch, reader = found
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             try:

@@ -1,4 +1,4 @@
-"""A file's footer: where it lies, whether it can be one, and what pyarrow reads from it."""
+"""The footer of a file: its place, its check, and its metadata as pyarrow reads it."""
 
 from __future__ import annotations
 

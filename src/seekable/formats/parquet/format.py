@@ -1,4 +1,4 @@
-"""Parquet as a format of tables: files are surveyed, to be indexed, and opened."""
+"""Parquet as a format of tables: reads layouts for the index, and opens files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def page_tables(source: RangeSource, pages: PageStore | None = None) -> bytes:
 
     Args:
         source: the file.
-        pages: where they are kept too, and taken from as far as they are there.
+        pages: the store that they are saved in, and loaded from as far as it has them.
 
     Raises:
         UnsupportedFormat: the file cannot be opened.

@@ -102,7 +102,7 @@ class Layout:
     """The columns and chunks of one file; safe from threads."""
 
     def __init__(self, footer: bytes, writer: str = "") -> None:
-        """Look at the footer of a file.
+        """Read the heads of the lists in the footer of a file.
 
         Args:
             footer: its Thrift.
@@ -119,7 +119,7 @@ class Layout:
         """The columns, in their order.
 
         Raises:
-            ThriftError: the footer does not say.
+            ThriftError: the footer is damaged.
         """
         return _fields(self._footer, self._places[_SCHEMA])
 
@@ -151,11 +151,11 @@ class Layout:
         return _chunk(read_struct(self._footer, places[leaf])[0], limit, self._left_out)
 
     def chunks(self, group: int, limit: int) -> list[Chunk]:
-        """Return all leaves' chunks of a group; as ``chunk``."""
+        """Return the chunks of all leaves of a group; arguments and errors as of ``chunk``."""
         return [self.chunk(group, leaf, limit) for leaf in range(len(self._chunks(group)))]
 
     def column_index(self, group: int, leaf: int) -> tuple[int, int] | None:
-        """Return where the ColumnIndex of a chunk lies, and how many bytes it has; None if there is none.
+        """Return the first byte and the number of bytes of the ColumnIndex of a chunk; None if it has none.
 
         Raises:
             ThriftError: as ``chunk``.
@@ -166,7 +166,7 @@ class Layout:
         return (at, length) if indexed else None
 
     def _chunks(self, group: int) -> list[int]:
-        """Return where the Thrift of each chunk of a group begins."""
+        """Return the first byte of the Thrift of each chunk of a group."""
         if (known := self._places_of_chunks.get(group)) is None:
             known = self._places_of_chunks[group] = self._find_chunks(group)
         return known
@@ -187,7 +187,7 @@ class Layout:
 
 
 def _structs(data: bytes, at: int) -> list[int]:
-    """Return where each struct of a list begins."""
+    """Return the first byte of each struct of a list."""
     count, kind, at = list_head(data, at)
     if count and kind != _STRUCT:
         raise ThriftError(f"a list at byte {at} of the footer has no structs")

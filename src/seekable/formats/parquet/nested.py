@@ -22,7 +22,7 @@ __all__ = ["leaves_of", "merged"]
 
 
 def leaves_of(kind: pa.DataType) -> int:
-    """Return how many leaves a type has in Parquet.
+    """Return the number of leaves of a type in Parquet.
 
     Example:
         >>> import pyarrow as pa
@@ -49,7 +49,7 @@ def _entries(kind: pa.MapType) -> pa.StructType:
 
 
 def merged(kind: pa.DataType, parts: list[Any]) -> pa.Array:
-    """Return a column of what its leaves make of it.
+    """Return a column merged from its leaves.
 
     Args:
         kind: the column's type.
@@ -89,7 +89,7 @@ def _fields(kind: pa.StructType, parts: list[Any]) -> list[Any]:
 
 
 def _offsets(kind: pa.DataType, parts: list[Any]) -> pa.Buffer:
-    """Return where each list begins, nulls being empty."""
+    """Return the offset of each list; a null has an empty one."""
     bounds = []
     for part in parts:
         lengths = np.diff(part.offsets.to_numpy())

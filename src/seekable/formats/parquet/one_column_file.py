@@ -37,7 +37,7 @@ class OneColumnFile:
     """Makes files of the pages of one column; safe from threads."""
 
     def __init__(self, field: Field, leaf: int, stored: pa.Field | None, writer: bytes | None) -> None:
-        """Prepare all of the footer that is the same in these files.
+        """Encode the part of the footer that is the same in all these files.
 
         Args:
             field: the column.
@@ -56,7 +56,7 @@ class OneColumnFile:
         self._tail += _STOP
 
     def footer(self, chunk: Chunk, values: int, size: int) -> bytes:
-        """Return a file that is nothing but its footer, and that speaks of pages from byte 0 of another on.
+        """Return a file that is a footer alone; its pages lie from byte 0 of another file on.
 
         Args:
             chunk: what the pages are of.
@@ -70,7 +70,7 @@ class OneColumnFile:
         return b"".join((_MAGIC, body, len(body).to_bytes(4, "little"), _MAGIC))
 
     def read(self, file: pq.ParquetFile) -> pa.ChunkedArray:
-        """Return what such a file holds: the column, of other leaves nothing."""
+        """Return the column of such a file, without its other leaves."""
         if len(self._leaves) == 1:
             return file.reader.read_column(0)
         return file.reader.read_row_group(0, column_indices=[self._leaf], use_threads=False).column(0)

@@ -1,4 +1,4 @@
-"""Rows of one column out of the pages that hold them."""
+"""Reading of rows of one column from the pages that hold them."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Paged:
         return Dictionary((self.opened, start), self.chunk.codec, self.source.range(start, start + size))
 
     def _pieces(self, spans: list[Span]) -> Iterator[_Piece]:
-        """Yield what can be decoded by itself: pages, or several where rows go on from one to the next."""
+        """Yield the pieces that can be decoded alone: pages, or several pages that rows go on over."""
         for span in spans:
             pages = self._read(span)
             if self.table.mid_row is not None:
@@ -147,7 +147,7 @@ class Paged:
         )
 
     def _read(self, span: Span) -> list[_Page]:
-        """Return pages, by one read where nothing lies between them."""
+        """Return the bytes of pages; adjacent pages take one read."""
         offset, size, first = self.table.offset, self.table.size, self.table.first
         start, stop = int(offset[span.first]), int(offset[span.last] + size[span.last])
         data = self.source.range(start, stop)
@@ -164,7 +164,7 @@ class Paged:
         return pages
 
     def _pick(self, batch: Sequence[_Piece], rows: Int64s) -> pa.Array:
-        """Return those of some rows that a batch has."""
+        """Return the rows of a batch that are among some rows."""
         low, high = np.searchsorted(rows, (batch[0].start, batch[-1].stop))
         wanted = rows[low:high]
         starts = np.array([piece.start for piece in batch], np.int64)

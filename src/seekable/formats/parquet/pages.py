@@ -250,7 +250,7 @@ def page_table(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> Page
 
     Raises:
         ThriftError: the file is damaged there.
-        NoRowStarts: where rows begin in the pages cannot be told.
+        NoRowStarts: the first rows of the pages cannot be found.
     """
     if chunk.index is not None and (table := _indexed(source, chunk, rows)) is not None:
         return table

@@ -119,7 +119,7 @@ class ParquetTable(TableFile):
         return self._batch(count, columns, [arrays[name] for name in columns])
 
     def run_bytes(self, group: int, columns: Sequence[str]) -> int:
-        """Return about how many bytes of memory some columns of all the group's rows take."""
+        """Return the approximate bytes of memory of some columns of a whole group."""
         total = 0
         for name in columns:
             with self._damage_named(group, 0, name):
@@ -129,7 +129,7 @@ class ParquetTable(TableFile):
         return total
 
     def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
-        """Return what the statistics of the group say, and those of pages where the file has an index."""
+        """Return the bounds of the group, and of pages if the file has an index of them."""
         of_group: dict[str, Bounds] = {}
         of_pages: dict[str, ColumnPages] = {}
         metadata = self._footer.metadata.row_group(group)
@@ -153,7 +153,7 @@ class ParquetTable(TableFile):
         return runs_of(metadata.num_rows, of_group, of_pages)
 
     def span(self, group: int) -> tuple[int, int]:
-        """Return where in the file the group's bytes begin, and how many there are."""
+        """Return the first byte of a group in the file, and the number of its bytes."""
         with self._damage_named(group, 0, None):
             chunks = self._layout.chunks(group, self._footer.start)
             start = min((chunk.start for chunk in chunks), default=0)
@@ -168,7 +168,7 @@ class ParquetTable(TableFile):
         self._tables.save()
 
     def page_tables(self) -> bytes:
-        """Return the page tables that were made, as they are kept."""
+        """Return the page tables that were made, as bytes for a `PageStore`."""
         return self._tables.as_bytes()
 
     def _pages(self, group: int, name: str) -> tuple[Paged, ...]:
@@ -262,11 +262,11 @@ class ParquetTable(TableFile):
         return table
 
     def _typed(self, name: str, parts: list[pa.Array]) -> pa.Array:
-        """Return a column in its type, put together from what its leaves decode to."""
+        """Return a column in its type, merged from the columns of its leaves."""
         return merged(self.schema.field(name).type, parts)
 
     def _batch(self, rows: int, columns: Sequence[str], arrays: list[Any]) -> pa.RecordBatch:
-        """Return columns as a batch; those given as types are without rows."""
+        """Return columns as a batch; a column given as a type has no rows."""
         if not columns:
             return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
         schema = pa.schema([self.schema.field(name) for name in columns])
@@ -275,7 +275,7 @@ class ParquetTable(TableFile):
 
     @contextmanager
     def _damage_named(self, group: int, row: int, column: str | None) -> Iterator[None]:
-        """Tell of damage as where it lies: this file, group, column and byte."""
+        """Raise damage as a `CorruptRecord` that names the file, group, column and byte."""
         try:
             yield
         except SeekableError:

@@ -268,7 +268,7 @@ class Cast(ColumnNode):
         return None
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """Return the same columns."""
+        """Return the same columns: the child has them all."""
         return columns
 
     def beneath(self, column: str) -> str | None:

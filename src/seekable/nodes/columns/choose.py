@@ -175,7 +175,7 @@ class Fill(ColumnNode):
         return made
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """Return the same columns."""
+        """Return the same columns: the child has them all."""
         return columns
 
     def beneath(self, column: str) -> str | None:

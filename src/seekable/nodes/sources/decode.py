@@ -48,7 +48,7 @@ class DecodedRows(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """About the number of bytes in memory."""
+        """The approximate number of bytes in memory."""
 
     @abstractmethod
     def records(self, rows: Sequence[int]) -> list[Any]:
@@ -105,7 +105,7 @@ class PythonRows(DecodedRows):
 
 @final
 class NumpyRows(DecodedRows):
-    """Records are dicts of what numpy makes of the values: scalars of its own, else objects."""
+    """Records are dicts of numpy's scalars; values without a type of numpy are Python objects."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
         """Convert the columns of some rows.
@@ -134,7 +134,7 @@ class ArrowRows(DecodedRows):
     """Records are record batches of one row, without a copy."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
-        """Keep some rows."""
+        """Keep the record batch; nothing is converted."""
         self.batch = batch
 
     @property
@@ -156,11 +156,11 @@ DECODERS: dict[DecodeTable, Callable[[pa.RecordBatch], DecodedRows]] = {
 
 
 class Unconvertible(ValueError):
-    """A value of a column that cannot be given as it is wanted.
+    """A value of a column that cannot be converted.
 
     Attributes:
         column: the name of the column.
-        other: whether the value does not fit the type that the column has in other files; otherwise Python
+        other: True if the value does not fit the type that the column has in other files; False if Python
             has no such value.
     """
 
@@ -171,7 +171,7 @@ class Unconvertible(ValueError):
 
 
 def decode_rows(decode: DecodeTable, columns: Columns, batch: pa.RecordBatch) -> DecodedRows:
-    """Return rows of a file as they are wanted.
+    """Return rows of a file in the wanted columns, types and form of records.
 
     Raises:
         Unconvertible: a value has no place in the common type of the files, or none in Python's.
@@ -210,7 +210,7 @@ def _as_python(value: pa.Scalar) -> Any:
 
 
 def pa_is_nested(kind: pa.DataType) -> bool:
-    """Tell whether Python makes lists and dicts of the values of a type."""
+    """Return True if the Python values of a type are lists or dicts."""
     if pa.types.is_dictionary(kind):
         return pa_is_nested(kind.value_type)
     return bool(pa.types.is_nested(kind)) or isinstance(kind, pa.BaseExtensionType)

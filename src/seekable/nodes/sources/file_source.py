@@ -1,7 +1,4 @@
-"""Records of indexed files.
-
-The source of the formats whose records are runs of bytes: lines of JSON, text or CSV.
-"""
+"""The source of the formats whose records are runs of bytes: lines of JSON, text or CSV."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ __all__ = ["FileSource", "line_source"]
 
 
 _STREAK, _STREAK_BEGINS = 64, 8
-"""Of rows asked for one by one in their order, how often more is fetched, and after how many at first."""
+"""Of rows read one by one in their order: the rows between two fetches, and the rows before the first one."""
 
 _GAP_BYTES = 32 << 10
 """Ranges of a file that are nearer than this are fetched in one go: a disk reads that much in the time that
@@ -58,7 +55,7 @@ _DENSE = 64
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FileSource(Leaf):
-    """Row ``r`` is record ``r`` of the files, one file after another."""
+    """A source over indexed files: row ``r`` is record ``r``, one file after another."""
 
     files: FileSet
     decoder: Decoder
@@ -72,27 +69,27 @@ class FileSource(Leaf):
 
     @property
     def cache_bytes(self) -> int:
-        """What the operating system keeps."""
+        """The bytes that the operating system can cache."""
         return cache_bytes()
 
     @cached
     def size(self) -> int:
-        """The records of all files."""
+        """The number of records of all files."""
         return int(self.files.starts[-1])
 
     @cached
     def blocks(self) -> Int64s:
-        """Runs of 1,024 rows, none across two files."""
+        """The edges of blocks of 1,024 rows, int64; no block holds rows of two files."""
         return default_blocks_within(self.files.records)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The format, the decoding and every file by name, size, records and digests."""
+        """Return the format, the decoding, and every file by name, size, records and digests."""
         function = self.decoder.function
         decode = self.decoder.name if function is None else describe_function(function, self.version)
         return {"format": self.format, "decode": decode, "files": self.files.described()}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the call of ``sk.open``."""
         key = "" if self.keys is None else f", key={self.keys.name}"
         errors = (
             "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
@@ -101,11 +98,16 @@ class FileSource(Leaf):
 
     @classmethod
     def reader(cls, nodes: Sequence[FileSource]) -> Reader:
-        """Read the files of all nodes as if they were one source."""
+        """Return a reader that reads the files of all nodes as one source."""
         return _FilesReader(nodes)
 
     def record(self, position: int) -> Any:
-        """Read one record."""
+        """Return the record at a position; positions go on over the epochs.
+
+        Raises:
+            CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
+            IndexStale: the file has changed.
+        """
         starts = self._starts
         row = position % starts[-1]
         file = bisect_right(starts, row) - 1
@@ -129,11 +131,11 @@ class FileSource(Leaf):
             return _recovered(self, decoder, view, error, path=path, row=row, offset=offset)
 
     def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the row in each file of that path."""
+        """Return the rows, counted over all files, of a row in each file of that path."""
         return self.files.rows_of(path, row)
 
     def _advise(self, file: int, row: int) -> None:
-        """Tell the system that the rows of a file from this one on will be read."""
+        """Advise the system to fetch the rows of a file from this one on."""
         last = min(row + 2 * _STREAK, int(self.files.records[file])) - 1
         self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
 
@@ -147,12 +149,12 @@ class FileSource(Leaf):
 
 
 class _FilesReader(Reader):
-    """Reads many sources as one: their files are put one behind the other and known by one number."""
+    """Reads many sources as one: the files of all sources are numbered in one sequence."""
 
     def __init__(self, nodes: Sequence[FileSource]) -> None:
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
         self.sources = [node for node in nodes for _ in range(len(node.files))]
-        """Whose each file is."""
+        """The source of each file."""
         self.activity = DiskActivity()
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
@@ -182,7 +184,7 @@ class _FilesPlan(Plan):
         return _FilesPlan(self.reader, self.rows[at], self.files[at], self.starts[at], self.ends[at])
 
     def read(self) -> list[Any]:
-        """Read file by file in offset order, and give the records back in the order asked."""
+        """Read file by file in the order of offsets; return the records in the order of the positions."""
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
         fileset, sources, activity = self.reader.files, self.reader.sources, self.reader.activity
@@ -226,7 +228,7 @@ class _FilesPlan(Plan):
             activity.note(disk_reads() - before)
 
     def _fetch(self, order: NDArray[np.intp]) -> None:
-        """Tell the system which bytes will be read, in their order in the files."""
+        """Advise the system to fetch the bytes of the rows, in their order in the files."""
         runs = np.count_nonzero(np.diff(self.rows[order] // BLOCK_ROWS)) + 1
         gap = _DENSE_GAP_BYTES if len(self) * _DENSE >= runs * BLOCK_ROWS else _GAP_BYTES
         merged = merge_near(self.files[order], self.starts[order], self.ends[order], gap=gap)
@@ -258,7 +260,7 @@ class _FilesPlan(Plan):
 
 
 def _head(files: FileSet, file: int) -> bytes:
-    """Return what is before the first record of a file that has one."""
+    """Return the bytes before the first record of a file that has a record."""
     return bytes(files.mapped(file).view[: files.range(file, 0)[0]])
 
 
@@ -272,10 +274,10 @@ def _recovered(
     row: int,
     offset: int,
 ) -> Any:
-    """Decode a record that the fast way refused, or return what the user wants instead of it.
+    """Decode a record that ``decoder.fast`` raised for, or return the result of ``errors`` instead.
 
     Raises:
-        CorruptRecord: it says where the record lies and what is wrong with it; the user wants nothing else.
+        CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
     """
     record, recover = bytes(view[: decoder.span(view)]), decoder.recover
     try:

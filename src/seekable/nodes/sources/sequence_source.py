@@ -27,21 +27,21 @@ __all__ = ["SequenceSource", "SupportsItems"]
 
 
 class SupportsItems(Protocol):
-    """Anything with a length and items by number."""
+    """An object with a length, and items by number."""
 
     def __len__(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
         ...
 
     def __getitem__(self, index: int, /) -> Any:
-        """Return one item."""
+        """Return the item of a number from 0 to the length, exclusive."""
         ...
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SequenceSource(Leaf):
-    """Row ``r`` is item ``r``."""
+    """A source over a sequence: row ``r`` is item ``r``."""
 
     sequence: SupportsItems
     version: str | int | None
@@ -50,17 +50,17 @@ class SequenceSource(Leaf):
 
     @property
     def cache_bytes(self) -> int:
-        """What the operating system keeps."""
+        """The bytes that the operating system can cache."""
         return cache_bytes()
 
     @cached
     def size(self) -> int:
-        """The number of items, as of the first look."""
+        """The number of items when it was first read."""
         return len(self.sequence)
 
     @property
     def blocks(self) -> Int64s:
-        """Runs of 1,024 rows."""
+        """The edges of blocks of 1,024 rows, int64."""
         return default_blocks(self.size)
 
     @property
@@ -71,38 +71,38 @@ class SequenceSource(Leaf):
 
     @property
     def place(self) -> str:
-        """What stands for a path in locations: not a file's name, so in angle brackets."""
+        """The path in locations: the type and the version, in angle brackets as it is no file."""
         return f"<{self.type_name}>" if self.version is None else f"<{self.type_name} {self.version}>"
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The type, the length and the version."""
+        """Return the type, the length and the version."""
         version = {} if self.version is None else {"version": self.version}
         return {"type": self.type_name, "length": self.size, **version}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the call of ``sk.from_sequence``."""
         return f"from_sequence(<{self.type_name} of {self.size:,}>)"
 
     @classmethod
     def reader(cls, nodes: Sequence[SequenceSource]) -> Reader:
-        """Read each sequence by itself."""
+        """Return a reader that reads each sequence by itself."""
         return _SequenceReader(nodes)
 
     def record(self, position: int) -> Any:
-        """Return one item."""
+        """Return the item at a position; positions go on over the epochs."""
         return self.sequence[position % self.size]
 
     @property
     def keys(self) -> None:
-        """None: there is no index of them."""
+        """Always None: sequences have no index of keys."""
         return None
 
     def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the row itself, if the place is this sequence."""
+        """Return the row itself if the path is the place of this sequence; otherwise no row."""
         return [row] if path == self.place and row < self.size else []
 
     def items(self, rows: list[int]) -> list[Any]:
-        """Return some items."""
+        """Return the items of some rows, in the order of ``rows``."""
         together = getattr(self.sequence, "__getitems__", None)
         return list(together(rows)) if together else [self.sequence[row] for row in rows]
 

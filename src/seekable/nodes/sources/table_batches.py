@@ -27,14 +27,14 @@ __all__ = ["batch_of", "empty_table", "numpy_batch", "table_of"]
 
 
 def batch_of(plan: Plan, decode: DecodeTable) -> Any:
-    """Return what a plan reads: a list of records, a dict of arrays, or a record batch."""
+    """Return the records of a plan: a list of records, a dict of arrays, or a record batch."""
     if decode == "python":
         return plan.read()
     return table_of(plan) if decode == "arrow" else numpy_batch(table_of(plan), plan)
 
 
 def table_of(plan: Plan) -> pa.RecordBatch:
-    """Return what a plan reads as one record batch, in the order asked.
+    """Return the records of a plan as one record batch, in the order of the plan.
 
     Raises:
         InvalidArgument: records are no dicts, or their values have no common types.
@@ -62,7 +62,7 @@ def table_of(plan: Plan) -> pa.RecordBatch:
 
 
 def _put_together(plan: GatheredPlan) -> pa.RecordBatch:
-    """Return the rows of several sources in the order asked, with the columns of all.
+    """Return the rows of several sources in the order of the plan, with the columns of all sources.
 
     Raises:
         InvalidArgument: a column has types without a common one, or a value that does not fit it.
@@ -81,7 +81,7 @@ def _put_together(plan: GatheredPlan) -> pa.RecordBatch:
 
 
 def _clash(plan: GatheredPlan, schemas: list[pa.Schema], error: Exception) -> str:
-    """Return what to say of sources whose columns do not go into one record batch."""
+    """Return the error for sources whose columns do not fit into one record batch."""
     for name in dict.fromkeys(name for schema in schemas for name in schema.names):
         having = [number for number, schema in enumerate(schemas) if name in schema.names]
         for number in having[1:]:
@@ -128,7 +128,7 @@ def numpy_batch(batch: pa.RecordBatch, plan: Plan | None = None, first: int = 0)
 
 
 def _bad_value(name: str, column: pa.Array, plan: Plan | None, first: int) -> BadValue:
-    """Return the error for a column with a value that numpy and Python have none for."""
+    """Return the error for a column with a value that neither numpy nor Python can hold."""
     for row in range(len(column)):
         try:
             numpy_values(column.slice(row, 1))

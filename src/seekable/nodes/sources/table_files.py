@@ -31,7 +31,7 @@ __all__ = ["OpenTables", "RowBlocks", "RowPlaces", "row_bytes"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowBlocks:
-    """Where the rows of some files lie in groups and blocks. Rows and groups are counted over all files."""
+    """The groups and the blocks of the rows of some files. Rows and groups are counted over all files."""
 
     edges: Int64s
     """The first row of each block, and the number of all rows."""
@@ -50,7 +50,7 @@ class RowBlocks:
 
     @classmethod
     def of(cls, files: FileSet) -> RowBlocks:
-        """Return the groups and blocks of some tables, from the index."""
+        """Return the groups and blocks of indexed tables."""
         counts, firsts = files.groups()
         file_of = np.repeat(np.arange(len(counts)), counts)
         starts = np.append(firsts + files.starts[:-1][file_of], files.starts[-1])
@@ -59,12 +59,12 @@ class RowBlocks:
         return cls(edges, group_of, starts, file_of, np.cumsum(counts) - counts)
 
     def blocks(self, rows: Int64s) -> Int64s:
-        """Return the block of each row."""
+        """Return the block of each row, int64."""
         found: Int64s = np.searchsorted(self.edges, rows, side="right") - 1
         return found
 
     def groups(self, rows: Int64s) -> Int64s:
-        """Return the group of each row."""
+        """Return the group of each row, int64."""
         found: Int64s = np.searchsorted(self.group_starts, rows, side="right") - 1
         return found
 
@@ -78,12 +78,12 @@ class OpenTables:
     """Opens tables and keeps the last ones open. Safe from threads, and in a forked child."""
 
     def __init__(self, files: FileSet, form: TableFormat, most: int) -> None:
-        """Open none yet.
+        """Keep the arguments; files are opened by ``get``.
 
         Args:
             files: the files.
-            form: of which format they are.
-            most: how many are kept open.
+            form: their format.
+            most: the largest number of files that stay open.
         """
         self._files = files
         self._form = form
@@ -92,11 +92,11 @@ class OpenTables:
         self._lock = threading.Lock()
 
     def get(self, file: int) -> TableFile:
-        """Return a file, open, after a look whether it is the one that was indexed.
+        """Return an open file, after a check that it has not changed since it was indexed.
 
         Raises:
-            IndexStale: it is not.
-            UnsupportedFormat: it cannot be opened.
+            IndexStale: the file has changed.
+            UnsupportedFormat: the file cannot be opened.
         """
         mapped = self._files.mapped(file)
         mapped.check()
@@ -112,7 +112,7 @@ class OpenTables:
 
 
 def row_bytes(files: FileSet) -> NDArray[np.float64]:
-    """Return how many bytes a row takes in each file, on average; placeholders count as files on the Hub."""
+    """Return the mean bytes of a row in each file, float64; placeholders count as files on the Hub."""
     sizes = files.sizes.copy()
     for file in np.flatnonzero(files.remote).tolist():
         sizes[file] = files.source(file).size
@@ -121,14 +121,14 @@ def row_bytes(files: FileSet) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class RowPlaces:
-    """In which files, and at which bytes, rows lie."""
+    """The places of rows: their files, and their bytes in the files."""
 
     files: FileSet
     blocks: RowBlocks
     open: OpenTables
 
     def path(self, file: int) -> str:
-        """Return the name of a file for people: a file on the Hub is named as there."""
+        """Return the path of a file for messages; of a file on the Hub its name there."""
         return placeholder.display_path(self.files.path(file))
 
     def in_file(self, rows: Int64s) -> tuple[Int64s, Int64s]:
@@ -137,7 +137,7 @@ class RowPlaces:
         return files, rows - self.files.starts[files]
 
     def span(self, group: int) -> tuple[int, int]:
-        """Return where in its file the bytes of a group begin, and how many there are."""
+        """Return the first byte of a group in its file, and the number of its bytes."""
         file, number = self.blocks.group_in_file(group)
         return self.open.get(file).span(number)
 
@@ -158,11 +158,11 @@ class RowPlaces:
         return Origins(paths, tuple(map(self.files.name, present.tolist())), numbers, within)
 
     def paths(self, rows: Int64s) -> set[str]:
-        """Return the files that some rows lie in."""
+        """Return the paths of the files of some rows."""
         return set(map(self.path, np.unique(self.in_file(rows)[0]).tolist()))
 
     def bytes(self, rows: Int64s) -> int:
-        """Return about how many bytes of files some rows take."""
+        """Return the approximate number of bytes of some rows in their files."""
         return int(self.row_bytes[self.in_file(rows)[0]].sum())
 
     @cached

@@ -1,4 +1,4 @@
-"""Planning the reading of tables: which blocks are decoded whole, and which rows are read by themselves.
+"""Planning of reads from tables: the blocks that are decoded whole, and the rows that are read singly.
 
 Nothing here reads a file. A block is decoded whole where many of its rows are wanted, or if it was decoded
 before; other rows are read from the pages that hold them.
@@ -35,7 +35,7 @@ _FEWEST_IN_RANGE = 16
 
 @dataclass(frozen=True, slots=True)
 class DecodeBlock:
-    """Rows to be taken from a block that is decoded whole."""
+    """Rows that are taken from a block that is decoded whole."""
 
     block: int
     within: Sequence[int]
@@ -44,7 +44,7 @@ class DecodeBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadRows:
-    """Rows of one group to be read by themselves."""
+    """Rows of one group that are read singly."""
 
     group: int
     rows: Int64s
@@ -104,7 +104,7 @@ def steps(
 
 
 def _shared(group: int, rows: Int64s, threads: int) -> Iterator[ReadRows]:
-    """Cut the rows of a group so that each thread has some; a page where they are cut is decoded twice."""
+    """Yield the rows of a group, cut for the threads; a page at a cut is decoded twice."""
     for some in np.array_split(rows, min(threads, -(-rows.size // _FEWEST))):
         yield ReadRows(group, some)
 

@@ -51,7 +51,12 @@ class Tables:
     """The form of records: Python values, numpy's, or record batches."""
 
     def record(self, row: int) -> Any:
-        """Return one record."""
+        """Return the record of a row.
+
+        Raises:
+            CorruptRecord: the record cannot be decoded, and there is no ``errors``.
+            IndexStale: the file has changed.
+        """
         block = bisect_right(self._edges, row) - 1
         file, key = self._file_of_block[block], (self._token, block, self.decode)
         decoded = DECODED.get(key)
@@ -66,7 +71,7 @@ class Tables:
         return self.single.one(self._group_of[block], row, self.decode)
 
     def read(self, rows: Int64s, dense: frozenset[int]) -> list[Any]:
-        """Return some records in the order asked.
+        """Return the records of some rows, in the order of ``rows``.
 
         Args:
             rows: the rows.
@@ -95,7 +100,7 @@ class Tables:
         return out
 
     def table(self, rows: Int64s, dense: frozenset[int]) -> pa.RecordBatch:
-        """Return some rows as one record batch, in the order asked; see ``read``."""
+        """Return some rows as one record batch, in the order of ``rows``; arguments as of ``read``."""
         order = np.argsort(rows, kind="stable")
         batches: list[Any] = []
         for decoded, at in self._pieces(rows[order], dense, "arrow"):
@@ -184,7 +189,7 @@ class Tables:
         return made
 
     def _check_files(self, blocks: Iterable[int]) -> None:
-        """Make sure, once a file, that the files are those that were indexed.
+        """Check once for each file that it has not changed since it was indexed.
 
         Raises:
             IndexStale: a file has changed.
@@ -213,7 +218,7 @@ class Tables:
             raise InvalidArgument(message) from error
 
     def _bytes_of(self, block: int) -> int:
-        """Return about how many bytes a block takes in memory."""
+        """Return the approximate number of bytes of a block in memory."""
         rows = self._edges[block + 1] - self._edges[block]
         return int(UNPACKED * rows * self.places.row_bytes[self._file_of_block[block]])
 
@@ -249,15 +254,15 @@ class Tables:
 
 
 class TablesReader(Reader):
-    """Plans the reading of several sources, each by itself."""
+    """Plans the reading of several sources."""
 
     def __init__(self, sources: Sequence[Tables]) -> None:
-        """Plan for some sources."""
+        """Keep the sources, and the number of rows of each."""
         self._sources = sources
         self._sizes = np.array([int(source.places.files.starts[-1]) for source in sources], dtype=np.int64)
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Return the plan for some positions, put together of the plans of each source."""
+        """Return the plan for some positions: the gathered plans of all sources."""
         rows = positions % self._sizes[which]
         if which.size == 1:
             return TablesPlan.of(self._sources[int(which[0])], rows)
@@ -290,11 +295,11 @@ class TablesPlan(Plan):
         return TablesPlan(self.tables, self.rows[start:stop], self.dense)
 
     def read(self) -> list[Any]:
-        """Return the records in the order asked."""
+        """Return the records in the order of the rows."""
         return self.tables.read(self.rows, self.dense)
 
     def table(self) -> pa.RecordBatch:
-        """Return the records as one record batch, in the order asked."""
+        """Return the records as one record batch, in the order of the rows."""
         return self.tables.table(self.rows, self.dense)
 
     def origins(self) -> Origins:
@@ -303,7 +308,7 @@ class TablesPlan(Plan):
 
     @property
     def paths(self) -> set[str]:
-        """The files that the records lie in."""
+        """The paths of the files of the records."""
         return self.tables.places.paths(self.rows)
 
     def advise(self) -> None:
@@ -311,9 +316,9 @@ class TablesPlan(Plan):
 
     @property
     def bytes(self) -> int:
-        """About how many bytes of files the records take."""
+        """The approximate number of bytes of the records in their files."""
         return self.tables.places.bytes(self.rows)
 
     def locate(self) -> list[Any]:
-        """Return where the records lie; a row shares its bytes with the rows of its group."""
+        """Return the locations of the records; a row has the bytes of its whole group."""
         return self.tables.places.locate(self.rows)

@@ -1,4 +1,4 @@
-"""Reading rows of tables by themselves, and naming the one that cannot be read."""
+"""Reading of single rows of tables; an error names the row that cannot be read."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["RowReader"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowReader:
-    """Reads rows of one group at a time; where one is bad, the others are read and that one is named."""
+    """Reads rows of one group at a time; an error names the bad row, and the other rows are read."""
 
     places: RowPlaces
     columns: tuple[Columns, ...]
-    """What becomes of the columns of a file, for each schema."""
+    """The mapping of a file's columns to the wanted ones, for each schema."""
 
     schema_of: Int64s
     """The schema of each file."""
@@ -105,7 +105,7 @@ class RowReader:
         return corrupt
 
     def _bad_value(self, file: int, row: int, error: Unconvertible) -> BadValue:
-        """Return the error for a value of a file that cannot be given as it is wanted.
+        """Return the error for a value of a file that cannot be converted.
 
         Args:
             file: the number of the file.

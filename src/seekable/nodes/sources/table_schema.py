@@ -1,4 +1,4 @@
-"""One schema for files whose columns differ: which columns there are, and what each file adds or converts."""
+"""One schema for files whose columns differ: the columns of all files, and the conversions of each file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Columns", "read_schemas", "unified"]
 
 
 def read_schemas(schemas: Sequence[bytes]) -> list[pa.Schema]:
-    """Return schemas as the index keeps them."""
+    """Return the schemas that the index keeps as bytes."""
     return [pa.ipc.read_schema(pa.py_buffer(schema)).remove_metadata() for schema in schemas]
 
 
@@ -104,14 +104,14 @@ class Columns:
 
     @classmethod
     def of(cls, wanted: pa.Schema, file: pa.Schema) -> Columns:
-        """Return how the wanted columns come of files of a schema."""
+        """Return the mapping from the schema of a file to the wanted columns."""
         names = set(file.names)
         return cls(wanted, file, tuple(name for name in wanted.names if name in names))
 
     def take(
         self, batch: pa.RecordBatch, cast: Callable[[str, pa.Array, pa.DataType], pa.Array]
     ) -> pa.RecordBatch:
-        """Return the wanted columns.
+        """Return the wanted columns of a batch.
 
         Args:
             batch: the columns ``there``, of a file.

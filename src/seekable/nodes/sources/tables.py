@@ -50,16 +50,16 @@ __all__ = ["TableSource", "table_source"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class TableSource(Leaf):
-    """Row ``r`` is row ``r`` of the files, one file after another."""
+    """A source over indexed tables: row ``r`` is row ``r`` of the files, one file after another."""
 
     files: FileSet
     form: TableFormat
     decode: DecodeTable
     asked: str
     columns: tuple[str, ...] | None = None
-    """The columns that were asked for, in their order; all if there is nothing."""
+    """The columns that the user named, in their order; None for all."""
     needed: frozenset[str] | None = None
-    """The columns that will be looked at; it changes nothing else."""
+    """The columns that are used above; None for all. They are no part of the description."""
     strict: bool = False
     max_open_files: int = MOST_OPEN_FILES
     version: str | int | None = None
@@ -71,7 +71,7 @@ class TableSource(Leaf):
 
     @cached
     def size(self) -> int:
-        """The rows of all files."""
+        """The number of rows of all files."""
         return int(self.files.starts[-1])
 
     @property
@@ -81,21 +81,21 @@ class TableSource(Leaf):
 
     @property
     def blocks(self) -> Int64s:
-        """Groups of rows, those of more than 8,192 cut into equal runs."""
+        """The edges of blocks, int64: groups of rows; those of more than 8,192 are cut into equal runs."""
         return self.row_blocks.edges
 
     @cached
     def row_blocks(self) -> RowBlocks:
-        """Where rows lie in groups and blocks."""
+        """The groups and the blocks of the rows."""
         return RowBlocks.of(self.files)
 
     @cached
     def schema(self) -> pa.Schema:
-        """The columns that records have, and their types.
+        """The columns of records and their types.
 
         Raises:
-            UnsupportedFormat: the files have no common ones.
-            InvalidArgument: a column was asked for that no file has.
+            UnsupportedFormat: a column has types without a common one.
+            InvalidArgument: no file has a column that the user named.
         """
         schemas, _ = self._schemas
         if not schemas:
@@ -104,17 +104,17 @@ class TableSource(Leaf):
         return whole if self.columns is None else pa.schema([_field(whole, name) for name in self.columns])
 
     def check_schema(self) -> None:
-        """Make sure that the files go together and have the columns that were asked for.
+        """Check that the files have common types, and the columns that the user named.
 
         Raises:
-            UnsupportedFormat: the files have no common columns.
-            InvalidArgument: a column was asked for that no file has.
+            UnsupportedFormat: a column has types without a common one.
+            InvalidArgument: no file has a column that the user named.
         """
         _ = self.schema
 
     @cached
     def wanted(self) -> pa.Schema:
-        """The columns that are read."""
+        """The columns that are read from the files, with their types."""
         if self.needed is None:
             return self.schema
         return pa.schema([field for field in self.schema if field.name in self.needed])
@@ -125,29 +125,29 @@ class TableSource(Leaf):
         return "python" if self.errors is not None else self.decode
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The format, the decoding, the columns and every file by name, size, records and digests."""
+        """Return the format, the decoding, the columns, and every file by name, size, records and digests."""
         columns = {} if self.columns is None else {"columns": list(self.columns)}
         return {"format": self.form.name, "decode": self.decode, **columns, "files": self.files.described()}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the call of ``sk.open``."""
         columns = "" if self.columns is None else f", columns={list(self.columns)}"
         decode = "" if self.decode == "python" else f", decode={self.decode!r}"
         return f"open({self.asked}{columns}{decode})"
 
     @classmethod
     def reader(cls, nodes: Sequence[TableSource]) -> Reader:
-        """Read each source by itself, as each has columns of its own."""
+        """Return a reader that reads each source by itself, as each has columns of its own."""
         return TablesReader([node.tables for node in nodes])
 
     @property
     def cache_bytes(self) -> int:
-        """As much as its decoded blocks have, by what they take in the files."""
+        """The bytes of files whose decoded blocks fit into the cache."""
         return DECODED.most_bytes // UNPACKED
 
     @cached
     def tables(self) -> Tables:
-        """What reads its rows."""
+        """The reader of the rows of the files."""
         schemas, of_file = self._schemas
         opened = OpenTables(self.files, self.form, self.max_open_files)
         places = RowPlaces(self.files, self.row_blocks, opened)
@@ -155,11 +155,16 @@ class TableSource(Leaf):
         return Tables(places, RowReader(places, columns, of_file, self.errors), self.decode)
 
     def record(self, position: int) -> Any:
-        """Read one record."""
+        """Return the record at a position; positions go on over the epochs.
+
+        Raises:
+            CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
+            IndexStale: the file has changed.
+        """
         return self.tables.record(position % self.size)
 
     def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the row in each file of that path."""
+        """Return the rows, counted over all files, of a row in each file of that path."""
         return self.files.rows_of(
             placeholder.path_of_display([root for root, _, _ in self.files.runs], path), row
         )
@@ -170,9 +175,10 @@ class TableSource(Leaf):
         return replace(self, needed=needed)
 
     def may_match(self, where: Where) -> Int64s:
-        """Leave out the groups, and pages, whose statistics say that no row of theirs can pass.
+        """Return the runs of rows that may pass, by the statistics of groups and pages.
 
-        Only of columns that come as they are in the file: what is converted may compare otherwise.
+        Statistics count only for columns with the type that they have in the file: converted values may
+        compare otherwise.
         """
         schemas, of_file = self._schemas
         same = [
@@ -187,7 +193,7 @@ class TableSource(Leaf):
         return self.tables.may_match(where, [same[number] for number in of_file.tolist()])
 
     def walk(self, *, progress: ProgressHook | None = None) -> None:
-        """Find out where the pages of all files lie, and keep it beside the index.
+        """Find the places of the pages of all files, and keep them beside the index.
 
         Args:
             progress: called as it goes on; by default a bar on a terminal.
@@ -201,7 +207,7 @@ class TableSource(Leaf):
                 watch(file + 1)
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Return the columns and their types."""
+        """Return the Arrow types of all columns by name."""
         return {field.name: field.type for field in self.schema}
 
     @cached
