@@ -50,7 +50,7 @@ class UnaryNode(InnerNode):
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """The one child."""
+        """A tuple of the one child."""
         return (self.child,)
 
 
@@ -59,16 +59,16 @@ class PermutationNode(UnaryNode):
 
     @property
     def size(self) -> int:
-        """As many records as the child has."""
+        """The number of records of an epoch, equal to the child's."""
         return known_size(self.child, self.kind)
 
     @property
     def blocks(self) -> Int64s:
-        """None of the child's: rows of several are beside each other."""
+        """The default blocks of ``size`` rows: neighbours come from different blocks of the child."""
         return default_blocks(self.size)
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Widen the range to whole epochs."""
+        """Return the range widened to whole epochs of the child."""
         size = max(1, self.size)
         return start // size * size, None if stop is None else -(-stop // size) * size
 
@@ -78,49 +78,49 @@ class InMemoryPlan(Plan):
 
     @property
     def paths(self) -> set[str]:
-        """None."""
+        """An empty set: no file is read."""
         return set()
 
     @property
     def bytes(self) -> int:
-        """None."""
+        """0: no byte of a file is read."""
         return 0
 
     def advise(self) -> None:
-        """Do nothing: there is nothing to fetch."""
+        """Do nothing: the records are in memory already."""
 
 
 class UnaryPlan(Plan):
-    """A plan whose records are made of those of another, each of one."""
+    """A plan that makes each record from one record of another plan."""
 
     child: Plan
 
     def locate(self) -> list[Any]:
-        """Say where the records lie that these are made of."""
+        """Return the locations of the child's records."""
         return self.child.locate()
 
     def origins(self) -> Origins:
-        """Say which rows of which files these are."""
+        """Return the origins of the child's records."""
         return self.child.origins()
 
     @property
     def paths(self) -> set[str]:
-        """Their files."""
+        """The paths of the files that the child's plan reads."""
         return self.child.paths
 
     def advise(self) -> None:
-        """Tell the system of them."""
+        """Announce the reads of the child's plan to the operating system."""
         self.child.advise()
 
     @property
     def bytes(self) -> int:
-        """Their bytes."""
+        """The number of bytes that the child's plan reads."""
         return self.child.bytes
 
 
 @final
 class UnaryReader(Reader):
-    """Plans the reading of the children of some nodes together, and then what each node makes of it."""
+    """Plans the children of many nodes together, and wraps that plan in one of the nodes."""
 
     def __init__(
         self, nodes: Sequence[Any], plan: Callable[[Sequence[Any], Int64s, Int64s, Plan], Plan]
@@ -129,63 +129,63 @@ class UnaryReader(Reader):
 
         Args:
             nodes: nodes with a ``child`` each.
-            plan: makes the plan of the nodes, whose each position is, the positions, and the children's plan.
+            plan: returns the nodes' plan, given the nodes, ``which``, positions and the children's plan.
         """
         self._nodes = nodes
         self._plan = plan
         self._children = CompiledGraph([node.child for node in nodes])
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Plan what the children read, and put the nodes over it."""
+        """Return the plan of the nodes over the plan of their children."""
         return self._plan(self._nodes, which, positions, self._children.plan(which, positions))
 
 
 class ElementwiseNode(InnerNode):
-    """A node whose position ``p`` is made of position ``p`` of each child."""
+    """A node that makes the record at position ``p`` from the records at ``p`` of all children."""
 
     @cached
     def lanes(self) -> int:
-        """As many as make each lane part of one lane of every child."""
+        """The least common multiple of the children's lanes."""
         return lcm(*(child.lanes for child in self.children))
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the same range."""
+        """Return the same range for every child."""
         return start, stop
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return the same positions."""
+        """Return the same positions for every child."""
         return positions
 
 
 ONE_CHILD = np.zeros(1, dtype=np.int64)
-"""The slot of the one child, for all positions."""
+"""The slot of the only child, for all positions: int64, shape (1,)."""
 
 
 class Routes(Protocol):
-    """A node that can route an array of its own positions."""
+    """A node with a vectorised ``route`` of its own positions."""
 
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the slot of a child and the position there, for each position."""
+        """Return two int64 arrays: the slot of a child, and the position in that child, for each position."""
         ...
 
 
 class PassOn(Router):
-    """Routes every position to the one child's same position."""
+    """A router that sends every position to the same position of the only child."""
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the positions as they are."""
+        """Return slot 0 and the positions unchanged."""
         return ONE_CHILD, positions
 
 
 class EachRouter(Router):
-    """Asks one node after another; right where few nodes of the class stand beside each other."""
+    """A router that calls each node separately, for classes of which a graph holds few nodes."""
 
     def __init__(self, nodes: Sequence[Routes]) -> None:
-        """Serve these nodes."""
+        """Create a router of the given nodes."""
         self._nodes = nodes
 
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Route the positions of each node apart."""
+        """Route the positions of each node by that node."""
         if which.size == 1:
             return self._nodes[int(which[0])].route(positions)
         slots, below = np.empty_like(positions), np.empty_like(positions)
@@ -196,7 +196,7 @@ class EachRouter(Router):
 
 
 def int64s(values: Iterable[int | None]) -> Int64s:
-    """Return one value of each node as an array; None becomes 0.
+    """Return an int64 array of one value for each node; None becomes 0.
 
     Example:
         >>> int64s([3, None]).tolist()
@@ -211,49 +211,49 @@ class Ascending(UnaryNode, OrderNode):
     @property
     @abstractmethod
     def chosen(self) -> Int64s:
-        """The chosen rows, distinct and ascending."""
+        """The chosen row numbers of the child: int64, distinct, ascending."""
 
     @abstractmethod
     def chosen_one(self, row: int) -> int:
-        """Return one of the chosen rows."""
+        """Return the number in the child of the chosen row ``row``."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many rows were chosen."""
+        """The number of chosen rows."""
 
     @property
     def steady(self) -> bool:
-        """Always."""
+        """True: the child is steady, and the choice is the same in every epoch."""
         return True
 
     @property
     def blocks(self) -> Int64s:
-        """The child's, with the chosen rows of each."""
+        """The child's blocks, cut down to the chosen rows."""
         return np.unique(np.searchsorted(self.chosen, self.child.blocks))
 
     @property
     def lanes(self) -> int:
-        """One: rows are taken from any lane."""
+        """1: rows come from any lane of the child."""
         return 1
 
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Look chosen rows up."""
+        """Return slot 0 and the child's positions of the chosen rows."""
         epochs, rows = np.divmod(positions, self.size)
         return ONE_CHILD, epochs * self._below + self.chosen[rows]
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Look one chosen row up."""
+        """Return slot 0 and the child's position of one chosen row."""
         epoch, row = divmod(position, self.size)
         return 0, epoch * self._below + self.chosen_one(row)
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the whole epochs of the child."""
+        """Return the range of whole epochs of the child."""
         size = max(1, self.size)
         return start // size * self._below, None if stop is None else -(-stop // size) * self._below
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Search the chosen rows."""
+        """Return the positions of those of the child's rows that were chosen."""
         if not self.size:
             return np.empty(0, dtype=np.int64)
         epochs, rows = np.divmod(positions, self._below)
@@ -264,7 +264,7 @@ class Ascending(UnaryNode, OrderNode):
         return own
 
     def may_match(self, where: Where) -> Int64s:
-        """Return the chosen rows of the child's runs."""
+        """Return the child's runs, cut down to the chosen rows."""
         runs: Int64s = np.searchsorted(self.chosen, self.child.may_match(where)).astype(np.int64)
         return runs[runs[:, 0] < runs[:, 1]]
 

@@ -1,4 +1,4 @@
-"""Lists of consecutive records as records."""
+"""Batches: records that are lists of consecutive records of the child."""
 
 from __future__ import annotations
 
@@ -40,43 +40,43 @@ class Batch(UnaryNode, RecordNode):
 
     @property
     def size(self) -> int | None:
-        """The number of batches."""
+        """The number of batches of an epoch."""
         return None if self.child.size is None else -(-self.child.size // self.length)
 
     @property
     def steady(self) -> bool:
-        """As the child."""
+        """True if the child is steady."""
         return self.child.steady
 
     @property
     def blocks(self) -> Int64s:
-        """The child's, to whole batches."""
+        """The child's blocks, with their edges moved to the edges of batches."""
         return np.unique(-(-self.child.blocks // self.length))
 
     @property
     def lanes(self) -> int:
-        """One: a batch is of several."""
+        """1: a batch takes records of several lanes."""
         return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The length of a batch."""
+        """Return the number of records in a batch."""
         return {"length": self.length}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``batch``."""
         return f"{children[0]}.batch({self.length})"
 
     @classmethod
     def reader(cls, nodes: Sequence[Batch]) -> Reader:
-        """Read the children of all nodes together."""
+        """Return a reader that plans the children of all nodes together."""
         return _BatchReader(nodes)
 
     def record(self, position: int) -> Any:
-        """Read one batch."""
+        """Read the records of one batch, without holes."""
         return self.plan(np.array([position], dtype=np.int64)).read()[0]
 
     def first_of(self, position: int) -> int:
-        """Return the child's position that a batch begins with."""
+        """Return the child's position at which a batch begins."""
         if self.size is None:
             return position * self.length
         epoch, row = divmod(position, max(1, self.size))
@@ -90,11 +90,11 @@ class Batch(UnaryNode, RecordNode):
         return epoch * self.size + row // self.length
 
     def rows_of_one(self, position: int) -> tuple[int, int]:
-        """Return the child's positions that are in a batch: the first, and the one behind the last."""
+        """Return the child's positions of a batch: the first, and the one after the last."""
         return self.first_of(position), self.first_of(position + 1)
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the records of the batches, in whole epochs where there are any."""
+        """Return the range of the batches' records, in whole epochs where the child has epochs."""
         if self.size is None:
             return start * self.length, None if stop is None else stop * self.length
         size, below = max(1, self.size), self.child.size or 0
@@ -137,7 +137,7 @@ class _BatchReader(Reader):
 @dataclass(frozen=True, slots=True)
 class _BatchPlan(Plan):
     bounds: Int64s
-    """Where each batch starts among the child's records, and where the last one ends."""
+    """The start of each batch among the child's records, then the end of the last batch: int64."""
     child: Plan
 
     def __len__(self) -> int:

@@ -27,7 +27,7 @@ __all__ = ["CompiledGraph", "GatheredPlan"]
 
 
 class CompiledGraph:
-    """The compiled form of the graphs below some nodes."""
+    """A compiled form of the graphs below some nodes, which plans any of their positions."""
 
     def __init__(self, roots: Sequence[Graph]) -> None:
         """Number the nodes below the roots and compile each class of them."""
@@ -51,7 +51,7 @@ class CompiledGraph:
         self._first_child = np.cumsum([0] + [len(children) for children in below])
 
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Return what to read for each position of the root of number ``which``."""
+        """Return the plan that reads each position from the root with the number in ``which``."""
         if not positions.size:
             return GatheredPlan(0, ())
         ids, positions = self._route(self._roots[which], positions)
@@ -93,17 +93,17 @@ class CompiledGraph:
 
 @dataclass(frozen=True, slots=True)
 class GatheredPlan(Plan):
-    """Plans of several readers, and the places of their records in the order asked."""
+    """Plans of several readers, and the indices of their records in the requested order."""
 
     size: int
     parts: tuple[tuple[NDArray[np.intp], Plan], ...]
 
     def __len__(self) -> int:
-        """Return the number of records."""
+        """Return the number of records of all parts."""
         return self.size
 
     def slice(self, start: int, stop: int) -> Plan:
-        """Slice each part."""
+        """Return the gathered plan of a slice of the positions."""
         parts = []
         for at, plan in self.parts:
             first, last = np.searchsorted(at, (start, stop))
@@ -112,30 +112,30 @@ class GatheredPlan(Plan):
         return GatheredPlan(stop - start, tuple(parts))
 
     def read(self) -> list[Any]:
-        """Read each part."""
+        """Read the records of each part into their places."""
         return self._gather([plan.read() for _, plan in self.parts])
 
     def locate(self) -> list[Any]:
-        """Locate each part."""
+        """Return the locations of the records of all parts, in the requested order."""
         return self._gather([plan.locate() for _, plan in self.parts])
 
     def origins(self) -> Origins:
-        """Ask each part."""
+        """Return the origins of the records of all parts, in the requested order."""
         return gathered(self.size, [(at, plan.origins()) for at, plan in self.parts])
 
     @property
     def paths(self) -> set[str]:
-        """Those of all parts."""
+        """The paths of the files that any part reads."""
         return set().union(*(plan.paths for _, plan in self.parts))
 
     def advise(self) -> None:
-        """Advise on each part."""
+        """Announce the reads of all parts to the operating system."""
         for _, plan in self.parts:
             plan.advise()
 
     @property
     def bytes(self) -> int:
-        """Those of all parts."""
+        """The number of bytes that all parts read."""
         return sum(plan.bytes for _, plan in self.parts)
 
     def _gather(self, lists: list[list[Any]]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""One dataset after another."""
+"""Concatenation: several datasets, one after another."""
 
 from __future__ import annotations
 
@@ -30,82 +30,82 @@ __all__ = ["Concat"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Concat(OrderNode):
-    """Epoch ``e`` is epoch ``e`` of each part, one part after another."""
+    """Epoch ``e`` is epoch ``e`` of the first part, then that of the second, and so on."""
 
     parts: tuple[Node, ...]
 
     kind: ClassVar[str] = "concat"
 
     def __post_init__(self) -> None:
-        """Refuse parts without an end."""
+        """Raise EndlessDataset if a part has no length."""
         for part in self.parts:
             known_size(part, "concat()")
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """The parts."""
+        """The parts, in their order."""
         return self.parts
 
     @property
     def size(self) -> int:
-        """The records of all parts."""
+        """The number of records of all parts together."""
         return self._starts[-1]
 
     @cached
     def steady(self) -> bool:
-        """Where every part is."""
+        """True if every part is steady."""
         return all(part.steady for part in self.parts)
 
     @property
     def blocks(self) -> Int64s:
-        """Those of all parts."""
+        """The blocks of all parts, shifted to where the parts begin."""
         return joined_blocks([part.blocks for part in self.parts])
 
     @property
     def lanes(self) -> int:
-        """One: the parts come one after another."""
+        """1: the parts come one after another."""
         return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """None but the parts."""
+        """Return an empty dict: the parts alone decide the order."""
         return {}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the expression of the call of ``concat``."""
         return f"concat([{listed(children)}])"
 
     @classmethod
     def router(cls, nodes: Sequence[Concat]) -> Router:
-        """Search the starts of one node after another."""
+        """Return a router that routes the positions of each node separately."""
         return EachRouter(nodes)
 
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Find the part of each row."""
+        """Return the part of each row, found by binary search, and the position there."""
         starts, sizes = self._table
         epochs, rows = np.divmod(positions, self.size)
         slots = np.searchsorted(starts, rows, side="right") - 1
         return slots, epochs * sizes[slots] + rows - starts[slots]
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Find the part of one row."""
+        """Return the part of one row and the position there."""
         epoch, row = divmod(position, self.size)
         slot = bisect_right(self._starts, row) - 1
         start = self._starts[slot]
         return slot, epoch * (self._starts[slot + 1] - start) + row - start
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the whole epochs of the part."""
+        """Return the range of whole epochs of one part."""
         below = self._starts[slot + 1] - self._starts[slot]
         size = max(1, self.size)
         return start // size * below, None if stop is None else -(-stop // size) * below
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Add what comes before the part."""
+        """Return the positions, moved behind the parts that come before."""
         epochs, rows = np.divmod(positions, self._starts[slot + 1] - self._starts[slot])
         return epochs * self.size + self._starts[slot] + rows
 
     def may_match(self, where: Where) -> Int64s:
-        """Those of all parts."""
+        """Return the runs of all parts, shifted to where the parts begin."""
         runs = [part.may_match(where) + start for part, start in zip(self.parts, self._starts, strict=False)]
         return np.concatenate(runs)
 

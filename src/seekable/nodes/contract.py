@@ -67,10 +67,10 @@ class Reading(Graph):
 
     @abstractmethod
     def record(self, position: int) -> Any:
-        """Read the record at one position: the twin of ``plan``, without arrays."""
+        """Read the record at one position; like ``plan``, but without arrays."""
 
     def plan(self, positions: Int64s) -> Plan:
-        """Return what to read for some positions: a 1-D array, values at least 0, of any epochs."""
+        """Return the plan to read some positions: int64, one dimension, at least 0, of any epochs."""
         return self._compiled.plan(_ONLY_ROOT, positions)
 
     def fetch(self, positions: Int64s) -> list[Any]:
@@ -97,7 +97,7 @@ class Description(Graph):
         """Return the expression that makes the node, given those of its children."""
 
     def remark(self) -> str:
-        """Return what ``explain`` adds to the line of the node; nothing by default."""
+        """Return a text that ``explain`` appends to the line of the node; empty by default."""
         return ""
 
     @abstractmethod
@@ -107,7 +107,7 @@ class Description(Graph):
     @property
     @abstractmethod
     def scheduled(self) -> bool:
-        """True if the node, or one below, has weights that change at given positions."""
+        """True if this node, or one below it, has weights that change at given positions."""
 
     @abstractmethod
     def schedule_key(self, upto: int) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class Description(Graph):
 
     @cached
     def fingerprint(self) -> str:
-        """The digest of everything that decides the records and their order."""
+        """The digest of all that decides the records and their order."""
         return fingerprint_of(self.describe(None))
 
     def fingerprint_at(self, position: int) -> str:
@@ -136,7 +136,7 @@ class Description(Graph):
 
 
 class Locality(ABC):
-    """Which rows of a node are cheap to read together."""
+    """The runs of a node's rows that are cheap to read together."""
 
     @property
     @abstractmethod
@@ -150,7 +150,7 @@ class Locality(ABC):
     @property
     @abstractmethod
     def cache_bytes(self) -> int:
-        """The number of bytes of files that can be read again without meeting a disk or being decoded."""
+        """The size of the caches of files and decoded blocks, in bytes."""
 
     @property
     @abstractmethod
@@ -159,15 +159,15 @@ class Locality(ABC):
 
 
 class Search(ABC):
-    """At which positions rows of the sources come."""
+    """The search for the positions at which rows of the sources come."""
 
     @abstractmethod
     def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
         """Return the positions of a range at which some rows of the sources come.
 
         Args:
-            rows_of: returns the rows to find of each source.
-            within: the positions that are searched.
+            rows_of: a function that returns the rows to find in a source.
+            within: the range of positions to search.
         """
 
 
@@ -207,7 +207,7 @@ class Columns(Graph):
 
 
 class Node(Reading, Description, Locality, Search, Columns):
-    """One node of the graph."""
+    """A node of a dataset's graph: all six concerns together."""
 
     @property
     @abstractmethod
@@ -215,7 +215,7 @@ class Node(Reading, Description, Locality, Search, Columns):
         """The nodes that this one takes records from."""
 
     def expression(self) -> str:
-        """Return the expression that makes the node, with all that is below it."""
+        """Return the expression that makes the node, with the expressions of its children."""
         return self.shown([child.expression() for child in self.children])
 
     def in_words(self) -> str:
@@ -235,35 +235,35 @@ class Node(Reading, Description, Locality, Search, Columns):
 
 @runtime_checkable
 class HoldsNode(Protocol):
-    """A dataset, for code that the rooms of datasets import."""
+    """An object that holds the root of a dataset's graph; rooms before ``dataset`` use this protocol."""
 
     @property
     def node(self) -> Node:
-        """The root of the graph."""
+        """The root node of the graph."""
         ...
 
 
 class InnerNode(Node):
-    """A node with children: what comes at one of its positions comes from positions of theirs."""
+    """A node with children, from which all of its records come."""
 
     @abstractmethod
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return a range of a child's positions that holds all that a range of this node's uses."""
+        """Return the range of a child's positions that covers a range of this node's positions."""
 
     @abstractmethod
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return the positions, of those searched at least, at which the given ones of a child come.
+        """Return the positions, among those searched, at which given positions of a child come.
 
-        None, one or several for each.
+        Each of the child's positions comes at none, one or several of these.
         """
 
     @cached
     def cache_bytes(self) -> int:
-        """As many as any child has room for."""
+        """The largest cache of any child, in bytes."""
         return min(child.cache_bytes for child in self.children)
 
     def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
-        """Search the children and carry what they find up."""
+        """Search the children and convert the found positions to positions of this node."""
         found = [np.empty(0, dtype=np.int64)]
         for slot, child in enumerate(self.children):
             start, stop = self.child_range(slot, within.start, within.stop)
@@ -283,7 +283,7 @@ class InnerNode(Node):
 
     @cached
     def scheduled(self) -> bool:
-        """Whether the arguments depend on how far they are asked for, here or below."""
+        """True if the arguments of this node, or of one below it, depend on the position."""
         return self.arguments(0) != self.arguments(None) or any(child.scheduled for child in self.children)
 
     def schedule_key(self, upto: int) -> tuple[str, ...]:
@@ -301,7 +301,7 @@ class OrderNode(InnerNode, Routed):
 
     @abstractmethod
     def route_one(self, position: int) -> tuple[int, int]:
-        """Return the slot of a child and the position there: the twin of the router, without arrays."""
+        """Return the slot of a child and the position there; like the router, but without arrays."""
 
     def record(self, position: int) -> Any:
         """Read the record of the child and position that a position is routed to."""
@@ -309,7 +309,7 @@ class OrderNode(InnerNode, Routed):
         return self.children[slot].record(position)
 
     def narrowed(self, columns: frozenset[str]) -> Self:
-        """Return the same order of narrowed children."""
+        """Return the same order over narrowed children."""
         below = {id(child): child.narrowed(columns) for child in self.children}
         if all(below[id(child)] is child for child in self.children):
             return self
@@ -321,13 +321,13 @@ class OrderNode(InnerNode, Routed):
 
     @cached
     def batch_form(self) -> BatchForm:
-        """The form of a batch of the children's records, if it is the same for all."""
+        """The form of a batch of the children's records, or ``"python"`` if the children differ."""
         forms = {child.batch_form for child in self.children}
         return forms.pop() if len(forms) == 1 else "python"
 
 
 class RecordNode(Node, Read):
-    """A node that makes records."""
+    """A node that makes records of its own."""
 
 
 class Leaf(RecordNode):
@@ -336,7 +336,7 @@ class Leaf(RecordNode):
     @property
     @abstractmethod
     def size(self) -> int:
-        """The number of records."""
+        """The number of records of the source."""
 
     @property
     @abstractmethod
@@ -345,7 +345,7 @@ class Leaf(RecordNode):
 
     @abstractmethod
     def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows of this source that are row ``row`` of a file."""
+        """Return the rows of this source that are row ``row`` of the file ``path``."""
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -376,5 +376,5 @@ class Leaf(RecordNode):
         return ()
 
     def find_within(self, rows_of: RowsOf, within: SearchRange) -> Int64s:
-        """Return the rows to find, in each epoch that the range touches."""
+        """Return the positions of the rows to find, in each epoch that the range touches."""
         return within.in_each_epoch(np.array(rows_of(self), dtype=np.int64), self.size)

@@ -1,4 +1,4 @@
-"""The view of one epoch."""
+"""Views of one epoch of a dataset."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Epoch"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Epoch(UnaryNode, OrderNode):
-    """Every epoch of the view is the one epoch ``number`` of the child."""
+    """A view whose every epoch is epoch ``number`` of the child."""
 
     child: Node
     number: int
@@ -30,52 +30,52 @@ class Epoch(UnaryNode, OrderNode):
     kind: ClassVar[str] = "epoch"
 
     def __post_init__(self) -> None:
-        """Refuse what has no epochs."""
+        """Raise EndlessDataset if the child has no epochs."""
         known_size(self.child, "epoch()")
 
     @property
     def size(self) -> int:
-        """As many records as the child has."""
+        """The number of records of an epoch, equal to the child's."""
         return known_size(self.child, "epoch()")
 
     @property
     def steady(self) -> bool:
-        """Always: there is one epoch."""
+        """True: the view shows one epoch alone."""
         return True
 
     @property
     def blocks(self) -> Int64s:
-        """As the child's."""
+        """The blocks of the child."""
         return self.child.blocks
 
     @property
     def lanes(self) -> int:
-        """As the child."""
+        """The number of lanes of the child."""
         return self.child.lanes
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Which epoch."""
+        """Return the number of the epoch."""
         return {"number": self.number}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``epoch``."""
         return f"{children[0]}.epoch({self.number})"
 
     @classmethod
     def router(cls, nodes: Sequence[Epoch]) -> Router:
-        """Move the positions of all nodes to their epochs in one call."""
+        """Return a router that moves the positions of all nodes at once."""
         return _EpochRouter(nodes)
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Move one position."""
+        """Return slot 0 and the child's position of one row."""
         return 0, self.number * self.size + position % self.size
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the one epoch."""
+        """Return the range of the child's one epoch."""
         return self.number * self.size, (self.number + 1) * self.size
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return where the rows come, in each epoch of the view that is searched."""
+        """Return the positions of the rows, in each searched epoch of the view."""
         return within.in_each_epoch(positions - self.number * self.size, self.size)
 
 

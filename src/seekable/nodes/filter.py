@@ -1,4 +1,4 @@
-"""Rows chosen by what is in their records, which is looked at once, when the dataset is made."""
+"""Filters: rows chosen by their records, which are read once, when the dataset is made."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def filtered(
     executor: Executor | None,
     progress: ProgressHook | None,
 ) -> Node:
-    """Keep the rows whose records pass; see ``Dataset.filter``."""
+    """Return a node of the rows whose records pass; see ``Dataset.filter``."""
     size = known_size(child, "filter()")
     must_be_steady(child, "filter()")
     if choice.fn is not None and not callable(choice.fn):
@@ -99,24 +99,24 @@ class Filter(Ascending):
 
     @property
     def chosen(self) -> Int64s:
-        """The kept rows."""
+        """The numbers of the kept rows: int64, ascending."""
         return self.rows.array
 
     def chosen_one(self, row: int) -> int:
-        """Return one kept row."""
+        """Return the number of one kept row in the child."""
         return self.rows.view[row]
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The kept rows, by number and digest; what chose them changes nothing."""
+        """Return the count and digest of the kept rows; the function has no effect on the records."""
         return {"count": self.size, "rows": self.rows.digest}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``filter``."""
         return f"{children[0]}.filter({self.name})"
 
     @classmethod
     def router(cls, nodes: Sequence[Filter]) -> Router:
-        """Look the rows of one node after another up."""
+        """Return a router that routes the positions of each node separately."""
         return EachRouter(nodes)
 
 
@@ -153,7 +153,7 @@ def _with_rows(side: Node, rows: Int64s) -> Node:
 
 
 def _row_codes(side: Node, size: int, files: dict[str, int]) -> Iterator[Int64s]:
-    """Yield a number for each row that says which row of which file it is."""
+    """Yield arrays of one number for each row, equal for equal rows of equal files: int64."""
     for start in range(0, size, _ROWS_AT_ONCE):
         origins = side.plan(np.arange(start, min(start + _ROWS_AT_ONCE, size), dtype=np.int64)).origins()
         numbers = np.array([files.setdefault(path, len(files)) for path in origins.paths], dtype=np.int64)

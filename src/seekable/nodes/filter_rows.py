@@ -1,4 +1,4 @@
-"""What a filter asks of records, and which rows pass."""
+"""The evaluation of a filter: its conditions, and the rows whose records pass."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "choice", "kept_rows"]
 
 _MOST_ROWS = 1 << 16
-"""Rows whose files are asked for in one go."""
+"""The number of rows whose plan is made at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a record has to pass to be kept; all that is given."""
+    """The conditions of a filter; a record is kept if it meets all that are given."""
 
     fn: Callable[..., Any] | None
-    """Tells whether to keep a record."""
+    """The function that returns True for a record to keep."""
 
     together: int | None
-    """How many records the function is given at once, in a list; None where it takes one."""
+    """The number of records in the list that the function takes; None if it takes one record."""
 
     where: Where | None
     files: tuple[str, ...] | None
-    """Patterns of files, one of which must mean the record's."""
+    """Patterns of files; a record is kept if one of them matches its file."""
 
     limit: int | None
-    """How many rows are kept at most: the first that pass."""
+    """The largest number of rows to keep: the first that pass."""
 
     version: str | int | None
 
     @property
     def name(self) -> str:
-        """What it is for people: the arguments of the call."""
+        """The arguments of the call of ``filter``, as text."""
         parts = []
         if self.fn is not None:
             parts.append(getattr(self.fn, "__qualname__", type(self.fn).__qualname__))
@@ -74,7 +74,7 @@ class Choice:
 
     @property
     def function(self) -> dict[str, Any]:
-        """What decides which rows pass, JSON-safe and without the code of the function."""
+        """The conditions as JSON-safe values, without the code of the function."""
         described: dict[str, Any] = {"name": "conditions"}
         if self.fn is not None:
             described = describe_function(self.fn, self.version)
@@ -88,7 +88,7 @@ class Choice:
 
     @property
     def code(self) -> str | None:
-        """The digest of the function's code; None where a version stands for it, or there is no function."""
+        """The digest of the function's code; None without a function, or where a version replaces it."""
         return code_digest(self.fn) if self.fn is not None and self.version is None else None
 
 
@@ -101,11 +101,11 @@ def choice(
     limit: object = None,
     version: str | int | None = None,
 ) -> Choice:
-    """Return what the arguments of ``Dataset.filter`` mean.
+    """Return the conditions that the arguments of ``Dataset.filter`` state, after checks.
 
     Raises:
-        InvalidArgument: nothing was asked for, or an argument breaks a rule.
-        WrongType: an argument is of another type.
+        InvalidArgument: no condition is given, or an argument is out of its range.
+        WrongType: an argument has another type than documented.
     """
     if fn is None and where is None and files is None:
         message = "filter() needs a function, where= or files= (got none of them)"
@@ -129,10 +129,10 @@ def choice(
 def kept_rows(
     dataset: Node, asked: Choice, size: int, *, using: ExecutionOptions, watch: Watch
 ) -> Iterator[Int64s]:
-    """Yield the rows that pass, ascending, a run at a time.
+    """Yield the rows that pass in int64 arrays, ascending over all of them.
 
     Raises:
-        MissingColumn: no record that was looked at has a column of the conditions.
+        MissingColumn: no evaluated record has a column of the conditions.
     """
     runs = _runs(dataset, asked, size)
     narrowed = _narrowed(dataset, asked)
@@ -177,7 +177,7 @@ def _narrowed(dataset: Node, asked: Choice) -> Node:
 
 
 def _bare(dataset: Node, where: Where | None) -> tuple[Node, Where | None]:
-    """Take off what only gives columns of tables other names, or leaves some out."""
+    """Return the dataset and conditions below all nodes that only rename or drop columns of tables."""
     if where is None or not isinstance(dataset, ColumnNode) or dataset.child.declared() is None:
         return dataset, where
     if None in map(dataset.beneath, where.columns):
@@ -186,7 +186,7 @@ def _bare(dataset: Node, where: Where | None) -> tuple[Node, Where | None]:
 
 
 def _runs(dataset: Node, asked: Choice, size: int) -> Int64s:
-    """Return the runs of rows that have to be looked at: starts and stops."""
+    """Return the runs of rows to evaluate, an int64 array of starts and stops: shape (runs, 2)."""
     runs = np.array([[0, size]], dtype=np.int64) if asked.where is None else dataset.may_match(asked.where)
     if asked.files is not None:
         runs = _common(runs, _runs_of_files(dataset, asked.files, size))
@@ -198,8 +198,8 @@ def _before(runs: Int64s) -> Int64s:
 
 
 def _runs_of_files(dataset: Node, patterns: tuple[str, ...], size: int) -> Int64s:
-    """Return the runs of rows whose files are meant by one of the patterns."""
-    # No block of a source is of two files, so the first row of each tells of all of them.
+    """Return the runs of rows whose files match one of the patterns."""
+    # Each block of a source lies in one file, so its first row decides for the whole block.
     edges = dataset.blocks if isinstance(dataset, Leaf) else None
     count = size if edges is None else edges.size - 1
     runs = [np.empty((0, 2), dtype=np.int64)]
@@ -217,7 +217,7 @@ def _runs_of_files(dataset: Node, patterns: tuple[str, ...], size: int) -> Int64
 
 
 def _common(some: Int64s, others: Int64s) -> Int64s:
-    """Return what two ascending lists of runs have in common."""
+    """Return the intersection of two ascending lists of runs."""
     if not some.size or not others.size:
         return np.empty((0, 2), dtype=np.int64)
     edges = np.unique(np.concatenate([some.ravel(), others.ravel()]))
@@ -231,19 +231,19 @@ def _common(some: Int64s, others: Int64s) -> Int64s:
 
 @dataclass(frozen=True, slots=True)
 class _Passing:
-    """Which of some rows pass: the job that runs anywhere."""
+    """A picklable job that evaluates a range of the rows."""
 
     dataset: Node
     choice: Choice
     narrowed: Node
-    """The dataset with the columns of the conditions alone."""
+    """The dataset, narrowed to the columns of the conditions."""
 
     bare: tuple[Node, Where | None]
-    """The same without nodes that only give columns other names, and the conditions of that."""
+    """The same without nodes that only rename columns, and the conditions in its names."""
 
     runs: Int64s
     before: Int64s
-    """How many rows there are before each of the runs, and in all."""
+    """The number of rows before each of the runs, then the number of all rows: int64."""
 
     def __call__(self, start: int, stop: int) -> tuple[Int64s, frozenset[str]]:
         rows, seen = self._rows(start, stop), frozenset[str]()
@@ -254,7 +254,7 @@ class _Passing:
         return rows, seen
 
     def _rows(self, start: int, stop: int) -> Int64s:
-        """Return rows by their numbers among those that are looked at."""
+        """Return the rows with the given numbers among those to evaluate."""
         numbers = np.arange(start, stop, dtype=np.int64)
         run = np.searchsorted(self.before, numbers, side="right") - 1
         rows: Int64s = self.runs[run, 0] + numbers - self.before[run]
@@ -280,7 +280,7 @@ class _Passing:
         return rows[kept], frozenset(seen)
 
     def _of_tables(self, rows: Int64s) -> NDArray[np.bool_] | None:
-        """Return which rows of one table pass, if its columns can tell without records."""
+        """Return a bool array of the rows that pass, or None if columns of one table cannot decide it."""
         dataset, bare = self.bare
         found = [np.empty(0, dtype=np.bool_)]
         for start in range(0, rows.size, _MOST_ROWS):
@@ -319,7 +319,7 @@ class _Passing:
         return rows[kept]
 
     def _together(self, fn: Callable[..., Any], records: list[Any]) -> list[int]:
-        """Return which of some records a function of lists passes."""
+        """Return the indices of the records for which a function of lists returns True."""
         passed = [i for i, record in enumerate(records) if record is HOLE]
         there = [i for i, record in enumerate(records) if record is not HOLE]
         most = self.choice.together or 1

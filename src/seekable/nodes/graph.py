@@ -1,4 +1,4 @@
-"""The graph of a dataset, as far as it must be known to read records: nodes, routers, readers and plans.
+"""The part of a dataset's graph that reading needs: nodes, routers, readers and plans.
 
 A dataset is a function from positions to records. A node does one of two things with a position:
 
@@ -44,48 +44,48 @@ T = TypeVar("T")
 
 
 def part_of(which: Int64s, start: int, stop: int) -> Int64s:
-    """Cut an array that has one element for each position, or a single one for all."""
+    """Return a slice of an array that has one element for each position, or one for all."""
     return which if which.size == 1 else which[start:stop]
 
 
 class Plan(ABC):
-    """What to read for some positions, in the order asked; making one reads no data."""
+    """A plan to read the records at some positions, in the requested order; making it reads no data."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return the number of records."""
+        """Return the number of records of the plan."""
 
     @abstractmethod
     def slice(self, start: int, stop: int) -> Plan:
-        """Return the plan of some of the positions, ``0 <= start <= stop <= len(self)``."""
+        """Return the plan of the positions ``start`` to ``stop``, ``0 <= start <= stop <= len(self)``."""
 
     @abstractmethod
     def read(self) -> list[Any]:
-        """Read the records."""
+        """Read the records, in the requested order."""
 
     @property
     @abstractmethod
     def paths(self) -> set[str]:
-        """The files that the records lie in."""
+        """The paths of the files that the plan reads."""
 
     @abstractmethod
     def advise(self) -> None:
-        """Tell the system that the records will be read, if that can save waiting for a disk."""
+        """Announce the reads to the operating system, if that can save waiting for a disk."""
 
     @property
     @abstractmethod
     def bytes(self) -> int:
-        """How many bytes of files the records take; 0 for what is in memory."""
+        """The number of bytes of files that the records take; 0 for records in memory."""
 
     @abstractmethod
     def locate(self) -> list[Any]:
-        """Say where the records lie: a ``Location`` each, nested as the records are."""
+        """Return a ``Location`` for each record, nested as the records are."""
 
     def origins(self) -> Origins:
-        """Say which row of which file each record is; plans that know it without ``locate`` are quicker.
+        """Return the file and row of each record; some plans compute these faster than ``locate``.
 
         Raises:
-            InvalidArgument: a record is made of several.
+            InvalidArgument: a record is made of several others.
         """
         return of_places(self.locate())
 
@@ -95,7 +95,7 @@ class Router(ABC):
 
     @abstractmethod
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Return, for each position, the slot of a child of its node and the position there."""
+        """Return two int64 arrays: the slot of a child, and the position in it, for each position."""
 
 
 class Reader(ABC):
@@ -103,11 +103,11 @@ class Reader(ABC):
 
     @abstractmethod
     def plan(self, which: Int64s, positions: Int64s) -> Plan:
-        """Return what to read for each position."""
+        """Return the plan to read each position from the node with the number in ``which``."""
 
 
 class Graph(ABC):
-    """A node as its parents see it: what it takes records from, how many it has, and if they stay."""
+    """A node as its parents use it: children, number of records, and steadiness."""
 
     @property
     @abstractmethod
@@ -126,21 +126,21 @@ class Graph(ABC):
 
 
 class Routed(Graph):
-    """A node that sends each position on to one child."""
+    """A node that routes each position to one child."""
 
     @classmethod
     @abstractmethod
     def router(cls, nodes: Sequence[Any]) -> Router:
-        """Return the router of some nodes, all of this class."""
+        """Return the router of some nodes of this class."""
 
 
 class Read(Graph):
-    """A node that makes records."""
+    """A node that reads or makes records."""
 
     @classmethod
     @abstractmethod
     def reader(cls, nodes: Sequence[Any]) -> Reader:
-        """Return the reader of some nodes, all of this class."""
+        """Return the reader of some nodes of this class."""
 
 
 def known_size(node: Graph, wanted_by: str) -> int:
@@ -148,7 +148,7 @@ def known_size(node: Graph, wanted_by: str) -> int:
 
     Args:
         node: a node that must have a length.
-        wanted_by: the operation that needs the length, as the error names it.
+        wanted_by: the name of the operation that needs the length, for the error.
 
     Raises:
         EndlessDataset: the node is endless.
@@ -160,11 +160,11 @@ def known_size(node: Graph, wanted_by: str) -> int:
 
 
 def must_be_steady(node: Graph, wanted_by: str) -> None:
-    """Refuse a node whose rows are not the same record in every epoch.
+    """Raise an error for a node whose rows differ between epochs.
 
     Args:
         node: a node that must be steady.
-        wanted_by: the operation that needs it, as the error names it.
+        wanted_by: the name of the operation that needs it, for the error.
 
     Raises:
         InvalidArgument: the node is not steady.
@@ -178,9 +178,9 @@ def must_be_steady(node: Graph, wanted_by: str) -> None:
 
 
 def with_children(node: T, below: Mapping[int, Any]) -> T:
-    """Return a node over other children that have the same records as its own.
+    """Return a copy of a node with other children that have the same records.
 
-    It is made without the checks of a new node: this one has passed them.
+    The copy skips the checks of a new node, because ``node`` has passed them.
 
     Args:
         node: a dataclass whose fields hold its children, or tuples of them.

@@ -1,4 +1,4 @@
-"""What stands where a record could not be had."""
+"""The hole, a value in the place of a record that could not be read or made."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Hole:
     __slots__ = ()
 
     def __new__(cls) -> Hole:
-        """Return the one hole."""
+        """Return ``sk.HOLE``, the only instance."""
         return HOLE
 
     def __repr__(self) -> str:
         return "sk.HOLE"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle and copy as the one hole that the other side has."""
+        """Pickle and copy as ``sk.HOLE`` of the process that unpickles."""
         return Hole, ()
 
 
 HOLE: Final[Hole] = object.__new__(Hole)
-"""Stands where a record could not be had: ``errors=`` of ``sk.open`` or a function of ``map`` returns it."""
+"""The value in the place of a record that failed: ``errors=`` of ``sk.open`` or ``map`` gives it."""

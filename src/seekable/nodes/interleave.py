@@ -1,4 +1,4 @@
-"""Natural order in equal runs that are dealt out in turn, one to a lane."""
+"""The natural order, cut into equal runs of rows, of which each lane reads one."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ class Interleave(PermutationNode, OrderNode):
     kind: ClassVar[str] = "interleave"
 
     def __post_init__(self) -> None:
-        """Refuse what has no length."""
+        """Raise EndlessDataset if the child has no length."""
         known_size(self.child, "interleave()")
 
     @property
     def steady(self) -> bool:
-        """As the child, whose epochs are passed through."""
+        """True if the child is steady."""
         return self.child.steady
 
     @property
     def lanes(self) -> int:
-        """As many as were asked for."""
+        """The number of lanes that the call of ``interleave`` gave."""
         return self.dealt_to
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The lanes."""
+        """Return the number of lanes."""
         return {"lanes": self.dealt_to}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``interleave``."""
         return f"{children[0]}.interleave(lanes={self.dealt_to})"
 
     @classmethod
     def router(cls, nodes: Sequence[Interleave]) -> Router:
-        """Deal the positions of all nodes in one call."""
+        """Return a router that deals the positions of all nodes at once."""
         return _InterleaveRouter(nodes)
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Deal one row."""
+        """Return slot 0 and the child's position of one row."""
         epoch, row = divmod(position, self.size)
         return 0, epoch * self.size + source_row(row, self.size, self.dealt_to)
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return when the rows' turn comes."""
+        """Return the positions at which the child's rows come."""
         epochs, rows = np.divmod(positions, self.size)
         return epochs * self.size + dealt_rows(rows, self.size, self.dealt_to)
 

@@ -1,4 +1,4 @@
-"""Two datasets as one, by a key."""
+"""Joins: records of two datasets that have the same key, put together."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _check(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Join(InnerNode, RecordNode):
-    """Row ``r`` is row ``rows[r]`` of the left with what row ``matched[r]`` of the right has too."""
+    """Row ``r`` is row ``rows[r]`` of the left, with the columns of row ``matched[r]`` of the right added."""
 
     left: Node
     right: Node
@@ -117,39 +117,39 @@ class Join(InnerNode, RecordNode):
     suffix: str | None
     rows: KeptRows
     matched: KeptRows
-    """All ones, which is -1, where the right has nothing."""
+    """Row numbers of the right; 2**64 - 1, which reads as -1, for a row of the left without a match."""
     columns: tuple[str, ...]
-    """What is None then."""
+    """The columns that are None in records of the left without a match."""
 
     kind: ClassVar[str] = "join"
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """Both."""
+        """The left node, then the right node."""
         return self.left, self.right
 
     @property
     def size(self) -> int:
-        """The number of pairs."""
+        """The number of pairs of rows."""
         return self.rows.count
 
     @property
     def steady(self) -> bool:
-        """Always."""
+        """True: the pairs are the same in every epoch."""
         return True
 
     @property
     def blocks(self) -> Int64s:
-        """The left's, with the pairs of each."""
+        """The blocks of the left, with the pairs of their rows."""
         return np.unique(np.searchsorted(self.rows.array, self.left.blocks))
 
     @property
     def lanes(self) -> int:
-        """One: rows are taken from any lane."""
+        """1: pairs come from any lane of the left."""
         return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The key, what is added, and the pairs by number and digest."""
+        """Return the key, the added columns, and the pairs by count and digest."""
         return {
             "on": list(self.on),
             "how": self.how,
@@ -161,27 +161,27 @@ class Join(InnerNode, RecordNode):
         }
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the expression of the call of ``join``."""
         on = repr(self.on[0]) if len(self.on) == 1 else repr(list(self.on))
         return f"join({children[0]}, {children[1]}, on={on}, how={self.how!r})"
 
     @classmethod
     def reader(cls, nodes: Sequence[Join]) -> Reader:
-        """Read one node after another, each side by itself."""
+        """Return a reader that plans both sides of each node separately."""
         return _JoinReader(nodes)
 
     def record(self, position: int) -> Any:
-        """Read both records and put them together."""
+        """Read one record of each side and join them."""
         row = position % self.size
         matched = int(self.matched.array[row])
         left = self.left.record(self.rows.view[row])
         return self.joined(left, None if matched < 0 else self.right.record(matched), position)
 
     def joined(self, left: Any, right: Any, position: int) -> Any:
-        """Return two records as one; the right one is None where there is none.
+        """Return one record made of two; ``right`` is None for a row of the left without a match.
 
         Raises:
-            BadValue: both have a column, and there is no suffix.
+            BadValue: both records have a column of one name, and there is no suffix.
         """
         if left is HOLE or right is HOLE:
             return HOLE
@@ -201,11 +201,11 @@ class Join(InnerNode, RecordNode):
         return made
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the one epoch of the child that is read, as all are alike."""
+        """Return the range of one epoch of the child, because all its epochs are equal."""
         return 0, self.children[slot].size
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return the pairs that a row is in, in each epoch."""
+        """Return the positions of all pairs that hold the given rows, in each epoch."""
         order, found = self._sorted_left if slot == 0 else self._sorted_right
         first = np.searchsorted(found, positions, side="left")
         counts = np.searchsorted(found, positions, side="right") - first
@@ -213,7 +213,7 @@ class Join(InnerNode, RecordNode):
         return within.in_each_epoch(order[np.repeat(first, counts) + offsets], self.size)
 
     def narrowed(self, columns: frozenset[str]) -> Self:
-        """Take from each side what is looked at, and the key."""
+        """Return the join of both sides narrowed to the used columns and the key."""
         suffix = self.suffix or ""
         bare = {name.removesuffix(suffix) for name in columns if suffix and name.endswith(suffix)}
         below = columns.union(self.on, bare)
@@ -223,7 +223,7 @@ class Join(InnerNode, RecordNode):
         return replace(self, left=left, right=right)
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Those of both sides."""
+        """Return the declared columns of both sides; None if one side declares none."""
         left, right = self.left.declared(), self.right.declared()
         if left is None or right is None:
             return None
@@ -275,7 +275,7 @@ class _JoinPlan(Plan):
     positions: Int64s
     left: Plan
     there: NDArray[np.intp]
-    """The places of those that the right has something for."""
+    """The indices of the positions that have a match on the right."""
     right: Plan
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Which rows of two datasets belong together, found once: a hash of every key, then the keys themselves."""
+"""The matching of rows for joins: a hash of every key of the right first, then the keys themselves."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ Duplicates = Literal["error", "first", "all"]
 Key = tuple[str | int, ...]
 
 _AT_ONCE = 4096
-"""Keys that are looked up together."""
+"""The number of keys that are looked up together."""
 
 
 @dataclass(frozen=True, slots=True)
 class RightKeys:
-    """The keys of the dataset that is looked up in, by hash."""
+    """The keys of the right dataset, sorted by hash."""
 
     hashes: UInt64s
-    """Ascending."""
+    """The hash of each key: uint64, ascending."""
 
     rows: Int64s
-    """The row of each; ascending among equal hashes."""
+    """The row of each key: int64, ascending among equal hashes."""
 
     columns: tuple[str, ...]
-    """All columns of its records, in the order in which they come first."""
+    """All columns of the right's records, in the order of their first appearance."""
 
 
 def right_keys(
     right: Node, on: tuple[str, ...], size: int, *, using: ExecutionOptions, columns: bool
 ) -> RightKeys:
-    """Read the keys of all records.
+    """Read the keys of all records of the right and return them sorted by hash.
 
     Args:
-        right: the dataset.
-        on: the columns that are the key.
-        size: how many records it has.
-        using: what may read them.
-        columns: whether to take note of all columns too.
+        right: the right dataset.
+        on: the columns of the key.
+        size: the number of records of ``right``.
+        using: the processes or executor that read the records.
+        columns: True to collect the names of all columns too.
 
     Raises:
         BadKey: a key is neither a str nor an int.
@@ -83,7 +83,7 @@ def right_keys(
 
 @dataclass(frozen=True, slots=True)
 class _Hashing:
-    """The hashes of the keys of some rows, without those that have no key: the job that runs anywhere."""
+    """A picklable job that hashes the keys of a range of rows and leaves out records without a key."""
 
     dataset: Node
     on: tuple[str, ...]
@@ -105,14 +105,14 @@ class _Hashing:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The rows of the left dataset and, for each, one of the right: the job that runs anywhere.
+    """A picklable job that finds the pairs for a range of rows of the left.
 
-    The row is -1 where there is none. Rows of the left ascend; one comes as often as it has matches.
+    A row of the left without a match has -1. Rows of the left ascend, repeated once for each match.
     """
 
     left: Node
     right: Node
-    """Both with the columns of the key alone."""
+    """The left and right datasets, narrowed to the columns of the key."""
 
     on: tuple[str, ...]
     keys: RightKeys
@@ -121,7 +121,7 @@ class Matching:
     must_match: bool
 
     def __call__(self, start: int, stop: int) -> tuple[Int64s, Int64s]:
-        """Look the keys of some rows of the left up."""
+        """Return the rows of the left and their matches on the right, for rows ``start`` to ``stop``."""
         left: list[int] = []
         right: list[int] = []
         for row, key, rows in self._candidates(start, stop):
@@ -142,7 +142,7 @@ class Matching:
     def _candidates(self, start: int, stop: int) -> Iterator[tuple[int, Any, list[int]]]:
         """Yield each row of the left, its key, and the rows of the right that have it.
 
-        The key is None where there is none, and ``HOLE`` where there is no record.
+        The key is None for a record without one, and ``HOLE`` for a hole.
         """
         for at in range(start, stop, _AT_ONCE):
             read = read_rows(self.left, np.arange(at, min(at + _AT_ONCE, stop), dtype=np.int64))
@@ -188,7 +188,7 @@ class Matching:
 
 
 def _key(dataset: Node, record: Any, on: tuple[str, ...], row: int) -> Key | None:
-    """Return a record's key; None if it lacks a column of it, or has None there."""
+    """Return the key of a record; None if one of its columns is absent or None."""
     if record is HOLE:
         return None
     if not isinstance(record, dict):

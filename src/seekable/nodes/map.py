@@ -1,4 +1,4 @@
-"""A function of each record, with or without randomness."""
+"""Maps: a function of each record, with or without randomness."""
 
 from __future__ import annotations
 
@@ -40,41 +40,41 @@ class Map(UnaryNode, ElementwiseNode, RecordNode):
     kind: ClassVar[str] = "map"
 
     def __post_init__(self) -> None:
-        """Refuse a function that has no name."""
+        """Raise an error for a function without a name that a description can hold."""
         describe_function(self.fn, self.version)
 
     @property
     def size(self) -> int | None:
-        """As many records as the child has."""
+        """The number of records of an epoch, equal to the child's."""
         return self.child.size
 
     @property
     def steady(self) -> bool:
-        """As the child, unless it is random: then each epoch draws anew."""
+        """True if the child is steady and there is no seed; a seed draws anew in each epoch."""
         return self.child.steady and self.seed is None
 
     @property
     def blocks(self) -> Int64s:
-        """As the child's."""
+        """The blocks of the child."""
         return self.child.blocks
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The function by name, and the seed."""
+        """Return the name of the function, and the seed."""
         seed = {} if self.seed is None else {"seed": self.seed}
         return {"fn": describe_function(self.fn, self.version), **seed}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``map``."""
         seed = "" if self.seed is None else f", rng=True, seed={self.seed}"
         return f"{children[0]}.map({describe_function(self.fn, self.version)['name']}{seed})"
 
     @classmethod
     def reader(cls, nodes: Sequence[Map]) -> Reader:
-        """Read the children of all nodes together, then call each node's function."""
+        """Return a reader that plans the children of all nodes together."""
         return UnaryReader(nodes, _MapPlan)
 
     def record(self, position: int) -> Any:
-        """Read one record and call the function."""
+        """Read one record and return the function's result."""
         record = self.child.record(position)
         if record is HOLE:
             return record
@@ -88,7 +88,7 @@ class Map(UnaryNode, ElementwiseNode, RecordNode):
 
     @property
     def randomness(self) -> ItemRandomness:
-        """This thread's generator."""
+        """The random generator of this thread."""
         local = self._local
         if not hasattr(local, "randomness"):
             assert self.seed is not None
@@ -125,7 +125,7 @@ class _MapPlan(UnaryPlan):
         return records
 
     def _call(self, node: Map, at: Sequence[int], records: list[Any]) -> None:
-        """Replace the records at some places by what the node makes of them."""
+        """Replace the records at some indices by the results of the node's function."""
         fn = node.fn
         i = -1
         try:

@@ -1,4 +1,4 @@
-"""A function of many records at once."""
+"""Maps by batches: a function of many records at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["MapBatches"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MapBatches(UnaryNode, ElementwiseNode, RecordNode):
-    """``fn(records)``, called with up to ``at_once`` records, returns as many; it is given no holes."""
+    """``fn(records)``, called with up to ``at_once`` records without holes, returns as many."""
 
     child: Node
     fn: Callable[[list[Any]], Any]
@@ -37,45 +37,45 @@ class MapBatches(UnaryNode, ElementwiseNode, RecordNode):
     kind: ClassVar[str] = "map_batches"
 
     def __post_init__(self) -> None:
-        """Refuse a function that has no name."""
+        """Raise an error for a function without a name that a description can hold."""
         describe_function(self.fn, self.version)
 
     @property
     def size(self) -> int | None:
-        """As many records as the child has."""
+        """The number of records of an epoch, equal to the child's."""
         return self.child.size
 
     @property
     def steady(self) -> bool:
-        """As the child."""
+        """True if the child is steady."""
         return self.child.steady
 
     @property
     def blocks(self) -> Int64s:
-        """As the child's."""
+        """The blocks of the child."""
         return self.child.blocks
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The function by name; how many records it is given at once changes nothing."""
+        """Return the name of the function; the number of records in a call has no effect on them."""
         return {"fn": describe_function(self.fn, self.version)}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``map_batches``."""
         name = describe_function(self.fn, self.version)["name"]
         return f"{children[0]}.map_batches({name}, size={self.at_once})"
 
     @classmethod
     def reader(cls, nodes: Sequence[MapBatches]) -> Reader:
-        """Read the children of all nodes together, then call each node's function."""
+        """Return a reader that plans the children of all nodes together."""
         return UnaryReader(nodes, _MapBatchesPlan)
 
     def record(self, position: int) -> Any:
-        """Read one record and call the function with it alone."""
+        """Read one record and call the function with a list of that one."""
         record = self.child.record(position)
         return record if record is HOLE else self.called([record])[0]
 
     def called(self, records: list[Any]) -> list[Any]:
-        """Call the function and check what it returns."""
+        """Call the function and check that it returns as many records."""
         made = self.fn(records)
         name = describe_function(self.fn, self.version)["name"]
         try:

@@ -58,7 +58,7 @@ def mixed(
 
     Args:
         parts: at least one node.
-        names: the name of each part, if they have any.
+        names: the name of each part; None if the parts have no names.
         weights: a weight for each part, a schedule of them, or None for the lengths of the parts.
         seed: decides the order within blocks.
         stop: None for ``"first"``, or for ``"never"`` with a schedule.
@@ -86,7 +86,7 @@ def _check_empty(
     names: tuple[str, ...] | None,
     parts: tuple[Node, ...],
 ) -> None:
-    """Refuse an empty dataset of positive weight."""
+    """Raise InvalidArgument for an empty dataset of positive weight."""
     for i, part in enumerate(parts):
         if part.size == 0 and any(weights[i] for _, weights in schedule):
             message = (
@@ -99,7 +99,7 @@ def _check_empty(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Mix(OrderNode):
-    """Draws each record from one of the parts, by ``order.mixture``."""
+    """Each record is drawn from one of the parts, in the order of `seekable.order.mixture`."""
 
     parts: tuple[Node, ...]
     names: tuple[str, ...] | None
@@ -110,7 +110,7 @@ class Mix(OrderNode):
     kind: ClassVar[str] = "mix"
 
     def __post_init__(self) -> None:
-        """Refuse parts without a length where the epoch's end depends on them."""
+        """Raise EndlessDataset for a part without a length on which the epoch's end depends."""
         if self.stop != "never":
             for part, weight in zip(self.parts, self.schedule[0][1], strict=True):
                 if weight:
@@ -118,39 +118,39 @@ class Mix(OrderNode):
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """The parts."""
+        """The parts, in their order."""
         return self.parts
 
     @cached
     def size(self) -> int | None:
-        """The draws of an epoch; None where it never stops."""
+        """The number of draws of an epoch; None if the mixture is endless."""
         if self.stop == "never":
             return None
         return self._end[0]
 
     @property
     def limited_by(self) -> int | None:
-        """Which part an epoch ends with, because all its records were then drawn once; None without end."""
+        """The number of the part whose last record ends the epoch; None if the mixture is endless."""
         return None if self.size is None else self._end[1]
 
     @property
     def steady(self) -> bool:
-        """Never: each epoch has an order of its own."""
+        """False: each epoch has an order of its own."""
         return False
 
     @property
     def blocks(self) -> Int64s:
-        """None: rows of all parts are beside each other."""
+        """The default blocks of ``size`` rows: neighbours come from different parts."""
         return default_blocks(known_size(self, "blocks"))
 
     @cached
     def lanes(self) -> int:
-        """As many as make each lane a mixture of one lane of every part."""
+        """The least common multiple of the parts' lanes."""
         drawn = zip(*(weights for _, weights in self.schedule), strict=True)
         return lcm(*(part.lanes for part, weights in zip(self.parts, drawn, strict=True) if any(weights)))
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Names, seed, stop and the weights that hold before a position."""
+        """Return names, seed, stop, and the weights that hold before the position ``upto``."""
         begun = [
             [start, list(weights)]
             for start, weights in self.schedule
@@ -160,7 +160,7 @@ class Mix(OrderNode):
         return {"names": self.names, **weights, "seed": self.seed, "stop": self.stop}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the expression of the call of ``mix``."""
         names = [f"{name!r}: " for name in self.names] if self.names else [""] * len(children)
         parts = listed([name + child for name, child in zip(names, children, strict=True)])
         weights = [f"[{listed([str(weight) for weight in weights])}]" for _, weights in self.schedule]
@@ -170,39 +170,39 @@ class Mix(OrderNode):
 
     @classmethod
     def router(cls, nodes: Sequence[Mix]) -> Router:
-        """Route one mixture after another."""
+        """Return a router that routes the positions of each mixture separately."""
         return EachRouter(nodes)
 
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Draw."""
+        """Return the part of each draw, and the position in that part."""
         return self._mixture.route(positions)
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Draw once."""
+        """Return the part of one draw, and the position in that part."""
         return self._mixture.route_one(position)
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the range of the part's positions that is drawn."""
+        """Return the range of a part's positions that the mixture draws."""
         return self._mixture.span(slot, start, stop)
 
     def drawn_by_lanes(self, slot: int, position: int) -> tuple[int, list[int]]:
-        """Return at which of a part's positions an epoch begins, and what each lane draws of it.
+        """Return the position in a part at which an epoch begins, and the number drawn of it by each lane.
 
         What is drawn before a position counts, in its epoch.
         """
         return self._mixture.drawn_by_lanes(slot, position)
 
     def drawn_at(self, slot: int, count: int) -> int:
-        """Return the first position before which so many records of a part are drawn, epochs counted in."""
+        """Return the first position before which ``count`` records of a part are drawn, over all epochs."""
         return self._mixture.drawn_at(slot, count)
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return when the positions of a part are drawn."""
+        """Return the positions at which positions of a part are drawn."""
         return self._mixture.unroute(slot, positions)
 
     @cached
     def _end(self) -> tuple[int, int]:
-        """How long an epoch is, and which part it ends with."""
+        """The number of draws of an epoch, and the number of the part that ends it."""
         weights = self.schedule[0][1]
         asks = f"mix(stop={self.stop!r})"
         lengths = [
@@ -221,7 +221,7 @@ Schedule = Sequence[tuple[int, Weights]]
 
 
 def is_schedule(weights: object) -> bool:
-    """Tell weights that change on the way from those that do not."""
+    """Return True for a list of ``(start, weights)``, False for weights that never change."""
     return isinstance(weights, Sequence) and any(isinstance(entry, tuple | list) for entry in weights)
 
 
@@ -232,12 +232,12 @@ def schedule_of(
 
     Args:
         weights: weights that hold from the start on, or pairs of a start and weights.
-        names: the name of each part of the mixture, if they have any.
+        names: the name of each part of the mixture; None if the parts have no names.
         count: the number of parts.
 
     Raises:
         InvalidArgument: starts that do not begin at 0 and ascend, or weights that break a rule.
-        WrongType: no weights at all.
+        WrongType: ``weights`` is neither a mapping nor a list.
 
     Example:
         >>> schedule_of([1, 3], None, 2), schedule_of([(0, [1, 0]), (9, [1, 1])], None, 2)
@@ -251,12 +251,12 @@ def schedule_of(
 def checked_schedule(
     schedule: Any, names: tuple[str, ...] | None, count: int
 ) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """Return from where on which integer weights hold.
+    """Return ``(start, integer weights)`` for each entry of a schedule, after checks.
 
     Args:
         schedule: pairs of a start and weights.
-        names: the names of what is mixed, if it has any.
-        count: how much is mixed.
+        names: the name of each part of the mixture; None if the parts have no names.
+        count: the number of parts.
 
     Raises:
         InvalidArgument: starts that do not begin at 0 and ascend, or weights that break a rule.
@@ -275,11 +275,11 @@ def checked_schedule(
 
 
 def checked_weights(weights: Any, names: tuple[str, ...] | None, count: int) -> tuple[int, ...]:
-    """Return weights as integers, in the order of what is mixed.
+    """Return weights as integers, in the order of the parts.
 
     Raises:
         InvalidArgument: weights that break a rule.
-        WrongType: no weights at all.
+        WrongType: ``weights`` is neither a mapping nor a list.
     """
     if isinstance(weights, Mapping):
         if names is None or set(weights) != set(names):

@@ -1,4 +1,4 @@
-"""Which row of which file records are: many at a time, and without what else a ``Location`` tells."""
+"""The file and row of each of many records, as arrays; a ``Location`` holds these for one record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Origins", "file_matches", "gathered", "of_places"]
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Where each of some records comes from.
+    """The file and row of each of some records.
 
     Example:
         >>> import seekable as sk
@@ -33,27 +33,27 @@ class Origins:
     """
 
     paths: tuple[str, ...]
-    """The absolute paths of the files; in angle brackets what is no file."""
+    """The absolute paths of the files; a source in memory has a name in angle brackets."""
 
     names: tuple[str, ...]
-    """What each file is called below the folder that was opened, or its path where that is not known."""
+    """The path of each file below the opened folder; its absolute path if that folder is unknown."""
 
     files: Int64s
-    """The number of each record's file among them."""
+    """The number in ``paths`` of each record's file: int64."""
 
     rows: Int64s
-    """The number of each record in its file, from 0."""
+    """The number of each record in its file, from 0: int64."""
 
     def take(self, start: int, stop: int) -> Origins:
-        """Return those of a run of the records."""
+        """Return the origins of the records ``start`` to ``stop``."""
         return Origins(self.paths, self.names, self.files[start:stop], self.rows[start:stop])
 
 
 def of_places(places: Sequence[Any]) -> Origins:
-    """Return the origins of records whose places are known one by one.
+    """Return the origins of records whose locations are given one by one.
 
     Raises:
-        InvalidArgument: a record is made of several.
+        InvalidArgument: a record is made of several others.
     """
     numbers: dict[str, int] = {}
     for place in places:
@@ -70,7 +70,7 @@ def of_places(places: Sequence[Any]) -> Origins:
 
 
 def gathered(size: int, parts: Iterable[tuple[NDArray[np.intp], Origins]]) -> Origins:
-    """Return the origins of several parts as one, each put at the places of its records."""
+    """Return the origins of several parts together, each at the given indices."""
     paths: list[str] = []
     names: list[str] = []
     files, rows = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
@@ -82,7 +82,7 @@ def gathered(size: int, parts: Iterable[tuple[NDArray[np.intp], Origins]]) -> Or
 
 
 def file_matches(pattern: str, *, path: str, name: str) -> bool:
-    """Tell whether a pattern means a file.
+    """Return True if a file matches a pattern.
 
     A pattern that begins with ``/`` is compared with the absolute path. Any other one is compared with the
     name below the folder that was opened, and with that name's last part. ``*`` stands for anything, ``/``

@@ -1,4 +1,4 @@
-"""Randomness of single records: a generator that is re-seeded for each.
+"""Randomness of single records, by a generator that is seeded anew for each record.
 
 The stream of an item is PCG64 (O'Neill, 2014) started at a 128-bit hash of (seed, canonical JSON of the
 item's position or token), so an item's randomness depends on nothing that came before it.
@@ -16,11 +16,11 @@ from seekable.state.canonical import canonical_json
 __all__ = ["ItemRandomness"]
 
 _INCREMENT = 0x5851F42D4C957F2D14057B7EF767814F
-"""PCG64's increment, which may be any odd number."""
+"""The increment of PCG64; any odd number is valid."""
 
 
 class ItemRandomness:
-    """One generator, set anew for each item; not for use by several threads.
+    """A random generator that is seeded anew for each item; one thread at a time may use it.
 
     Example:
         >>> random = ItemRandomness(3)
@@ -32,7 +32,7 @@ class ItemRandomness:
     __slots__ = ("_bits", "_fields", "_rng", "_seed", "_state")
 
     def __init__(self, seed: int) -> None:
-        """Make the generator of one seed, ``0 <= seed < 2**64``."""
+        """Create the generator of one seed, ``0 <= seed < 2**64``."""
         self._seed = seed
         self._bits = np.random.PCG64(0)
         self._rng = np.random.Generator(self._bits)

@@ -1,4 +1,4 @@
-"""Telling the system, while records are read, which ones come next."""
+"""Read-ahead: the operating system is given the ranges of the next records while others are read."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["ReadAhead", "SequentialReads", "read_rows", "seconds_a_row"]
 
 _RECORDS = 4096
-"""Records to be ahead by: enough for a disk to work on many at once, and for many to be neighbours."""
+"""The number of records to announce ahead, so that a disk can serve many requests at once."""
 
 _BYTES = 64 << 20
-"""Their bytes, about, where that is less: memory that waits to be read."""
+"""The approximate limit of the announced bytes, because they wait in memory."""
 
 _PLANNED, _AT_ONCE = 4096, 64
 """How many rows `read_rows` plans together, and how many of them it reads together."""
@@ -31,29 +31,29 @@ _TIMED_SECONDS = 0.5
 
 
 class ReadAhead:
-    """Runs ahead of whoever reads a plan from its start to its end."""
+    """Announces the reads of a plan ahead of a reader that goes from its start to its end."""
 
     def __init__(self, plan: Plan) -> None:
-        """Stand at the plan's start."""
+        """Start at the beginning of the plan."""
         self._plan = plan
-        self._told = 0
+        self._announced = 0
         self._step = max(1, min(_RECORDS, len(plan) * _BYTES // max(1, plan.bytes)))
 
     def read_to(self, stop: int) -> None:
-        """Make sure that what comes up to here, and a step further on, was told of."""
-        if self._told < min(stop + self._step, len(self._plan)):
+        """Announce the records before ``stop``, and those up to one step after it."""
+        if self._announced < min(stop + self._step, len(self._plan)):
             until = min(stop + 2 * self._step, len(self._plan))
-            self._plan.slice(self._told, until).advise()
-            self._told = until
+            self._plan.slice(self._announced, until).advise()
+            self._announced = until
 
 
 class SequentialReads:
-    """How many positions in a row were asked for one by one; threads that disturb it cost a fetch at most."""
+    """Counts positions that are read one after another; a race between threads costs one fetch at most."""
 
     __slots__ = ("expected", "length")
 
     def __init__(self) -> None:
-        """Begin before position 0."""
+        """Start before the first position of a dataset."""
         self.expected = 0
         self.length = 0
 
@@ -70,7 +70,7 @@ def read_rows(dataset: Node, rows: NDArray[np.int64]) -> Iterator[tuple[int, lis
 
 
 def seconds_a_row(dataset: Node, rows: range) -> float:
-    """Return the mean time that some of the rows take to be read one by one, in half a second at most.
+    """Return the mean seconds to read one of the rows alone; measures for half a second at most.
 
     The first four do not count, because files are opened for them.
     """

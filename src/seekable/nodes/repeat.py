@@ -1,4 +1,4 @@
-"""Several epochs as one."""
+"""Repetition: several epochs of a dataset as one epoch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Repeat"]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Repeat(UnaryNode, ElementwiseNode, OrderNode):
-    """Positions are the child's; only epochs are ``times`` as long."""
+    """Positions are those of the child; an epoch is ``times`` epochs of the child."""
 
     child: Node
     times: int
@@ -32,39 +32,39 @@ class Repeat(UnaryNode, ElementwiseNode, OrderNode):
     kind: ClassVar[str] = "repeat"
 
     def __post_init__(self) -> None:
-        """Refuse what has no end anyway, or more positions than there are."""
+        """Raise an error for an endless child, or for more than 2**63 positions."""
         if self.times * known_size(self.child, "repeat()") >= POSITIONS:
             message = f"repeat(n) must leave positions below 2**63 (got {self.times} times {self.child.size})"
             raise InvalidArgument(message)
 
     @property
     def size(self) -> int:
-        """``times`` as many records as the child has."""
+        """The number of records of ``times`` epochs of the child."""
         return self.times * known_size(self.child, "repeat()")
 
     @property
     def steady(self) -> bool:
-        """As the child."""
+        """True if the child is steady."""
         return self.child.steady
 
     @property
     def blocks(self) -> Int64s:
-        """The child's, again and again."""
+        """The blocks of the child, repeated ``times`` times."""
         return joined_blocks([self.child.blocks] * self.times)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """How often."""
+        """Return the number of repetitions."""
         return {"times": self.times}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``repeat``."""
         return f"{children[0]}.repeat({self.times})"
 
     @classmethod
     def router(cls, nodes: Sequence[Repeat]) -> Router:
-        """Pass positions on."""
+        """Return a router that keeps all positions unchanged."""
         return PassOn()
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Pass one position on."""
+        """Return slot 0 and the position unchanged."""
         return 0, position

@@ -1,17 +1,15 @@
-"""Rows that were kept: ascending numbers in a file, memory-mapped and never in a list.
+"""Files of kept rows: ascending row numbers, mapped into memory.
 
-The file is little-endian uint64 and nothing else. One that the user named lasts. One that nobody named lies
-in the folder for temporary files and lasts as long as somebody uses it: the process that made it removes it
-when the last dataset over it is gone, and at its own end at the latest. Other processes find it by its name,
-which is all that a pickle holds, and keep a file that was removed for as long as they have it open. What a
-killed process leaves is told by the lock that it does not hold any more, and is removed by the next one that
-keeps rows.
+A file holds little-endian uint64 and nothing else. Without ``save=`` it lies in the folder for temporary
+files. The process that wrote it removes it with the last dataset over it, or when the process ends. A pickle
+holds only the file's path; a process that has the file open keeps its content after the removal. Each process
+that uses the file holds a shared lock on it, by which the next filter recognises, and removes, files that
+killed processes left.
 
-Kept rows under a name, for later runs and other processes.
-
-Beside the rows lies a description of what they are rows of, ``<name>.json``. It is written first, so rows
-without it were never written here, and a description without rows is what a killed process left. Whoever
-finds no rows takes the lock ``<name>.lock``, looks again, and keeps them; the others wait for it.
+With ``save=`` the file stays. Its description ``<name>.json`` is written before it: a file without a
+description was not written by a filter, and a description without a file was left by a killed process. The
+process that finds no file takes the lock ``<name>.lock``, checks again, and writes the file; other processes
+wait for the lock.
 """
 
 from __future__ import annotations
@@ -52,37 +50,37 @@ _PREFIX, _SUFFIX = "seekable-kept-", ".u64"
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """Ascending row numbers in a file; opened at first use, in each process."""
+    """Ascending row numbers in a file, which each process maps into memory at first use."""
 
     path: str
     """The absolute path of the file."""
 
     count: int
-    """How many rows there are."""
+    """The number of rows in the file."""
 
     digest: str
-    """The xxh3_64 of the file."""
+    """The xxh3_64 digest of the file's bytes."""
 
     named: bool
-    """Whether the user named the file."""
+    """True if the user named the file with ``save=``."""
 
     @cached
     def array(self) -> Int64s:
-        """The rows, for many at once."""
+        """The row numbers as an int64 array over the mapped file."""
         if not self.count:
             return np.empty(0, dtype=np.int64)
         return np.frombuffer(self._map, dtype=_ROW).view(np.dtype("<i8"))
 
     @cached
     def view(self) -> memoryview:
-        """The rows, for one."""
+        """The row numbers as a memoryview, which is faster for single rows."""
         return memoryview(self._map).cast("Q")
 
     def check(self) -> None:
-        """Read all of it and compare.
+        """Compare the digest of the whole file with ``digest``.
 
         Raises:
-            CorruptState: it is not what was written.
+            CorruptState: the file has changed since it was written.
         """
         found = f"xxh3:{xxhash.xxh3_64_hexdigest(self._map if self.count else b'')}"
         if found != self.digest:
@@ -93,7 +91,7 @@ class KeptRows:
             raise CorruptState(message)
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what finds the file."""
+        """Return the fields alone, without the mapped file."""
         return {"path": self.path, "count": self.count, "digest": self.digest, "named": self.named}
 
     @cached
@@ -127,7 +125,7 @@ class KeptRows:
 
 
 class Digested:
-    """Arrays of rows as the bytes of their file; counts and hashes them on the way."""
+    """An iterable of the file's bytes for arrays of rows, which counts and hashes them."""
 
     def __init__(self, arrays: Iterable[Int64s]) -> None:
         self._arrays = arrays
@@ -143,15 +141,15 @@ class Digested:
 
     @property
     def digest(self) -> str:
-        """The digest of what has passed."""
+        """The digest of the bytes that were iterated so far."""
         return f"xxh3:{self._hasher.hexdigest()}"
 
 
 def keep_unnamed(arrays: Iterable[Int64s]) -> KeptRows:
-    """Write rows to a file that is removed when they are not used any more.
+    """Write rows to a temporary file, which is removed with the returned object.
 
     Args:
-        arrays: the rows, ascending over all of them.
+        arrays: int64 arrays of rows, ascending over all of them.
 
     Example:
         >>> kept = keep_unnamed([np.array([3, 5]), np.array([8])])
@@ -182,36 +180,36 @@ def keep_unnamed(arrays: Iterable[Int64s]) -> KeptRows:
 def _new_file() -> tuple[int, str]:
     while True:
         descriptor, path = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX)
-        # Between the two steps another process may have taken it for one that was left behind.
+        # Before the lock was taken, another process may have removed the file as left behind.
         if _hold(descriptor) and os.path.exists(path):
             return descriptor, path
         os.close(descriptor)
 
 
 def _hold(descriptor: int) -> bool:
-    """Say that a file is in use, for as long as any duplicate of its descriptor is open."""
+    """Mark a file as used by a shared lock, for as long as a duplicate of the descriptor is open."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        return True  # A file system without locks: then nobody takes it for one that was left behind.
+        return True  # A file system without locks: no process removes the file there.
     return True
 
 
 def _remove(path: str, pid: int) -> None:
-    # A forked child has a copy of this duty, and must not do it.
+    # A forked child inherits this finalizer and must not remove the file.
     if os.getpid() == pid:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
 
 
 def _remove_left_behind() -> None:
-    """Remove the unnamed files of processes that were killed."""
+    """Remove the temporary files of processes that were killed."""
     with os.scandir(tempfile.gettempdir()) as files:
         paths = [file.path for file in files if file.name.startswith(_PREFIX) and file.name.endswith(_SUFFIX)]
     for path in paths:
-        with contextlib.suppress(OSError):  # Another user's, in use, or gone.
+        with contextlib.suppress(OSError):  # The file belongs to another user, is in use, or is gone.
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -225,22 +223,22 @@ _SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What decides which rows are kept."""
+    """The dataset and function that decide the kept rows."""
 
     dataset: str
     """The fingerprint of the dataset."""
 
     records: int
-    """How many records it has."""
+    """The number of records of the dataset."""
 
     function: dict[str, Any]
-    """The function's name and version, and a partial's arguments."""
+    """The name and version of the function, and the arguments of a partial."""
 
     code: str | None
-    """The digest of its code; None where a version stands for it."""
+    """The digest of the function's code; None if a version replaces it."""
 
     python: str
-    """The minor version of Python, which the code's digest depends on."""
+    """The minor version of Python, on which the code's digest depends."""
 
 
 class _Sidecar(msgspec.Struct):
@@ -261,18 +259,18 @@ def saved_rows(
     *,
     waiting: Callable[[], None],
 ) -> KeptRows:
-    """Return the rows in a file, after keeping them if there is none yet.
+    """Return the rows in a file; write them first if the file does not exist.
 
     Args:
         path: the absolute path of the file.
-        origin: what the rows must have been kept of.
-        keep: returns the rows, ascending; called only if they are not there.
-        waiting: is told when another process keeps them just now.
+        origin: the dataset and function that the rows must come from.
+        keep: returns arrays of the rows, ascending; called only if the file does not exist.
+        waiting: called if another process is writing the file.
 
     Raises:
         StateMismatch: the file holds rows of another dataset or function.
-        CorruptState: the file or its description is not what was written.
-        InvalidArgument: the file holds something else.
+        CorruptState: the file or its description has changed since it was written.
+        InvalidArgument: the file was not written by a filter.
     """
     if kept := _opened(path, origin):
         return kept
@@ -284,7 +282,7 @@ def saved_rows(
 
 
 def _opened(path: str, origin: Origin) -> KeptRows | None:
-    # The rows before their description, which is there first.
+    # The rows are looked for before the description, which is written first.
     if not os.path.lexists(path):
         return None
     sidecar = _sidecar(path)
@@ -351,7 +349,7 @@ def _written(path: str, origin: Origin, arrays: Iterable[Int64s]) -> KeptRows:
 
     def rows_then_description() -> Iterator[memoryview]:
         yield from parts
-        # The rows are all written, and get their name when this returns.
+        # All rows are written; their file gets its name after this.
         sidecar = _Sidecar(
             _SCHEMA,
             origin.dataset,
@@ -369,7 +367,7 @@ def _written(path: str, origin: Origin, arrays: Iterable[Int64s]) -> KeptRows:
 
 
 def _remove_torn(path: str) -> None:
-    """Remove what killed processes left; nobody else is writing while the lock is held."""
+    """Remove files that killed processes left; the caller holds the lock of ``path``."""
     folder, name = os.path.split(path)
     torn = re.compile(rf"{re.escape(name)}(\.json)?\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}", re.DOTALL)
     for other in os.listdir(folder):

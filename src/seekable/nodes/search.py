@@ -1,4 +1,4 @@
-"""The positions that a search looks at."""
+"""The range of positions that a search covers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _LAST = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class SearchRange:
-    """The positions ``start <= p < stop``.
+    """The positions ``start <= p < stop`` of a search.
 
-    Without a ``stop`` they are those of the epoch ``epoch`` of the first nodes below that have epochs.
+    If ``stop`` is None, the range is epoch ``epoch`` of the first nodes below that have epochs.
     """
 
     start: int
@@ -35,14 +35,14 @@ class SearchRange:
     epoch: int
 
     def holds(self, positions: Int64s) -> NDArray[np.bool_]:
-        """Return for each position True if it lies in the range."""
+        """Return a bool array: True for each position in the range."""
         return (positions >= self.start) & (positions < (_LAST if self.stop is None else self.stop))
 
     def in_each_epoch(self, rows: Int64s, size: int) -> Int64s:
         """Return the positions of some rows in each epoch of ``size`` rows that the range touches.
 
         Raises:
-            InvalidArgument: they are too many to list.
+            InvalidArgument: there are more than 10 million such positions.
         """
         if not rows.size:
             return rows

@@ -43,7 +43,7 @@ class Select(UnaryNode, OrderNode):
     kind: ClassVar[str] = "select"
 
     def __post_init__(self) -> None:
-        """Check the rows and keep them from being changed."""
+        """Check the row numbers and make their array read-only."""
         rows = checked_rows(self.rows, known_size(self.child, "select()"))
         rows.flags.writeable = False
         object.__setattr__(self, "rows", rows)
@@ -55,54 +55,54 @@ class Select(UnaryNode, OrderNode):
 
     @property
     def steady(self) -> bool:
-        """As the child."""
+        """True if the child is steady."""
         return self.child.steady
 
     @property
     def blocks(self) -> Int64s:
-        """The child's where the rows ascend, else none."""
+        """The child's blocks if the rows ascend, else the default blocks."""
         if (np.diff(self.rows) < 0).any():
             return default_blocks(self.size)
         return np.unique(np.searchsorted(self.rows, self.child.blocks))
 
     @property
     def lanes(self) -> int:
-        """One: rows are taken from any lane."""
+        """1: rows come from any lane of the child."""
         return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The rows, by number and digest."""
+        """Return the count and digest of the rows."""
         return {
             "count": self.size,
             "rows": f"xxh3:{xxhash.xxh3_64_hexdigest(self.rows.astype('<i8').tobytes())}",
         }
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``select``."""
         return f"{children[0]}.select([{listed([str(row) for row in self.rows[:5].tolist()])}])"
 
     @classmethod
     def router(cls, nodes: Sequence[Select]) -> Router:
-        """Look the rows of one node after another up."""
+        """Return a router that routes the positions of each node separately."""
         return EachRouter(nodes)
 
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Look rows up."""
+        """Return slot 0 and the child's positions of the chosen rows."""
         epochs, rows = np.divmod(positions, self.size)
         return ONE_CHILD, epochs * self._below + self.rows[rows]
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Look one row up."""
+        """Return slot 0 and the child's position of one chosen row."""
         epoch, row = divmod(position, self.size)
         return 0, epoch * self._below + int(self.rows[row])
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the whole epochs of the child."""
+        """Return the range of whole epochs of the child."""
         size = max(1, self.size)
         return start // size * self._below, None if stop is None else -(-stop // size) * self._below
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Return all places where the rows were chosen."""
+        """Return all positions at which rows of the child were chosen."""
         epochs, rows = np.divmod(positions, self._below)
         order, chosen = self._sorted
         first = np.searchsorted(chosen, rows, side="left")
@@ -127,7 +127,7 @@ _SAMPLE_KEY = kind_key("sample")
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample(Ascending):
-    """``count`` distinct rows, ascending: the first of a permutation of all, so each set is as likely.
+    """``count`` distinct rows, ascending: the first of a permutation, so each set is as likely.
 
     Pickled it is its seed; the rows take 8 bytes each where they are used.
     """
@@ -139,7 +139,7 @@ class Sample(Ascending):
     kind: ClassVar[str] = "sample"
 
     def __post_init__(self) -> None:
-        """Refuse more rows than there are, and rows that are not the same in each epoch."""
+        """Raise an error for more rows than the child has, or for a child that is not steady."""
         size = known_size(self.child, "sample()")
         must_be_steady(self.child, "sample()")
         if self.count > size:
@@ -150,25 +150,25 @@ class Sample(Ascending):
 
     @property
     def size(self) -> int:
-        """As many rows as were asked for."""
+        """The number of drawn rows."""
         return self.count
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The number of rows and the seed."""
+        """Return the number of rows and the seed."""
         return {"count": self.count, "seed": self.seed}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``sample``."""
         return f"{children[0]}.sample({self.count}, seed={self.seed})"
 
     @classmethod
     def router(cls, nodes: Sequence[Sample]) -> Router:
-        """Look the rows of one node after another up."""
+        """Return a router that routes the positions of each node separately."""
         return EachRouter(nodes)
 
     @cached
     def chosen(self) -> Int64s:
-        """The rows."""
+        """The numbers of the drawn rows: int64, ascending."""
         if not self.count:
             return np.empty(0, dtype=np.int64)
         size = known_size(self.child, "sample()")
@@ -176,5 +176,5 @@ class Sample(Ascending):
         return np.sort(permute(np.arange(self.count, dtype=np.int64), size, key))
 
     def chosen_one(self, row: int) -> int:
-        """Return one of the rows."""
+        """Return the number of one drawn row in the child."""
         return int(self.chosen[row])

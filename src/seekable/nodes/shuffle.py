@@ -1,4 +1,4 @@
-"""A true permutation of a whole dataset, another one each epoch or the same: no memory, no start-up."""
+"""A true permutation of a whole dataset, computed for each position: no table in memory, no start-up."""
 
 from __future__ import annotations
 
@@ -41,45 +41,45 @@ class Shuffle(PermutationNode, OrderNode):
     kind: ClassVar[str] = "shuffle"
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be permuted."""
+        """Raise EndlessDataset if the child has no length."""
         known_size(self.child, "shuffle()")
 
     @property
     def steady(self) -> bool:
-        """Where one order is fixed for the child's rows: else each epoch has an order of its own."""
+        """True for ``fixed=True`` over a steady child."""
         return self.fixed and self.child.steady
 
     @property
     def lanes(self) -> int:
-        """One: its rows are those of all the dataset."""
+        """1: each row may come from anywhere in the dataset."""
         return 1
 
     @property
     def order_key(self) -> int:
-        """The key that epochs' keys are derived from."""
+        """The key from which the keys of all epochs are derived."""
         return derive(_KIND, self.seed)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The seed, and that the order is fixed."""
+        """Return the seed, and ``fixed`` if the order is fixed."""
         return {"seed": self.seed, **({"fixed": True} if self.fixed else {})}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``shuffle``."""
         return f"{children[0]}.shuffle(seed={self.seed}{', fixed=True' * self.fixed})"
 
     @classmethod
     def router(cls, nodes: Sequence[Shuffle]) -> Router:
-        """Permute the positions of all nodes in one call."""
+        """Return a router that permutes the positions of all nodes at once."""
         return _ShuffleRouter(nodes)
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Permute one row within its epoch."""
+        """Return slot 0 and the child's position of one row."""
         size = self.size
         epoch, row = divmod(position, size)
         return 0, epoch * size + permute_one(row, size, derive(self.order_key, 0 if self.fixed else epoch))
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Invert the permutation of each position's epoch."""
+        """Return the positions by the inverse permutation of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
         orders = np.zeros_like(epochs) if self.fixed else epochs
         keys = derive_each(np.array([self.order_key], dtype=np.uint64), orders.astype(np.uint64))
@@ -95,7 +95,7 @@ class _ShuffleRouter(Router):
     def route(self, which: Int64s, positions: Int64s) -> tuple[Int64s, Int64s]:
         sizes = self._sizes[which]
         if sizes.size == 1:
-            # One length for all and mostly one key, which is cheaper.
+            # All positions share one length and mostly one key: faster than arrays of these.
             epochs, rows = divided(positions, int(sizes[0]))
             epochs = united(epochs)
         else:

@@ -1,4 +1,4 @@
-"""Evenly spaced rows: what take, skip, shard and slices make."""
+"""Evenly spaced rows, as ``take``, ``skip``, ``shard`` and slices choose them."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Slice(UnaryNode, OrderNode):
 
     @property
     def steady(self) -> bool:
-        """As the child, whose epochs are passed through."""
+        """True if the child is steady."""
         return self.child.steady
 
     @property
     def blocks(self) -> Int64s:
-        """The child's, where they are cut; none of an endless child."""
+        """The child's blocks, cut to the slice; the default blocks for an endless child."""
         count = known_size(self, "blocks")
         if self.child.size is None:
             return default_blocks(count)
@@ -60,25 +60,25 @@ class Slice(UnaryNode, OrderNode):
 
     @property
     def lanes(self) -> int:
-        """As the child where its first rows are taken, else one."""
+        """The child's lanes if the slice takes its first rows, else 1."""
         return self.child.lanes if (self.start, self.step) == (0, 1) else 1
 
     @property
     def epoch_from(self) -> int:
-        """Rows of an epoch here; 0 where positions do not start anew with epochs."""
+        """The number of rows of an epoch of this node; 0 if positions do not restart with epochs."""
         return 0 if self.child.size is None else self.count or 0
 
     @property
     def epoch_to(self) -> int:
-        """Rows of an epoch of the child."""
+        """The number of rows of an epoch of the child."""
         return self.child.size or 0
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The slice."""
+        """Return the start, step and count of the slice."""
         return {"start": self.start, "step": self.step, "count": self.count}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the slice that a reader would write."""
+        """Return the expression of the slice in its shortest form."""
         if self.count is None:
             stop = ""
         else:
@@ -89,16 +89,16 @@ class Slice(UnaryNode, OrderNode):
 
     @classmethod
     def router(cls, nodes: Sequence[Slice]) -> Router:
-        """Scale the positions of all nodes in one call."""
+        """Return a router that scales the positions of all nodes at once."""
         return _SliceRouter(nodes)
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Scale one position."""
+        """Return slot 0 and the child's position of one row."""
         epoch, row = divmod(position, self.epoch_from) if self.epoch_from else (0, position)
         return 0, epoch * self.epoch_to + self.start + self.step * row
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the scaled range; over the ends of epochs, the whole epochs of the child."""
+        """Return the scaled range; whole epochs of the child if it crosses an epoch's end."""
         if not self.epoch_from:
             return self.start + self.step * start, None if stop is None else self.start + self.step * stop
         epoch, first = divmod(start, self.epoch_from)
@@ -112,7 +112,7 @@ class Slice(UnaryNode, OrderNode):
         return begun, -(-stop // self.epoch_from) * self.epoch_to
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Scale back, leaving out what the slice leaves out."""
+        """Return the positions of those of the child's positions that the slice keeps."""
         epochs, rows = (
             np.divmod(positions, self.epoch_to) if self.epoch_from else (np.zeros_like(positions), positions)
         )
@@ -128,7 +128,7 @@ class _SliceRouter(Router):
     def __init__(self, nodes: Sequence[Slice]) -> None:
         self._starts = int64s(node.start for node in nodes)
         self._steps = int64s(node.step for node in nodes)
-        # Where positions do not start anew, all lie in epoch 0 of a length that none reaches.
+        # Without a restart of positions, all lie in epoch 0, whose length no position reaches.
         endless = np.iinfo(np.int64).max
         self._from = np.array([node.epoch_from or endless for node in nodes], dtype=np.int64)
         self._to = np.array([node.epoch_to if node.epoch_from else 0 for node in nodes], dtype=np.int64)
@@ -139,19 +139,19 @@ class _SliceRouter(Router):
 
 
 def sliced(node: Node, rows: range) -> Slice:
-    """Return the rows of a range, which lie inside an epoch of a node."""
+    """Return a node of the rows of a range that lies within an epoch."""
     return Slice(node, rows.start if rows else 0, rows.step, len(rows))
 
 
 def spaced(node: Node, start: int, step: int) -> Slice:
-    """Return every ``step``-th row from ``start`` on: of each epoch, or of an endless node without end."""
+    """Return a node of every ``step``-th row from ``start`` on, in each epoch or of an endless node."""
     if node.size is None:
         return Slice(node, start, step, None)
     return sliced(node, range(min(start, node.size), node.size, step))
 
 
 def cut(node: Node, rows: slice) -> Slice:
-    """Return the rows of a slice, which is clamped to the epoch as that of a list is.
+    """Return a node of the rows of a slice, clamped to the epoch as a slice of a list is.
 
     Raises:
         InvalidArgument: the node is endless, and the slice counts from the end or backwards.

@@ -1,4 +1,4 @@
-"""Parts of a dataset that no appended record ever moves across.
+"""Splits: parts of a dataset between which an appended record never moves an old one.
 
 Rows are dealt within blocks of 1,000: a keyed permutation of the block gives each row a slot, and each
 part owns a run of slots. So a row's part depends on its number, the shares and the seed, and never on how
@@ -38,12 +38,12 @@ __all__ = ["Split", "split"]
 _BLOCK = 1000
 _PATTERNS = 256
 _ROUNDING = 1e-9
-"""What the sum of shares that were written as decimals, such as 1/3, may be off by."""
+"""The tolerance of the sum of shares that were written as decimals, such as 1/3."""
 _KIND = kind_key("split")
 
 
 def split(child: Node, shares: Mapping[str, float], seed: int) -> dict[str, Node]:
-    """Deal a dataset's rows to named parts; see ``Dataset.split``."""
+    """Return the named parts of a dataset; see ``Dataset.split``."""
     if not isinstance(shares, Mapping):
         message = f"shares must be a dict of names and shares (got {shares!r})"
         raise WrongType(message)
@@ -74,7 +74,7 @@ def _share(name: str, share: float) -> Fraction:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Split(UnaryNode, OrderNode):
-    """The rows, ascending, whose slots ``s`` in their blocks are ``start <= s < stop``."""
+    """The rows, ascending, whose slots ``s`` in their blocks of 1,000 are ``start <= s < stop``."""
 
     child: Node
     seed: int
@@ -85,46 +85,46 @@ class Split(UnaryNode, OrderNode):
     kind: ClassVar[str] = "split"
 
     def __post_init__(self) -> None:
-        """Refuse rows that are not the same in each epoch."""
+        """Raise EndlessDataset without a length, InvalidArgument for a child that is not steady."""
         known_size(self.child, "split()")
         must_be_steady(self.child, "split()")
 
     @cached
     def size(self) -> int:
-        """The rows of whole blocks, and those that the last, short block has for this part."""
+        """The number of the part's rows in whole blocks and in the last, short block."""
         blocks, rest = divmod(self._below, _BLOCK)
         return blocks * self._share + int(self._table.before[_pattern_one(self.seed, blocks), rest])
 
     @property
     def steady(self) -> bool:
-        """Always."""
+        """True: the child is steady, and the parts are the same in every epoch."""
         return True
 
     @property
     def blocks(self) -> Int64s:
-        """The child's, with the part's rows of each."""
+        """The child's blocks, cut down to the part's rows."""
         return np.unique(self._before(self.child.blocks))
 
     @property
     def lanes(self) -> int:
-        """One: rows are taken from any lane."""
+        """1: rows come from any lane of the child."""
         return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The seed and the slots; the part's name changes nothing."""
+        """Return the seed and the slots; the part's name has no effect on its rows."""
         return {"seed": self.seed, "start": self.start, "stop": self.stop}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``split``."""
         return f"{children[0]}.split(..., seed={self.seed})[{self.part!r}]"
 
     @classmethod
     def router(cls, nodes: Sequence[Split]) -> Router:
-        """Look the rows of one node after another up."""
+        """Return a router that routes the positions of each node separately."""
         return EachRouter(nodes)
 
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
-        """Find the block of each row, and the row in the block's table."""
+        """Return slot 0 and the child's positions of the part's rows."""
         epochs, rows = np.divmod(positions, self.size)
         block, place = np.divmod(rows, self._share)
         return ONE_CHILD, epochs * self._below + block * _BLOCK + self._table.rows[
@@ -132,26 +132,26 @@ class Split(UnaryNode, OrderNode):
         ]
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Find one row."""
+        """Return slot 0 and the child's position of one row."""
         epoch, row = divmod(position, self.size)
         block, place = divmod(row, self._share)
         found = int(self._table.rows[_pattern_one(self.seed, block), place])
         return 0, epoch * self._below + block * _BLOCK + found
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
-        """Return the whole epochs of the child."""
+        """Return the range of whole epochs of the child."""
         size = max(1, self.size)
         return start // size * self._below, None if stop is None else -(-stop // size) * self._below
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Count the part's rows before each of its own."""
+        """Return the positions of those of the child's rows that belong to the part."""
         epochs, rows = np.divmod(positions, self._below)
         places = self._before(rows)
         own = self._before(rows + 1) > places
         return (epochs * self.size + places)[own]
 
     def _before(self, rows: Int64s) -> Int64s:
-        """Count the part's rows before each row of the child."""
+        """Return the number of the part's rows before each row of the child."""
         block, row = np.divmod(rows, _BLOCK)
         before: Int64s = block * self._share + self._table.before[_pattern(self.seed, block), row]
         return before
@@ -172,9 +172,9 @@ class Split(UnaryNode, OrderNode):
 @dataclass(frozen=True, slots=True)
 class _Table:
     rows: Int64s
-    """For each pattern, the rows of a block that are the part's, ascending: ``(256, share)``."""
+    """The part's rows in a block, ascending, for each pattern: shape (256, share)."""
     before: Int64s
-    """For each pattern and number of rows, how many of those first rows are the part's: ``(256, 1001)``."""
+    """The number of the part's rows among the first rows, for each pattern: shape (256, 1001)."""
 
 
 @lru_cache(maxsize=16)

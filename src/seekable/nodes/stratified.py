@@ -1,4 +1,4 @@
-"""Parts of a dataset that have each label in the same shares.
+"""Stratified splits: parts of a dataset that have each label in the same shares.
 
 Each label's rows are dealt as ``split`` deals the rows of a dataset: by their numbers among the rows of that
 label. So records that are appended later never move an old row to another part, and a part has of each label
@@ -39,8 +39,10 @@ __all__ = ["stratified"]
 def stratified(
     child: Node, shares: Mapping[str, float], seed: int, by: str | Callable[[Any], Any]
 ) -> dict[str, Node]:
-    """Deal a dataset's rows to named parts, each label's by themselves; see ``Dataset.split``."""
-    split(child, shares, seed)  # Its checks: where there are no rows, no label would come to them.
+    """Return the named parts of a dataset, each label split separately; see ``Dataset.split``."""
+    split(
+        child, shares, seed
+    )  # Check the arguments here too, because a dataset without rows has no label to split.
     size = known_size(child, "split(by=)")
     must_be_steady(child, "split(by=)")
     if isinstance(by, str):
@@ -65,7 +67,7 @@ def stratified(
 
 
 def _numbered(job: _Labels, size: int) -> Int64s:
-    """Return a number for each row that stands for its label."""
+    """Return a number for the label of each row: int64."""
     numbers: dict[Any, int] = {}
     found = [np.empty(0, dtype=np.int64)]
     with (
@@ -95,7 +97,7 @@ def _owners(labels: Int64s, shares: Mapping[str, float], seed: int) -> Int64s:
 
 @dataclass(frozen=True, slots=True)
 class _Labels:
-    """The labels of some rows: the job that runs anywhere. A hole has a label of its own."""
+    """A picklable job that returns the labels of a range of rows; a hole has a label of its own."""
 
     dataset: Node
     by: str | Callable[[Any], Any]

@@ -1,4 +1,4 @@
-"""A shuffle that keeps what is read together near: within a few blocks, lane by lane."""
+"""A windowed shuffle: rows that are read together stay near, within a few blocks of each lane."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ __all__ = ["WindowedShuffle"]
 _KIND = kind_key("windowed_shuffle")
 
 _EPOCHS_KEPT = 4
-"""Epochs whose tables are kept for single positions and searches: 40 bytes a block each."""
+"""The number of epochs whose tables stay in memory: 40 bytes for each block of an epoch."""
 
 _SAMPLE = 256
-"""Records that the size of a block is told from."""
+"""The number of records from which the size of a block is estimated."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WindowedShuffle(PermutationNode, OrderNode):
-    """Row ``r`` of epoch ``e`` is a row of the child's epoch ``e``, as ``order.windows`` has it.
+    """Row ``r`` of epoch ``e`` is a row of the child's epoch ``e``, by `seekable.order.windows`.
 
     Where it is fixed, each epoch has the order of epoch 0.
     """
@@ -54,7 +54,7 @@ class WindowedShuffle(PermutationNode, OrderNode):
     kind: ClassVar[str] = "windowed_shuffle"
 
     def __post_init__(self) -> None:
-        """Refuse what has no length, and warn of more open data than there is memory for."""
+        """Raise EndlessDataset without a length; warn if the open windows exceed the caches."""
         known_size(self.child, "shuffle(window=)")
         if self.open_bytes > self.child.cache_bytes:
             kept, room = bytes_in_words(self.open_bytes), bytes_in_words(self.child.cache_bytes)
@@ -67,17 +67,17 @@ class WindowedShuffle(PermutationNode, OrderNode):
 
     @property
     def steady(self) -> bool:
-        """Where one order is fixed for the child's rows: else each epoch has an order of its own."""
+        """True for ``fixed=True`` over a steady child."""
         return self.fixed and self.child.steady
 
     @property
     def lanes(self) -> int:
-        """As many as were asked for."""
+        """The number of lanes that the call of ``shuffle`` gave."""
         return self.dealt_to
 
     @cached
     def open_bytes(self) -> int:
-        """How many bytes of files the windows of all lanes hold, on average; 0 for what is in memory."""
+        """The mean number of bytes of files in the windows of all lanes; 0 for records in memory."""
         blocks = self.order.edges.size - 1
         if not blocks:
             return 0
@@ -86,40 +86,40 @@ class WindowedShuffle(PermutationNode, OrderNode):
 
     @cached
     def order(self) -> WindowedOrder:
-        """What decides the order, but for the epoch."""
+        """The order of every epoch, for a given key."""
         return WindowedOrder(self.child.blocks, self.window, self.dealt_to)
 
     def order_key(self, epoch: int) -> int:
-        """Return the key of an epoch."""
+        """Return the key of the order of an epoch."""
         return derive(_KIND, self.seed, 0 if self.fixed else epoch)
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """The seed, the window and the lanes, and that the order is fixed."""
+        """Return the seed, window and lanes, and ``fixed`` if the order is fixed."""
         fixed = {"fixed": True} if self.fixed else {}
         return {"seed": self.seed, "window": self.window, "lanes": self.dealt_to, **fixed}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the method call."""
+        """Return the expression of the call of ``shuffle``."""
         fixed = ", fixed=True" * self.fixed
         return f"{children[0]}.shuffle(seed={self.seed}, window={self.window}, lanes={self.dealt_to}{fixed})"
 
     def remark(self) -> str:
-        """Return how many blocks the lanes hold open, and how many bytes these are."""
+        """Return a text with the number of open blocks and of their bytes."""
         blocks, held = self.order.edges.size - 1, bytes_in_words(self.open_bytes)
         return f", {self.dealt_to} lanes x {self.window} of {blocks:,} blocks: {held} open at a time"
 
     @classmethod
     def router(cls, nodes: Sequence[WindowedShuffle]) -> Router:
-        """Look the positions of all nodes up in tables that are laid behind each other."""
+        """Return a router that looks up the positions of all nodes in concatenated tables."""
         return _WindowedRouter(nodes)
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Look one row up."""
+        """Return slot 0 and the child's position of one row."""
         epoch, row = divmod(position, self.size)
         return 0, epoch * self.size + self._tables(epoch).forward_one(row)
 
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
-        """Invert the order of each position's epoch."""
+        """Return the positions by the inverse order of each position's epoch."""
         epochs, rows = np.divmod(positions, self.size)
         out = epochs * self.size
         for epoch in np.unique(epochs).tolist():
@@ -142,7 +142,7 @@ class WindowedShuffle(PermutationNode, OrderNode):
 
 
 class _WindowedRouter(Router):
-    """Keeps the tables of the epochs that were last asked for, of all nodes."""
+    """A router that caches the tables of the epochs that were used last, of all nodes."""
 
     def __init__(self, nodes: Sequence[WindowedShuffle]) -> None:
         self._nodes = nodes
@@ -161,12 +161,12 @@ class _WindowedRouter(Router):
         return ONE_CHILD, epochs * sizes + tables.forward(numbers[at], rows)
 
     def _tables(self, asked: list[tuple[int, int]]) -> tuple[Int64s, Windows]:
-        """Return the tables of some epochs, each given with its node, and their numbers there."""
+        """Return the concatenated tables of some epochs, and the number of each epoch in them."""
         held, tables = self._held
         if tables is None or any(pair not in held for pair in asked):
             keys = np.array([self._nodes[node].order_key(epoch) for node, epoch in asked], dtype=np.uint64)
             tables = windows_of([self._nodes[node].order for node, _ in asked], keys)
             held = {pair: number for number, pair in enumerate(asked)}
-            # In one step, because other threads may look.
+            # One assignment replaces all tables, because other threads may read them.
             self._held = held, tables
         return np.array([held[pair] for pair in asked], dtype=np.int64), tables

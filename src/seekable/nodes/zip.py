@@ -1,4 +1,4 @@
-"""Datasets side by side."""
+"""Zip: tuples of the records of several datasets at the same position."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _ONLY_ROOT = np.zeros(1, dtype=np.int64)
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Zip(ElementwiseNode, RecordNode):
-    """Position ``p`` is the tuple of position ``p`` of each part, and a hole where one of these is."""
+    """Position ``p`` is the tuple of the parts' records at ``p``, or a hole if one of them is a hole."""
 
     parts: tuple[Node, ...]
 
     kind: ClassVar[str] = "zip"
 
     def __post_init__(self) -> None:
-        """Refuse unequal lengths."""
+        """Raise InvalidArgument for parts of unequal lengths."""
         sizes = [part.size for part in self.parts]
         if len(set(sizes)) > 1:
             lengths = ", ".join("endless" if size is None else f"{size:,}" for size in sizes)
@@ -45,35 +45,35 @@ class Zip(ElementwiseNode, RecordNode):
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """The parts."""
+        """The parts, in their order."""
         return self.parts
 
     @property
     def size(self) -> int | None:
-        """As many records as each part has."""
+        """The number of records of an epoch, equal to each part's."""
         return self.parts[0].size
 
     @cached
     def steady(self) -> bool:
-        """Where every part is."""
+        """True if every part is steady."""
         return all(part.steady for part in self.parts)
 
     @property
     def blocks(self) -> Int64s:
-        """The first part's."""
+        """The blocks of the first part."""
         return self.parts[0].blocks
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """None but the parts."""
+        """Return an empty dict: the parts alone decide the records."""
         return {}
 
     def shown(self, children: Sequence[str]) -> str:
-        """Return the call."""
+        """Return the expression of the call of ``zip``."""
         return f"zip([{', '.join(children)}])"
 
     @classmethod
     def reader(cls, nodes: Sequence[Zip]) -> Reader:
-        """Read one node after another, each part by itself."""
+        """Return a reader that plans each part of each node separately."""
         return _ZipReader(nodes)
 
     def record(self, position: int) -> Any:
@@ -127,5 +127,5 @@ class _ZipPlan(Plan):
 
 
 def _has_hole(record: tuple[Any, ...]) -> bool:
-    # Not ``HOLE in record``, which would compare it with arrays.
+    # ``HOLE in record`` would compare the hole with arrays by ``==``.
     return any(part is HOLE for part in record)

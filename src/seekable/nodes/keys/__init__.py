@@ -1,1 +1,1 @@
-"""Records found by their keys."""
+"""The lookup of records by key: keys, their index, and the search for them."""

@@ -1,7 +1,7 @@
-"""Keys of records: what they are, and which rows of a source have one.
+"""Keys of records: their form, their hash, and the rows of a source that have one.
 
-A key is a str or an int; ``"1"`` and ``1`` are different keys. The index (`seekable.index.keys`) knows the
-hash of each; the records that have the hash of a key are read and their real keys are compared.
+A key is a str or an int; ``"1"`` and ``1`` are different keys. The index (`seekable.index.keys`) holds
+the hash of each key; a look-up reads the records with equal hashes and compares their keys.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 __all__ = ["KeyOf", "Keys", "asked_key", "is_key", "key_hash", "key_in"]
 
 KeyOf = str | Callable[[Any], Any]
-"""How a user says what a record's key is: the name of a field, or a function of the record."""
+"""The definition of a record's key: the name of a field, or a function of the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of a source: how they are made, and where their index is."""
+    """The keys of a source: their definition and their index."""
 
     of: KeyOf
     index: KeyIndex
 
     @property
     def name(self) -> str:
-        """What makes the keys, for people."""
+        """The definition of the keys as text: the field, or the name of the function."""
         return repr(self.of) if isinstance(self.of, str) else getattr(self.of, "__qualname__", repr(self.of))
 
     def matches(self, record: Callable[[int], Any], key: str | int) -> list[tuple[int, Any]]:
-        """Return the rows whose records have a key, ascending, and the records, which are read by row."""
+        """Return the rows with a key, ascending, each with its record."""
         read = [(row, record(row)) for row in self.index.rows(key_hash(key))]
         return [(row, record) for row, record in read if self._has(record, key)]
 
@@ -68,11 +68,11 @@ def key_hash(key: str | int) -> int:
 
 
 def key_in(record: Any, of: KeyOf) -> Any:
-    """Return what a record has as its key, which may be no key.
+    """Return the value that a record has as its key, which may be of any type.
 
     Raises:
-        KeyError: it has no such field.
-        TypeError: it has no fields.
+        KeyError: the record has no field of this name.
+        TypeError: the record is no dict.
     """
     if not isinstance(of, str):
         key = of(record)
@@ -84,15 +84,15 @@ def key_in(record: Any, of: KeyOf) -> Any:
 
 
 def is_key(value: object) -> TypeGuard[str | int]:
-    """Tell whether a value can be a key; True and False are no numbers here."""
+    """Return True if a value is a str or an int; a bool is not."""
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def asked_key(key: object) -> str | int:
-    """Return a key that a user asks for.
+    """Return the key of a look-up after a check, as a str or an int.
 
     Raises:
-        WrongType: it is neither a str nor an int.
+        WrongType: the key is neither a str nor an int.
     """
     if isinstance(key, np.integer):
         return int(key)

@@ -63,19 +63,19 @@ def open_keys(
     using: ExecutionOptions,
     progress: ProgressHook | None,
 ) -> Keys:
-    """Return the keys of a source, after reading those that no index has yet.
+    """Return the keys of a source; build their index first if there is none.
 
     Args:
-        source: the records.
-        of: what their keys are.
-        index_dir: the folder for indexes, as `seekable.open` was given it.
-        using: what may read them.
-        progress: is told how far that is.
+        source: the source of the records.
+        of: the field or function that gives a record's key.
+        index_dir: the folder for indexes, the argument of `seekable.open`.
+        using: the processes or executor that read the records.
+        progress: called with the number of records read so far.
 
     Raises:
         BadKey: a record has no key.
         WrongType: ``of`` is neither a name nor a function.
-        InvalidArgument: a function cannot be told from another one.
+        InvalidArgument: a function cannot be described without ``version``.
     """
     if not (isinstance(of, str) or callable(of)):
         message = f"key must be the name of a field or a function of the record (got {of!r})"
@@ -95,7 +95,7 @@ def open_keys(
 
 
 def _made(source: FileSource | TableSource, of: KeyOf) -> dict[str, Any]:
-    """Return, JSON-safe, all but the files that decides what the keys are."""
+    """Return, as JSON-safe values, all that decides the keys besides the files."""
     if isinstance(source, TableSource):
         decode: Any = source.decode
     else:
@@ -135,7 +135,7 @@ def _built(
             watch(source.size - job.size + stop)
             start = stop
     rows = np.flatnonzero(has_key)
-    # Stable, so that the rows of one hash ascend.
+    # The stable sort keeps the rows of equal hashes ascending.
     order = np.argsort(hashes[rows], kind="stable")
     rows = rows[order]
     hashes = hashes[rows]
@@ -145,27 +145,27 @@ def _built(
 
 @dataclass(frozen=True, eq=False)
 class _Hashing:
-    """Hashes the keys of runs of rows, counted over some of a source's files."""
+    """A picklable job that hashes the keys of runs of rows, numbered over some of a source's files."""
 
     source: FileSource | TableSource
     of: KeyOf
     firsts: Int64s
-    """The first row of each of the files."""
+    """The first row of each file: int64."""
     ends: Int64s
-    """How many rows the files have up to the end of each."""
+    """The number of rows up to the end of each file: int64."""
 
     @classmethod
     def of_files(cls, source: FileSource | TableSource, of: KeyOf, files: Int64s) -> _Hashing:
-        """Return the job for the files of these numbers."""
+        """Return the job for the files with the given numbers."""
         return cls(source, of, source.files.starts[files], np.cumsum(source.files.records[files]))
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
+        """The number of rows of all these files."""
         return int(self.ends[-1]) if self.ends.size else 0
 
     def rows(self, start: int, stop: int) -> Int64s:
-        """Return the rows of the source that a run stands for."""
+        """Return the source's rows with the numbers ``start`` to ``stop`` of this job."""
         at = np.arange(start, stop, dtype=np.int64)
         files = np.searchsorted(self.ends, at, side="right")
         before = np.where(files, self.ends[files - 1], 0)
@@ -173,7 +173,7 @@ class _Hashing:
         return rows
 
     def __call__(self, start: int, stop: int) -> tuple[UInt64s, Bools]:
-        """Return the hash of each row's key, and which rows have one: holes do not."""
+        """Return the hash of each row's key, and a bool array that is False for holes."""
         rows = self.rows(start, stop)
         hashes: list[int | None] = []
         if (
@@ -181,7 +181,7 @@ class _Hashing:
             and isinstance(self.source, FileSource)
             and self.source.decoder.name == "json"
         ):
-            # Only the field is made into an object, which is several times as fast.
+            # Decoding one field alone is several times as fast.
             for at, found in read_rows(replace(self.source, decoder=_only(self.of)), rows):
                 for i, lean in enumerate(found, start=at):
                     key = lean.key
@@ -227,7 +227,7 @@ class _Hashing:
 
 @functools.lru_cache(maxsize=16)
 def _only(field: str) -> Decoder:
-    """Return what decodes JSON objects to one field of theirs, and whatever it cannot to a key of None."""
+    """Return a decoder of JSON objects to one field; a line that is no object gets the key None."""
     lean = msgspec.defstruct("Lean", [("key", Any, msgspec.field(name=field))], gc=False)
     return Decoder("json", msgspec.json.Decoder(lean).decode, lambda _: lean(None))
 
@@ -235,13 +235,13 @@ def _only(field: str) -> Decoder:
 def find_duplicates(
     source: FileSource | TableSource, of: KeyOf, hashes: NDArray[np.uint64], rows: Int64s
 ) -> dict[str, Any] | None:
-    """Return, JSON-safe, what is to be remembered of keys that several records have; None if there are none.
+    """Return a JSON-safe summary of keys that several records share; None if there are none.
 
     Args:
-        source: the records.
-        of: what their keys are.
-        hashes: the hashes of all keys, sorted.
-        rows: the row of each, ascending where hashes are the same.
+        source: the source of the records.
+        of: the field or function that gives a record's key.
+        hashes: the hashes of all keys, ascending.
+        rows: the row of each hash, ascending among equal hashes.
     """
     edges = np.flatnonzero(np.diff(hashes, prepend=~hashes[:1])) if hashes.size else np.empty(0, np.int64)
     counts = np.diff(edges, append=hashes.size)
@@ -278,11 +278,11 @@ def find_duplicates(
 
 
 def duplicates_message(source: FileSource | TableSource, keys: Keys) -> str:
-    """Return the warning of an index that knows of duplicates.
+    """Return the text of the warning about keys that several records share.
 
     Args:
-        source: the records.
-        keys: their keys.
+        source: the source of the records.
+        keys: the keys of the source.
     """
     known = keys.index.duplicates or {}
     lines = [f"{known['records']:,} records share {known['keys']:,} of the keys {keys.name} with others:"]
@@ -299,7 +299,7 @@ def duplicates_message(source: FileSource | TableSource, keys: Keys) -> str:
 
 
 def _same(source: FileSource | TableSource, of: KeyOf, rows: list[int]) -> Iterator[tuple[Any, list[int]]]:
-    """Yield the keys that several of some rows have, and the rows of each."""
+    """Yield each key that several of the rows share, with those rows."""
     by_key: dict[tuple[type, Any], list[int]] = {}
     for row in rows:
         key = _key(source, of, row)

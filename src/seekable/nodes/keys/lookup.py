@@ -1,4 +1,4 @@
-"""From a key to the position of its record, through nodes whose rows are the same in every epoch."""
+"""The search for the position of a record by its key, through nodes whose rows are equal in every epoch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _MOST_SHOWN = 10
 
 
 def lookup_of(node: Node) -> Lookup:
-    """Return what finds keys in a node: it has walked through the whole graph for sources with keys.
+    """Return the lookup of a node; it walks the whole graph to find the sources with keys.
 
     Raises:
         EndlessDataset: the node has no length.
-        InvalidArgument: it is not steady, or none of its sources was opened with keys.
+        InvalidArgument: the node is not steady, or none of its sources was opened with keys.
     """
     must_be_steady(node, "key()")
     return Lookup(node, known_size(node, "key()"))
@@ -34,7 +34,7 @@ def lookup_of(node: Node) -> Lookup:
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """A record that has the key."""
+    """A record of a source that has the key."""
 
     leaf: Leaf
     row: int
@@ -45,13 +45,13 @@ class _Match:
 
 
 class Lookup:
-    """Finds keys in one dataset."""
+    """The lookup of records of one dataset by key."""
 
     def __init__(self, dataset: Node, size: int) -> None:
-        """Take a steady dataset of so many records.
+        """Create the lookup of a steady dataset of ``size`` records.
 
         Raises:
-            InvalidArgument: none of its sources was opened with keys.
+            InvalidArgument: none of the dataset's sources was opened with keys.
         """
         self._dataset = dataset
         self._within = SearchRange(0, size, 0)
@@ -65,11 +65,11 @@ class Lookup:
             raise InvalidArgument(message)
 
     def record(self, key: str | int) -> Any:
-        """Return the record that has a key.
+        """Return the record with a key.
 
         Raises:
-            KeyNotFound: none has it.
-            AmbiguousKey: several records have it.
+            KeyNotFound: no record has the key.
+            AmbiguousKey: several records have the key.
         """
         matches = self._matches(key)
         if len(matches) == 1 and self._dataset is matches[0].leaf:
@@ -77,11 +77,11 @@ class Lookup:
         return self._dataset.record(self._position(key, matches))
 
     def position(self, key: str | int) -> int:
-        """Return the first position of the record that has a key.
+        """Return the first position of the record with a key.
 
         Raises:
-            KeyNotFound: none has it.
-            AmbiguousKey: several records have it.
+            KeyNotFound: no record has the key.
+            AmbiguousKey: several records have the key.
         """
         return self._position(key, self._matches(key))
 
