@@ -15,6 +15,7 @@ from seekable._lazy import lazy
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.steps import Cursor
 from seekable.order.remaining import Remaining
+from seekable.state.document import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.resume import by_rows, continued, serialize
     from seekable.state import descriptions
-    from seekable.state import document as documents
     from seekable.stream.stream import Stream
 else:
     compatibility = lazy("seekable.loader.compatibility")
@@ -36,7 +36,6 @@ else:
     continued = lazy("seekable.resume.continued")
     serialize = lazy("seekable.resume.serialize")
     descriptions = lazy("seekable.state.descriptions")
-    documents = lazy("seekable.state.document")
 
 __all__ = ["DatasetState", "PipelineState"]
 
@@ -141,7 +140,7 @@ class DatasetState:
     def document(self, steps: Steps, cursor: Cursor, *, partial: bool, rows: bool) -> dict[str, Any]:
         """Return the state document at a cursor; it is the same on all ranks."""
         dataset, position = self.of_state(cursor), cursor.position
-        return documents.RunState(
+        return RunState(
             fingerprint=dataset.fingerprint_at(position),
             step=cursor.step,
             epoch=cursor.epoch,
@@ -161,7 +160,7 @@ class DatasetState:
             CorruptState: the document is no state, or its position lies before its epoch.
             InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known.
         """
-        state = documents.RunState.parse(document)
+        state = RunState.parse(document)
         dataset = self._plain
         try:
             if state.rows:
