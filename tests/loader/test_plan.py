@@ -12,9 +12,9 @@ from tests.index.corpus import fill
 from tests.loader.flat import shuffled
 
 import seekable as sk
-from seekable.loader.checkpoints import read_saved
+from seekable.loader.checkpoint_files import read_saved
+from seekable.loader.checkpoints import source_paths_of
 from seekable.loader.rebuild_saved import rebuild_saved
-from seekable.loader.source_paths import whereabouts
 from seekable.loader.step_plan import PlannedRecord, places_of, reads_of
 from seekable.resume.placeholders import RowRef
 
@@ -199,7 +199,10 @@ def test_saved_things_are_read_by_file_folder_and_description(data: Path, tmp_pa
     assert (newest.state.step, one.state.step, alone.state) == (2, 1, None)
     assert newest.fingerprint == one.fingerprint == alone.fingerprint
     assert (
-        newest.noted == one.noted == alone.noted == json.loads(json.dumps(whereabouts(pipeline(data).node)))
+        newest.noted
+        == one.noted
+        == alone.noted
+        == json.loads(json.dumps(source_paths_of(pipeline(data).node)))
     )
     assert rebuild_saved(alone).dataset.fingerprint == alone.fingerprint
 
@@ -238,7 +241,7 @@ def test_a_root_that_is_no_utf8_is_not_noted(tmp_path: Path) -> None:
     with open(os.path.join(folder, "a.jsonl"), "wb") as file:
         file.write(b"{}\n" * 20)
     dataset = sk.open(os.path.join(folder, "a.jsonl"))
-    assert whereabouts(dataset.node)["sources"][0]["runs"][0]["root"] is None
+    assert source_paths_of(dataset.node)["sources"][0]["runs"][0]["root"] is None
     sk.save_state(tmp_path / "states", taken(dataset, 1))
     assert rebuild_saved(read_saved(tmp_path / "states")).unlocated == (
         "it is not noted in which folder the files are",

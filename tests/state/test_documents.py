@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.errors import CorruptState
+from seekable.loader.checkpoint_files import generations, state_name
 from seekable.state.canonical import canonical_json, fingerprint_of
 from seekable.state.document import RunState
-from seekable.state.generations import generations, state_name
 
 if TYPE_CHECKING:
     import random

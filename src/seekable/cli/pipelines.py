@@ -11,7 +11,7 @@ from typing import Any
 
 from seekable.dataset.dataset import Dataset
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
-from seekable.loader.checkpoints import read_saved
+from seekable.loader.checkpoint_files import read_saved
 from seekable.loader.loader import Loader
 from seekable.loader.rebuild_saved import rebuild_saved
 

@@ -11,8 +11,7 @@ from seekable.cli.exits import ExitCode
 from seekable.cli.options import JsonOption, examples
 
 if TYPE_CHECKING:
-    from seekable.loader.checkpoints import Saved
-    from seekable.state.generations import Generation
+    from seekable.loader.checkpoint_files import Generation, Saved
 
 EPILOG = examples("state show checkpoints/", "state diff old/ new/")
 
@@ -47,7 +46,7 @@ def _state() -> None:
 def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) -> None:
     """Show the progress of a saved run, and its pipeline."""
     from seekable.cli.output import write_document
-    from seekable.loader.checkpoints import generations_in, read_saved
+    from seekable.loader.checkpoint_files import generations_in, read_saved
 
     generations = generations_in(os.path.abspath(path))
     saved = read_saved(path)
@@ -67,7 +66,7 @@ def diff(
     The exit code is 0 where they are the same and 3 where they are not.
     """
     from seekable.cli.output import write_document, write_line
-    from seekable.loader.checkpoints import read_saved
+    from seekable.loader.checkpoint_files import read_saved
 
     was, now = read_saved(old), read_saved(new)
     pipeline, place = _pipeline_differences(was, now), _place_differences(was, now)
@@ -130,7 +129,7 @@ def _progress_of(saved: Saved) -> dict[str, Any]:
     """Return the progress of each source, or why it is not known."""
     from seekable.cli.output import json_safe
     from seekable.errors import SeekableError
-    from seekable.loader.checkpoints import whole_description
+    from seekable.loader.checkpoint_files import whole_description
     from seekable.resume.report import report_sources
     from seekable.state.descriptions import Description
     from seekable.state.document import RunState

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from seekable.loader import lane_batches
     from seekable.loader.batches import Batch
-    from seekable.loader.lane_batches import LaneStates
+    from seekable.loader.lane_deltas import LaneStates
     from seekable.loader.lanes_state import LanesState
     from seekable.loader.states import DatasetState
     from seekable.loader.steps import Cursor, Steps

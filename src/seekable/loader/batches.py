@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.loader.lane_batches import LaneDeltas
+    from seekable.loader.lane_deltas import LaneDeltas
     from seekable.loader.steps import Cursor, Steps
     from seekable.nodes.contract import Node
     from seekable.nodes.sources import table_batches as tables

@@ -1,47 +1,52 @@
-"""States in a folder: saved whole or not at all, and read again, also without their pipeline."""
+"""States in a folder: saved whole or not at all, and loaded again.
+
+Beside the states lie the paths of the files of the pipeline, and later weights of its schedule. They are not
+part of the fingerprint, because they decide no order that has begun. ``seekable plan`` reads them, to find
+the bytes that a step will read.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._arguments import checked_count
 from seekable.dataset.dataset import Dataset
-from seekable.errors import CorruptState, DataNotFound, InvalidArgument
 from seekable.loader.arguments import checked_resume
+from seekable.loader.checkpoint_files import (
+    description_name,
+    generations_in,
+    is_of_rank,
+    read_saved,
+    source_paths_name,
+    state_name,
+    whole_description,
+)
 from seekable.loader.compatibility import described
-from seekable.loader.source_paths import whereabouts, whereabouts_name
-from seekable.resume.rebuild import has_schedule
-from seekable.state.canonical import canonical_json, fingerprint_of
+from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.filter import row_files_of
+from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.tables import TableSource
+from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import Description
 from seekable.state.document import RunState
-from seekable.state.generations import Generation, generations, is_of_rank, state_name
-from seekable.state.stream import State, StreamState, merged, parse_state
+from seekable.state.stream import parse_state
 from seekable.storage.files import TEMPORARY_SUFFIX, write_atomically
+from seekable.stream.description import datasets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from seekable.loader.arguments import Resume
-    from seekable.nodes.contract import Node
     from seekable.stream.stream import Stream
 
 
-__all__ = [
-    "Saved",
-    "Stateful",
-    "description_name",
-    "generations_in",
-    "load_state",
-    "read_generation",
-    "read_json",
-    "read_saved",
-    "save_state",
-    "whole_description",
-]
+__all__ = ["Stateful", "load_state", "save_state", "source_paths_of"]
+
+_SOURCES_SCHEMA = 1
+"""The version of the file of source paths."""
 
 
 class Stateful(Protocol):
@@ -111,7 +116,7 @@ def save_state(folder: str | os.PathLike[str], loader: Stateful, *, keep: int = 
     if not os.path.exists(description):
         write_atomically(description, canonical_json(described(_pipeline_of(loader), parse_state(state))))
     if loader.rank == 0:
-        _write_whereabouts(os.path.join(folder, whereabouts_name(state["fingerprint"])), loader)
+        _write_source_paths(os.path.join(folder, source_paths_name(state["fingerprint"])), loader)
     path = os.path.join(folder, state_name(state["step"], rank=loader.rank, ranks=loader.world_size))
     write_atomically(path, canonical_json(state))
     _remove_torn(folder, rank=loader.rank, ranks=loader.world_size)
@@ -160,9 +165,9 @@ def _pipeline_of(loader: Stateful) -> Node | Stream:
     return pipeline.node if isinstance(pipeline, Dataset) else pipeline
 
 
-def _write_whereabouts(path: str, loader: Stateful) -> None:
-    """Write where the files are, if that is not written yet; other ranks may see other paths."""
-    noted = canonical_json(whereabouts(_pipeline_of(loader)))
+def _write_source_paths(path: str, loader: Stateful) -> None:
+    """Write the paths of the files of the sources, unless the file has them already."""
+    noted = canonical_json(source_paths_of(_pipeline_of(loader)))
     with contextlib.suppress(FileNotFoundError), open(path, "rb") as file:
         if file.read() == noted:
             return
@@ -195,146 +200,52 @@ def _remove(path: str) -> None:
         os.remove(path)
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """A saved state, with the files beside it."""
+def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
+    """Return the paths of each source's files and of row files, JSON-safe.
 
-    path: str
-    """The file of the state, or the folder of its generation."""
-
-    state: State | None
-    """The state; None if the file is a description."""
-
-    description: Mapping[str, Any] | None
-    """The description of the pipeline, if the state carries one or one lies beside it."""
-
-    noted: Mapping[str, Any] | None
-    """The paths of the sources, if these lie beside the state; see `seekable.loader.source_paths`."""
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the pipeline."""
-        return self.state.fingerprint if self.state else fingerprint_of(self.description)
-
-
-def read_saved(path: str | os.PathLike[str]) -> Saved:
-    """Return the newest complete state of a folder, the state of a file, or a description.
-
-    Raises:
-        DataNotFound: there is no such path, or the folder has no complete generation.
-        CorruptState: the file cannot be read, or holds something else.
-    """
-    path = os.path.abspath(path)
-    if os.path.isdir(path):
-        complete = [generation for generation in generations_in(path) if generation.complete]
-        if not complete:
-            message = f"there is no complete saved state in {path!r}: sk.save_state writes them"
-            raise DataNotFound(message)
-        return _beside(path, path, read_generation(path, complete[-1]))
-    if not os.path.exists(path):
-        message = f"there is no {path!r}: a state is a file, or a folder that sk.save_state wrote into"
-        raise DataNotFound(message)
-    document, folder = read_json(path), os.path.dirname(path)
-    if "kind" in document:
-        return Saved(path, None, document, _read_if_there(folder, whereabouts_name(fingerprint_of(document))))
-    return _beside(path, folder, _parsed(document, path))
-
-
-def generations_in(folder: str) -> list[Generation]:
-    """Return the generations of states in a folder, oldest first; none if there is no such folder."""
-    return generations(os.listdir(folder)) if os.path.isdir(folder) else []
-
-
-def read_generation(folder: str, generation: Generation) -> State:
-    """Return the state in the files of one step; of a stream the shares of all ranks, put together.
-
-    Raises:
-        CorruptState: one of the files cannot be read, or they differ.
-    """
-    states = {name: read_json(os.path.join(folder, name)) for name in generation.names}
-    first, *others = states
-    if len(states) > 1 and "lanes" in states[first]:
-        shares = {name: _parsed(state, os.path.join(folder, name)) for name, state in states.items()}
-        return merged({name: share for name, share in shares.items() if isinstance(share, StreamState)})
-    for other in others:
-        if states[other] != states[first]:
-            message = (
-                f"the ranks' states of step {generation.step} in {folder} differ ({first} and {other}): they "
-                f"came to it by different ways; remove the files of this step to resume from the one before"
-            )
-            raise CorruptState(message)
-    return _parsed(states[first], os.path.join(folder, first))
-
-
-def read_json(path: str) -> dict[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        CorruptState: the file holds something else.
-    """
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except ValueError as error:
-        message = f"{path} is not JSON ({error}): remove it to resume from the state before"
-        raise CorruptState(message) from error
-    if not isinstance(document, dict):
-        message = f"{path} holds no object but a {type(document).__name__}: remove it to use the state before"
-        raise CorruptState(message)
-    return document
-
-
-def description_name(fingerprint: str) -> str:
-    """Return the file name of the description of the pipeline with this fingerprint.
+    For a pipeline with a schedule, the whole description is in it too.
 
     Example:
-        >>> description_name("xxh3:0123")
-        'pipeline-0123.json'
+        >>> import seekable as sk
+        >>> source_paths_of(sk.from_sequence("abc").shuffle(seed=1).node)
+        {'seekable_sources': 1, 'sources': [{'kind': 'sequence'}]}
     """
-    return f"pipeline-{fingerprint.rpartition(':')[2]}.json"
+    datasets = [pipeline] if isinstance(pipeline, Node) else list(datasets_of(pipeline.stage))
+    leaves = [leaf for dataset in datasets for leaf in _leaves(dataset)]
+    noted: dict[str, Any] = {
+        "seekable_sources": _SOURCES_SCHEMA,
+        "sources": [_noted(leaf) for leaf in leaves],
+    }
+    paths = {digest: path for dataset in datasets for digest, path in row_files_of(dataset).items()}
+    if paths:
+        noted["kept"] = {digest: path for digest, path in paths.items() if _as_text(path)}
+    if isinstance(pipeline, Node) and pipeline.scheduled:
+        return {**noted, "description": pipeline.describe(None)}
+    return noted
 
 
-def _beside(path: str, folder: str, state: State) -> Saved:
-    description = _read_if_there(folder, description_name(state.fingerprint))
-    if description is None and state.pipeline is not None:
-        description = dict(Description.parse(state.pipeline).tree)
-    return Saved(path, state, description, _read_if_there(folder, whereabouts_name(state.fingerprint)))
+def _noted(leaf: Leaf) -> dict[str, Any]:
+    if not isinstance(leaf, FileSource | TableSource):
+        return {"kind": leaf.kind}
+    runs = [
+        {"root": _as_text(root), "index": _as_text(folder), "files": files}
+        for root, folder, files in leaf.files.runs
+    ]
+    return {"kind": leaf.kind, "runs": runs}
 
 
-def _read_if_there(folder: str, name: str) -> dict[str, Any] | None:
-    path = os.path.join(folder, name)
-    return read_json(path) if os.path.exists(path) else None
-
-
-def _parsed(document: Mapping[str, Any], path: str) -> State:
+def _as_text(path: str) -> str | None:
+    """Return a path, None if it has bytes that are no UTF-8, which JSON cannot hold."""
     try:
-        return parse_state(document)
-    except CorruptState as error:
-        message = f"{path}: {error}"
-        raise CorruptState(message) from error
+        path.encode()
+    except UnicodeEncodeError:
+        return None
+    return path
 
 
-def whole_description(saved: Saved) -> Mapping[str, Any]:
-    """Return the description of a saved pipeline, with all weights of a schedule, also later ones.
-
-    Raises:
-        InvalidArgument: there is none, or later weights are missing; the message says what to do.
-    """
-    whole = (saved.noted or {}).get("description")
-    description: Mapping[str, Any] | None = whole or saved.description
-    if description is None:
-        message = (
-            f"beside {saved.path!r} there is no description of its pipeline (pipeline-...json): "
-            f"sk.save_state writes it; give the pipeline itself, as module:function"
-        )
-        raise InvalidArgument(message)
-    # The description beside a state ends with the weights at its position; sources-...json has all weights.
-    carried = saved.state is not None and saved.state.pipeline is not None
-    if whole is None and saved.noted is None and not carried and has_schedule(description):
-        message = (
-            "the description has a schedule of weights only as far as it had come, so no step can be told "
-            "from it alone: sources-...json beside it has all of it. Or give the pipeline itself, as "
-            "module:function"
-        )
-        raise InvalidArgument(message)
-    return description
+def _leaves(node: Node) -> Iterator[Leaf]:
+    """Yield the sources in the order of the description."""
+    if isinstance(node, Leaf):
+        yield node
+    for child in node.children:
+        yield from _leaves(child)

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import NotResumable, StateMismatch
-from seekable.loader.lane_batches import LaneStates, lane_batches
+from seekable.loader.lane_batches import lane_batches
+from seekable.loader.lane_deltas import LaneStates
 from seekable.loader.steps import Cursor
 from seekable.resume.by_rows import stream_by_rows
 from seekable.resume.readers import lanes_of, simplified_stream

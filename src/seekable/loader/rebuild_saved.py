@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, StateMismatch
-from seekable.loader.checkpoints import whole_description
+from seekable.loader.checkpoint_files import whole_description
 from seekable.loader.compatibility import fingerprint_at
 from seekable.resume.rebuild import rebuild
 from seekable.resume.relocate import FileSpan, find_again
@@ -14,7 +14,7 @@ from seekable.resume.relocate import FileSpan, find_again
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from seekable.loader.checkpoints import Saved
+    from seekable.loader.checkpoint_files import Saved
     from seekable.nodes.contract import Node
     from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.tables import TableSource

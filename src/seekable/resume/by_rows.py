@@ -53,7 +53,7 @@ class ResumedDataset:
     """The number of the first epoch of its run."""
 
     num_delivered: tuple[int, ...]
-    """For each source, how many rows of its begun epoch the old run delivered."""
+    """For each source the number of rows of its begun epoch that the old run delivered."""
 
 
 def dataset_by_rows(plain: Node, state: RunState) -> tuple[Node, RunState]:
@@ -189,7 +189,7 @@ def _run_before(name: Name, matches: Sequence[Match | None], olds: Sequence[Cons
 def _resumed_dataset(
     dataset: Node, sources: Sequence[Source], matches: Sequence[Match | None], old: Consumed | None
 ) -> ResumedDataset:
-    """Return a dataset whose sources begin with what each of them continues.
+    """Return a dataset of which each source begins with the rows that it continues.
 
     Args:
         dataset: the present dataset.
@@ -223,7 +223,7 @@ def _begun_epoch(source: Source, match: Match | None) -> BegunEpoch:
 
 
 def _continued_source(source: Node, match: Match | None, begun: BegunEpoch, axis: Remaining) -> Node:
-    """Return a source that delivers what it continues first, at the positions in ``axis``.
+    """Return a source that delivers the rows that it continues first, at the positions in ``axis``.
 
     Its own epochs follow: at the positions where they lie anyway, if these are whole epochs that have not
     begun; otherwise from the next epoch on.

@@ -31,7 +31,7 @@ _COUNTERS = {MixItems.kind: "draw", TakeSlots.kind: "taken"}
 def lanes_with_counters(
     old: Lineage, old_lanes: Mapping[int, Sequence[StageState]], new: Stream
 ) -> dict[int, list[StageState]]:
-    """Return what the stages of each lane of a stream remember where it resumes an old one by rows.
+    """Return the states of the stages of each lane of a stream that resumes an old one by rows.
 
     Args:
         old: the lineage of the old stream.
@@ -54,7 +54,7 @@ def lanes_with_counters(
 
 
 def _counter(stage: Stage, memories: Sequence[Mapping[str, Any]], lane: int) -> dict[str, Any]:
-    """Return what a stage takes over in one lane.
+    """Return the counter that a stage takes over in one lane.
 
     With as many lanes as before, each lane continues its own count; otherwise the sum of all counts is
     divided among the lanes as slots are.

@@ -65,7 +65,7 @@ class Consumed:
     """The rows that a run had consumed of one dataset, counted by source."""
 
     name: Name
-    """As in `DatasetProgress`."""
+    """The names that lead to the stage that reads the dataset; empty for a run over a dataset."""
 
     remainders: tuple[tuple[Source, Remainder], ...]
     """The sources of the dataset, and what is left of the epoch that each had begun."""
@@ -78,7 +78,7 @@ class Consumed:
 
 
 def consumed(progress: DatasetProgress) -> Consumed:
-    """Return what a run had consumed of each source of a dataset.
+    """Return the rows that a run had consumed of each source of a dataset.
 
     Raises:
         InvalidArgument: a node above a mixture moves positions, so that the count of each source is unknown.
@@ -115,7 +115,7 @@ def consumed(progress: DatasetProgress) -> Consumed:
 
 
 def _finished_epochs(progress: DatasetProgress) -> int:
-    """Return how many epochs of its run a dataset was read to the end; 0 for a run without end."""
+    """Return the number of epochs of its run of which all rows were drawn; 0 for a run without end."""
     size = progress.dataset.size
     if not size or progress.endless:
         return 0
@@ -183,5 +183,5 @@ def _progress_of_stream(
 
 
 def _rows_between(start: int, stop: int, size: int, lane: int, lanes: int) -> int:
-    """Return how many rows of a lane lie between two positions."""
+    """Return the number of rows of a lane between two positions."""
     return num_lane_rows_before(stop, size, lanes, lane) - num_lane_rows_before(start, size, lanes, lane)

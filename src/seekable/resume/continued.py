@@ -1,4 +1,4 @@
-"""The node that resumes a source by rows: what remains of its old order first, then its new order."""
+"""The node that resumes a source by rows: the rows left of its old order first, then its new order."""
 
 from __future__ import annotations
 
@@ -170,13 +170,13 @@ class Continued(OrderNode):
         return len(self.olds), self.first + ordinal - self.num_pending
 
     def ordinals(self, positions: Int64s) -> tuple[Int64s, NDArray[np.bool_]]:
-        """Return how many positions of the axis are lower than each position, and if it is one itself."""
+        """Return the number of positions of the axis below each position, and if it is one itself."""
         ordinals, in_axis = self._axis.count_before(positions)
         beyond = positions - self.axis.frontier
         return np.where(beyond < 0, ordinals, self._axis.size + beyond), in_axis | (beyond >= 0)
 
     def ordinal(self, position: int) -> int:
-        """Return how many positions of the axis are lower than one position."""
+        """Return the number of positions of the axis below one position."""
         return int(self.ordinals(np.array([position], dtype=np.int64))[0][0])
 
     def positions_at(self, ordinals: Int64s) -> Int64s:

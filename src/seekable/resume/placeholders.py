@@ -51,7 +51,7 @@ class PlaceholderSource(Leaf):
     """
 
     described: dict[str, Any]
-    """The description."""
+    """The description of the source that this one stands for."""
 
     names: tuple[str, ...]
     """The name of each file."""

@@ -67,7 +67,7 @@ def readers_of(lineage: Lineage) -> list[Reader]:
 
 
 def lanes_of(state: StreamState) -> dict[int, list[StageState]]:
-    """Return what the stages of each lane remember.
+    """Return the states of the stages of each lane.
 
     Raises:
         CorruptState: the state of a stage cannot be read.
@@ -76,7 +76,7 @@ def lanes_of(state: StreamState) -> dict[int, list[StageState]]:
 
 
 def drawn_by_lanes(lanes: Lanes, number: int) -> list[int]:
-    """Return how many rows a reader has drawn in each lane, in the order of the lanes.
+    """Return the number of rows that a reader has drawn in each lane, in the order of the lanes.
 
     Args:
         lanes: what the stages of all lanes remember.

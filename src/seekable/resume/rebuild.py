@@ -215,7 +215,7 @@ def _names_and_lengths(tree: Tree) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
 
 _SOURCES = frozenset({"files", "sequence", "table"})
-"""The kinds of sources."""
+"""The kinds of nodes that are sources."""
 
 
 def _map(tree: Tree, children: Children) -> Node:

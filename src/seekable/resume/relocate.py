@@ -136,7 +136,7 @@ def _index_differs(
         other = next((key for key in entry if entry[key] != file[key]), None)
         if other:
             return (
-                f"the index in {folder!r} knows another {file['name']!r}: {other} was {file[other]!r}, "
+                f"the index in {folder!r} is of another {file['name']!r}: {other} was {file[other]!r}, "
                 f"is {entry[other]!r}"
             )
         if not is_whole:

@@ -50,7 +50,7 @@ class Remainder:
 
 
 def remainder_of(source: Node, remaining: Remaining, in_flight: Int64s | None = None) -> Remainder:
-    """Return what is left of the begun epoch of a source.
+    """Return the rows that are left of the begun epoch of a source.
 
     Args:
         source: the old order; a `Continued` node if that run had been resumed by rows itself.
@@ -81,7 +81,7 @@ def remainder_of(source: Node, remaining: Remaining, in_flight: Int64s | None = 
 def _remainder_of_continued(
     source: Continued, remaining: Remaining, in_flight: Int64s, size: int
 ) -> Remainder:
-    """Return what is left of a source that was itself resumed by rows.
+    """Return the rows that are left of a source that was itself resumed by rows.
 
     The axis of a `Continued` node is counted in ordinals: those below ``num_pending`` are rows of its
     segments, the others positions of its new order.
@@ -116,7 +116,7 @@ def _in_ordinals(source: Continued, remaining: Remaining) -> Remaining:
 
 
 def _epoch_with(position: int, size: int) -> tuple[int, int]:
-    """Return how many epochs have begun at a position, and where the last of them ends."""
+    """Return the number of epochs that have begun at a position, and the end of the last of them."""
     num_begun = position // size + 1
     return num_begun, num_begun * size
 

@@ -67,7 +67,7 @@ def start_position(root: Node, begun: Sequence[BegunEpoch], *, num_draws: int, n
 
 
 def draws_before(root: Node, position: int) -> int:
-    """Return how many draws of the topmost mixture, or rows of the one source, come before a position."""
+    """Return the number of draws of the topmost mixture, or of rows of the one source, before a position."""
     while keeps_positions(root):
         position = root.first_of(position) if isinstance(root, Batch) else position
         root = root.children[0]
@@ -75,7 +75,7 @@ def draws_before(root: Node, position: int) -> int:
 
 
 def _start(node: Node, begun: list[BegunEpoch], num_draws: int, *, later: int) -> Start:
-    """Return where a node begins, as the source below decides that limits it.
+    """Return the start of a node, which the source below decides that limits it.
 
     Args:
         node: a node of the new pipeline.
@@ -99,7 +99,7 @@ def _start(node: Node, begun: list[BegunEpoch], num_draws: int, *, later: int) -
 
 
 def _start_above(node: Node, begun: list[BegunEpoch], num_draws: int, *, later: int) -> Start:
-    """Return where a node begins that keeps the positions of its child, or puts them in batches."""
+    """Return the start of a node that keeps the positions of its child, or puts them in batches."""
     child: Node = node.children[0]
     below = _start(child, begun, num_draws, later=later)
     if isinstance(node, Batch):

@@ -1,5 +1,4 @@
-"""The state document: what a run is resumed from, and what it must match.
+"""State documents, and the descriptions and digests of the pipelines that states are of.
 
-Everything here is pure: descriptions and documents in, text and differences out. The loader reads and writes
-the files.
+The functions of this package are pure: `seekable.loader.checkpoints` reads and writes the files of states.
 """

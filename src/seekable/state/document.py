@@ -1,4 +1,4 @@
-"""The state of a run over a dataset: one position, and what it belongs to.
+"""The state of a run over a dataset: one position, and the fingerprint of the dataset.
 
     {"seekable": 1, "fingerprint": "xxh3:...", "step": 1234, "epoch": 0, "position": 39488}
 
@@ -81,7 +81,7 @@ def object_of(document: Mapping[str, Any], key: str) -> dict[str, Any] | None:
     """Return an object of a document, None if it has none.
 
     Raises:
-        CorruptState: it is none; the message names the key.
+        CorruptState: the value is no object; the message names the key.
     """
     value = document.get(key)
     if value is not None and not isinstance(value, dict):
@@ -104,7 +104,7 @@ def text_of(document: Mapping[str, Any], key: str) -> str | None:
 
 
 def checked_head(document: Mapping[str, Any]) -> str:
-    """Check what all states begin with, and return the fingerprint.
+    """Check the keys that all states have, and return the fingerprint.
 
     Raises:
         CorruptState: the document is of another schema, or has no fingerprint.
@@ -130,7 +130,7 @@ def checked_count_of(document: Mapping[str, Any], key: str) -> int:
     """Return a count of a document.
 
     Raises:
-        CorruptState: it is none; the message names the key.
+        CorruptState: the value is no object; the message names the key.
     """
     value = document.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:

@@ -1,16 +1,16 @@
-"""The state of a run over a stream: what each lane remembers, and which slot comes next.
+"""The state of a run over a stream: the states of the stages of each lane, and the next slot.
 
     {"seekable": 1, "fingerprint": "xxh3:...", "step": 1234, "slot": 39488, "of": 8,
      "lanes": {"0": [...], ...}, "check": "..."}
 
 ``slot`` counts the places of the stream's global order, over all lanes, ``step`` the batches (of a plain
-iterator: the items) delivered and skipped. A lane's list has what each stage remembers, in the order of the
+iterator: the items) delivered and skipped. A lane's list has the states of its stages, in the order of the
 graph. The state of one rank holds the lanes of that rank; ``of`` says how many there are in all. A run that
 is bounded by ``steps=`` adds ``began``, the step at which it began, and one with ``end="pad"`` the lanes that
 have ``ended`` and begun anew. ``given`` are, by lane, the rows of which a part was delivered and another one
 waits, as pairs of a source and a position. A run that went on by rows adds ``rows``, what is left of older
 orders. ``pipeline`` is the description of the stream, as of a dataset. ``check`` is a digest of all the rest
-but ``pipeline``: only a stage itself can read what it remembers, so nothing else would show that a state was
+but ``pipeline``: only a stage itself can read its state, so nothing else would show that a document was
 changed or cut. ``pipeline`` is held to the fingerprint instead.
 """
 
@@ -107,7 +107,7 @@ class StreamState:
         )
 
     def missing(self, lanes: Sequence[int]) -> list[int]:
-        """Return which of some lanes it does not have."""
+        """Return those of some lanes that the state does not have."""
         return [lane for lane in lanes if lane not in self.lanes]
 
 

@@ -10,7 +10,8 @@ import pytest
 from tests.stream.matrix import BUILDERS
 
 import seekable as sk
-from seekable.loader.lane_batches import LaneReader, LaneStates
+from seekable.loader.lane_batches import LaneReader
+from seekable.loader.lane_deltas import LaneStates
 from seekable.testing.same import same
 
 if TYPE_CHECKING:

@@ -119,7 +119,7 @@ class WorkerProcess:
             if size == seen > before:
                 break
             seen = size
-        return os.pread(self._stacks.fileno(), seen - before, before).decode(errors="replace") or "not told"
+        return os.pread(self._stacks.fileno(), seen - before, before).decode(errors="replace") or "unknown"
 
 
 def _batch(cursor: Cursor) -> str:

@@ -1,0 +1,250 @@
+"""The files of saved states in a folder: their names, and reading them, also without their pipeline.
+
+Each rank writes one file a save, ``state-<step>-<rank>-of-<ranks>.json``. The files of one step are a
+*generation*, which is complete when the files of all ranks exist. Beside them lie the description of the
+pipeline, ``pipeline-<digest>.json``, and the paths of its sources, ``sources-<digest>.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import CorruptState, DataNotFound, InvalidArgument
+from seekable.resume.rebuild import has_schedule
+from seekable.state.canonical import fingerprint_of
+from seekable.state.descriptions import Description
+from seekable.state.stream import State, StreamState, merged, parse_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "Generation",
+    "Saved",
+    "description_name",
+    "generations",
+    "generations_in",
+    "is_of_rank",
+    "read_generation",
+    "read_json",
+    "read_saved",
+    "source_paths_name",
+    "state_name",
+    "whole_description",
+]
+
+_NAME = re.compile(r"state-(\d{12})-(\d{5})-of-(\d{5})\.json")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Generation:
+    """The state files of one step."""
+
+    step: int
+    ranks: int
+    names: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """True if the files of all ranks exist."""
+        return len(self.names) == self.ranks
+
+
+def state_name(step: int, *, rank: int, ranks: int) -> str:
+    """Return the file name of one rank's state.
+
+    Example:
+        >>> state_name(40, rank=0, ranks=2)
+        'state-000000000040-00000-of-00002.json'
+    """
+    return f"state-{step:012d}-{rank:05d}-of-{ranks:05d}.json"
+
+
+def is_of_rank(name: str, *, rank: int, ranks: int) -> bool:
+    """Return True for the file name of a state of one rank, at any step.
+
+    Example:
+        >>> name = state_name(40, rank=1, ranks=2)
+        >>> is_of_rank(name, rank=1, ranks=2), is_of_rank(name, rank=0, ranks=2)
+        (True, False)
+    """
+    match = _NAME.fullmatch(name)
+    return match is not None and (int(match[2]), int(match[3])) == (rank, ranks)
+
+
+def generations(names: Iterable[str]) -> list[Generation]:
+    """Return the generations among file names, oldest step first, complete or not.
+
+    Example:
+        >>> names = [state_name(9, rank=0, ranks=1), state_name(10, rank=1, ranks=2)]
+        >>> [(generation.step, generation.complete) for generation in generations(names)]
+        [(9, True), (10, False)]
+    """
+    found: dict[tuple[int, int], list[str]] = {}
+    for name in names:
+        match = _NAME.fullmatch(name)
+        if match:
+            step, _, ranks = (int(part) for part in match.groups())
+            found.setdefault((step, ranks), []).append(name)
+    return sorted(Generation(step, ranks, tuple(sorted(files))) for (step, ranks), files in found.items())
+
+
+def source_paths_name(fingerprint: str) -> str:
+    """Return the name of the file with the source paths of the pipeline with a fingerprint.
+
+    Example:
+        >>> source_paths_name("xxh3:0123")
+        'sources-0123.json'
+    """
+    return f"sources-{fingerprint.rpartition(':')[2]}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A saved state, with the files beside it."""
+
+    path: str
+    """The file of the state, or the folder of its generation."""
+
+    state: State | None
+    """The state; None if the file is a description."""
+
+    description: Mapping[str, Any] | None
+    """The description of the pipeline, if the state carries one or one lies beside it."""
+
+    noted: Mapping[str, Any] | None
+    """The paths of the sources, if these lie beside the state; see `seekable.loader.checkpoints`."""
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the pipeline."""
+        return self.state.fingerprint if self.state else fingerprint_of(self.description)
+
+
+def read_saved(path: str | os.PathLike[str]) -> Saved:
+    """Return the newest complete state of a folder, the state of a file, or a description.
+
+    Raises:
+        DataNotFound: there is no such path, or the folder has no complete generation.
+        CorruptState: the file cannot be read, or holds something else.
+    """
+    path = os.path.abspath(path)
+    if os.path.isdir(path):
+        complete = [generation for generation in generations_in(path) if generation.complete]
+        if not complete:
+            message = f"there is no complete saved state in {path!r}: sk.save_state writes them"
+            raise DataNotFound(message)
+        return _beside(path, path, read_generation(path, complete[-1]))
+    if not os.path.exists(path):
+        message = f"there is no {path!r}: a state is a file, or a folder that sk.save_state wrote into"
+        raise DataNotFound(message)
+    document, folder = read_json(path), os.path.dirname(path)
+    if "kind" in document:
+        return Saved(
+            path, None, document, _read_if_there(folder, source_paths_name(fingerprint_of(document)))
+        )
+    return _beside(path, folder, _parsed(document, path))
+
+
+def generations_in(folder: str) -> list[Generation]:
+    """Return the generations of states in a folder, oldest first; none if there is no such folder."""
+    return generations(os.listdir(folder)) if os.path.isdir(folder) else []
+
+
+def read_generation(folder: str, generation: Generation) -> State:
+    """Return the state in the files of one step; of a stream the shares of all ranks, put together.
+
+    Raises:
+        CorruptState: one of the files cannot be read, or they differ.
+    """
+    states = {name: read_json(os.path.join(folder, name)) for name in generation.names}
+    first, *others = states
+    if len(states) > 1 and "lanes" in states[first]:
+        shares = {name: _parsed(state, os.path.join(folder, name)) for name, state in states.items()}
+        return merged({name: share for name, share in shares.items() if isinstance(share, StreamState)})
+    for other in others:
+        if states[other] != states[first]:
+            message = (
+                f"the ranks' states of step {generation.step} in {folder} differ ({first} and {other}): they "
+                f"came to it by different ways; remove the files of this step to resume from the one before"
+            )
+            raise CorruptState(message)
+    return _parsed(states[first], os.path.join(folder, first))
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """Return the JSON object in a file.
+
+    Raises:
+        CorruptState: the file holds something else.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except ValueError as error:
+        message = f"{path} is not JSON ({error}): remove it to resume from the state before"
+        raise CorruptState(message) from error
+    if not isinstance(document, dict):
+        message = f"{path} holds no object but a {type(document).__name__}: remove it to use the state before"
+        raise CorruptState(message)
+    return document
+
+
+def description_name(fingerprint: str) -> str:
+    """Return the file name of the description of the pipeline with this fingerprint.
+
+    Example:
+        >>> description_name("xxh3:0123")
+        'pipeline-0123.json'
+    """
+    return f"pipeline-{fingerprint.rpartition(':')[2]}.json"
+
+
+def _beside(path: str, folder: str, state: State) -> Saved:
+    description = _read_if_there(folder, description_name(state.fingerprint))
+    if description is None and state.pipeline is not None:
+        description = dict(Description.parse(state.pipeline).tree)
+    return Saved(path, state, description, _read_if_there(folder, source_paths_name(state.fingerprint)))
+
+
+def _read_if_there(folder: str, name: str) -> dict[str, Any] | None:
+    path = os.path.join(folder, name)
+    return read_json(path) if os.path.exists(path) else None
+
+
+def _parsed(document: Mapping[str, Any], path: str) -> State:
+    try:
+        return parse_state(document)
+    except CorruptState as error:
+        message = f"{path}: {error}"
+        raise CorruptState(message) from error
+
+
+def whole_description(saved: Saved) -> Mapping[str, Any]:
+    """Return the description of a saved pipeline, with all weights of a schedule, also later ones.
+
+    Raises:
+        InvalidArgument: there is none, or later weights are missing; the message says what to do.
+    """
+    whole = (saved.noted or {}).get("description")
+    description: Mapping[str, Any] | None = whole or saved.description
+    if description is None:
+        message = (
+            f"beside {saved.path!r} there is no description of its pipeline (pipeline-...json): "
+            f"sk.save_state writes it; give the pipeline itself, as module:function"
+        )
+        raise InvalidArgument(message)
+    # The description beside a state ends with the weights at its position; sources-...json has all weights.
+    carried = saved.state is not None and saved.state.pipeline is not None
+    if whole is None and saved.noted is None and not carried and has_schedule(description):
+        message = (
+            "the description has a schedule of weights only as far as it had come, so no step can be "
+            "found from it alone: sources-...json beside it has all of it. Or give the pipeline itself, as "
+            "module:function"
+        )
+        raise InvalidArgument(message)
+    return description
