@@ -1,4 +1,4 @@
-"""The ``rows`` of a state: the segments of older orders that a pipeline has which resumed by rows.
+"""The ``rows`` of a state: the segments of older orders that a pipeline resumed by rows still has.
 
 Of a dataset it has an entry for each source that is a `Continued` node, under the number of the source. What
 is empty or 0 is left out, so an entry whose segments have come is a number or two:

@@ -130,7 +130,7 @@ def checked_count_of(document: Mapping[str, Any], key: str) -> int:
     """Return a count of a document.
 
     Raises:
-        CorruptState: the value is no object; the message names the key.
+        CorruptState: the value is no integer of at least 0; the message names the key.
     """
     value = document.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
