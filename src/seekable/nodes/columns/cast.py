@@ -268,7 +268,7 @@ class Cast(ColumnNode):
         return None
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """Return the same columns: the child has them all."""
+        """Return the same columns: each is made of the child's column of that name."""
         return columns
 
     def beneath(self, column: str) -> str | None:

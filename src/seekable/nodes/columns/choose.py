@@ -99,7 +99,7 @@ class DropColumns(ColumnNode):
     kind: ClassVar[str] = "drop_columns"
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Return the names, sorted."""
+        """Return the names of the dropped columns, sorted."""
         return {"columns": sorted(self.names)}
 
     def shown(self, children: Sequence[str]) -> str:
@@ -175,7 +175,7 @@ class Fill(ColumnNode):
         return made
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
-        """Return the same columns: the child has them all."""
+        """Return the same columns: each is made of the child's column of that name."""
         return columns
 
     def beneath(self, column: str) -> str | None:
