@@ -45,8 +45,8 @@ from seekable.nodes.zip import Zip
 from seekable.order.positions import StridedRange
 from seekable.order.remaining import Remaining
 from seekable.resume.continued import Continued, Segment
+from seekable.resume.from_description import rebuild
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
-from seekable.resume.rebuild import rebuild
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:

@@ -20,8 +20,14 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
+from seekable.resume.from_description import (
+    FORMATS_WITH_RUNS,
+    REBUILT,
+    UNKNOWN_ROWS,
+    described_sources,
+    rebuild,
+)
 from seekable.resume.placeholders import PlaceholderMap, PlaceholderSource
-from seekable.resume.rebuild import FORMATS_WITH_RUNS, REBUILT, UNKNOWN_ROWS, described_sources, rebuild
 from seekable.resume.relocate import FileSpan, find_again
 from seekable.state.canonical import canonical_json
 

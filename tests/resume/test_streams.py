@@ -18,7 +18,7 @@ from tests.resume.streams import bare, dropped, last, stamps_in, stream
 import seekable as sk
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
-from seekable.state.stream import StreamState
+from seekable.state.stream_document import StreamState
 from seekable.stream import Lane, SameItems, Token
 
 if TYPE_CHECKING:

@@ -160,7 +160,7 @@ def _progress_of(saved: Saved) -> dict[str, Any]:
 
 
 def _run(saved: Saved) -> dict[str, Any]:
-    from seekable.state.stream import StreamState
+    from seekable.state.stream_document import StreamState
 
     state = saved.state
     assert state is not None
@@ -180,7 +180,7 @@ def _run(saved: Saved) -> dict[str, Any]:
 def _size(saved: Saved) -> tuple[int | None, str]:
     """Return the number of records of an epoch, or why it is not known."""
     from seekable.errors import SeekableError
-    from seekable.resume.rebuild import rebuild
+    from seekable.resume.from_description import rebuild
 
     if saved.description is None:
         return None, "there is no description of the pipeline beside the state"
@@ -192,7 +192,7 @@ def _size(saved: Saved) -> tuple[int | None, str]:
 
 
 def _sources(saved: Saved) -> list[dict[str, Any]] | None:
-    from seekable.resume.rebuild import described_sources
+    from seekable.resume.from_description import described_sources
 
     if saved.description is None:
         return None

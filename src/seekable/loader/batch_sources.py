@@ -51,7 +51,7 @@ class Job(Protocol):
         ...
 
     def after(self, start: JobStart, result: Any) -> JobStart:
-        """Return the start of what follows the first result; ``start`` may change."""
+        """Return the start of the result after the first one; ``start`` may change."""
         ...
 
     def paths(self, cursor: Cursor) -> set[str]:
@@ -188,7 +188,7 @@ class LanesJob:
         return JobStart(cursor, lanes)
 
     def paths(self, cursor: Cursor) -> set[str]:
-        """Return no file: the records that come next depend on what is in them."""
+        """Return no file: which records come next depends on their contents."""
         return set()
 
 

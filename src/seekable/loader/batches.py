@@ -37,7 +37,7 @@ _AHEAD, _MOST_AHEAD = 4096, 16384
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that was made, and what its delivery changes."""
+    """A batch that was made, and the changes that its delivery makes."""
 
     value: Any
     """The batch itself: whatever ``collate`` returned, or a single record."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, DataNotFound, InvalidArgument
-from seekable.resume.rebuild import has_schedule
+from seekable.resume.from_description import has_schedule
 from seekable.state.canonical import fingerprint_of
 from seekable.state.descriptions import Description
-from seekable.state.stream import State, StreamState, merged, parse_state
+from seekable.state.stream_document import State, StreamState, merged, parse_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -32,7 +32,7 @@ from seekable.nodes.sources.tables import TableSource
 from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import Description
 from seekable.state.document import RunState
-from seekable.state.stream import parse_state
+from seekable.state.stream_document import parse_state
 from seekable.storage.files import TEMPORARY_SUFFIX, write_atomically
 from seekable.stream.description import datasets_of
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.nodes.contract import Node
-from seekable.resume.rebuild import has_schedule, rebuild_loosely
+from seekable.resume.from_description import has_schedule, rebuild_loosely
 from seekable.state.canonical import plain_json
 from seekable.state.descriptions import Description, mismatch
 from seekable.state.document import RunState
-from seekable.state.stream import StreamState
+from seekable.state.stream_document import StreamState
 from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from seekable.state.stream import State
+    from seekable.state.stream_document import State
 
 __all__ = ["check_pipeline", "described", "fingerprint_at"]
 

@@ -13,7 +13,7 @@ from seekable.loader.steps import Cursor
 from seekable.resume.by_rows import stream_by_rows
 from seekable.resume.readers import lanes_of, simplified_stream
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
-from seekable.state.stream import StreamState
+from seekable.state.stream_document import StreamState
 from seekable.stream.description import text_of_stream
 from seekable.stream.iterator import check_resumable, check_stream
 from seekable.stream.partly_delivered import PartlyDelivered, parsed, splitting_lineage
@@ -76,7 +76,7 @@ class LanesState:
                 self._given.add(lane, rows, functools.partial(self.lanes.stages.__getitem__, lane))
 
     def skip(self, steps: Steps, cursor: Cursor, count: int) -> Cursor:
-        """Make ``count`` batches and drop them: what follows depends on what is in them."""
+        """Make ``count`` batches and drop them: the batches that follow depend on the contents of these."""
         batches = lane_batches(self.pipeline, steps, cursor, self.lanes, list)
         for _, batch in zip(range(count), batches, strict=False):
             self.deliver(batch)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable._arguments import checked_count
 from seekable.errors import OutOfRange
 from seekable.loader.steps import Cursor
-from seekable.state.stream import StreamState
+from seekable.state.stream_document import StreamState
 from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:

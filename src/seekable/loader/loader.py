@@ -334,7 +334,7 @@ class Loader:
         return step_plan.plan_step(dataset.node, self._progress.steps, self._progress.cursor_of(step))
 
     def report(self) -> dict[str, int | float]:
-        """Return counts of what this loader has delivered on this rank since it was made.
+        """Return the counts of batches and records delivered on this rank since the loader was made.
 
         Returns:
             Four ints, the numbers of ``batches`` delivered, of ``records`` in them, of ``holes`` left out of

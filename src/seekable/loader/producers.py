@@ -41,7 +41,7 @@ _PATIENCE_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """The number and the kind of workers, and the bounds of what they make ahead."""
+    """The number and the kind of workers, and the bounds of the batches that they make ahead."""
 
     prefetch: int
     """The number of batches made ahead, by each worker if there are any."""
@@ -231,7 +231,7 @@ class Prefetched(Generic[Item]):
         return self._buffer.take()
 
     def close(self) -> None:
-        """End the thread and drop what it made."""
+        """End the thread and drop the items that it made."""
         self._finalizer()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import CorruptState, StateMismatch
 from seekable.loader.checkpoint_files import whole_description
 from seekable.loader.compatibility import fingerprint_at
-from seekable.resume.rebuild import rebuild
+from seekable.resume.from_description import rebuild
 from seekable.resume.relocate import FileSpan, find_again
 
 if TYPE_CHECKING:

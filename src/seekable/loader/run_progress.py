@@ -1,4 +1,4 @@
-"""The cursor of a loader: how far it has come, and the moves from there."""
+"""The cursor of a loader, which counts the batches delivered, and the moves of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Progress:
     def __init__(self, steps: Steps, state: PipelineState, *, max_holes: int | None) -> None:
         self.steps = steps
         self.state = state
-        """The pipeline, and what a state of it holds besides the cursor."""
+        """The pipeline, and the contents of a state of it besides the cursor."""
         self._max_holes = max_holes
         self.cursor = Cursor()
         """The cursor after the batches that were delivered and skipped."""

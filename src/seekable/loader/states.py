@@ -41,7 +41,7 @@ __all__ = ["DatasetState", "PipelineState"]
 
 
 class PipelineState(Protocol):
-    """The pipeline that a loader delivers, and what its states hold besides the cursor."""
+    """The pipeline that a loader delivers, and the contents of its states besides the cursor."""
 
     @property
     def pipeline(self) -> Any:

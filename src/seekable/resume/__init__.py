@@ -4,7 +4,7 @@ A state resumes exactly only in the pipeline that it was taken of. By rows, anot
 sources resumes: each source delivers the rows that were in flight, then the rest of the epoch that it had
 begun in its old order, then its next epochs in the new order. The way from a state to that pipeline:
 
-    rebuild         the description in the state     ->  the old order, over placeholders for its sources
+    from_description  the description in the state   ->  the old order, over placeholders for its sources
     consumed        the old order and the state      ->  for each dataset read: the positions not yet drawn
     remainder       these positions, by source       ->  the rows that are left of each begun epoch
     match           old sources and present ones     ->  which present source continues which old one

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from seekable.resume.match import Match
     from seekable.resume.sources import Name, Source
     from seekable.state.document import RunState
-    from seekable.state.stream import State, StreamState
+    from seekable.state.stream_document import State, StreamState
     from seekable.stream.source import FromDataset
     from seekable.stream.stream import Stream
 

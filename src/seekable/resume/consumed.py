@@ -15,12 +15,12 @@ import numpy as np
 from seekable.errors import CorruptState
 from seekable.order.lanes import num_lane_rows_before
 from seekable.order.remaining import Remaining
+from seekable.resume.from_description import rebuild_loosely
 from seekable.resume.readers import drawn_by_lanes, lanes_of, readers_of, waiting_in
-from seekable.resume.rebuild import rebuild_loosely
 from seekable.resume.remainder import remainder_of
 from seekable.resume.sources import positions_by_source, remaining_by_source, sources_of
 from seekable.resume.start_position import draws_before
-from seekable.state.stream import StreamState
+from seekable.state.stream_document import StreamState
 from seekable.stream.lineage import described_lineage
 from seekable.stream.partly_delivered import parsed
 

@@ -1,8 +1,8 @@
 """Nodes that stand for sources and functions of which there is only a description.
 
 They have the order of what they stand for, and the file and row of each record, but no records. They
-describe themselves as what they stand for, so a dataset that `seekable.resume.rebuild` rebuilds has the
-fingerprint of the described one.
+describe themselves as what they stand for, so a dataset that `seekable.resume.from_description` rebuilds has
+the fingerprint of the described one.
 """
 
 from __future__ import annotations

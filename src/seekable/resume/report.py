@@ -14,7 +14,7 @@ from seekable.nodes.windowed import WindowedShuffle
 from seekable.order.remaining import Remaining
 from seekable.resume.consumed import consumed, progress_of
 from seekable.resume.continued import Continued
-from seekable.resume.rebuild import UNKNOWN_ROWS
+from seekable.resume.from_description import UNKNOWN_ROWS
 from seekable.resume.sources import remaining_by_source, sources_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from seekable.resume.sources import Source
     from seekable.state.descriptions import Description
     from seekable.state.document import RunState
-    from seekable.state.stream import StreamState
+    from seekable.state.stream_document import StreamState
 
 __all__ = ["SourceReport", "log_resumed", "report_sources"]
 

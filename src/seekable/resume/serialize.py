@@ -23,9 +23,9 @@ from seekable.errors import SeekableError, StateMismatch
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.filter import Filter
 from seekable.resume.continued import Continued
+from seekable.resume.from_description import REBUILT, UNKNOWN_ROWS
 from seekable.resume.match_rows import selected_rows
 from seekable.resume.readers import readers_of, with_readers
-from seekable.resume.rebuild import REBUILT, UNKNOWN_ROWS
 from seekable.resume.sources import sources_of, with_child, with_sources
 from seekable.stream.lineage import lineage_of
 

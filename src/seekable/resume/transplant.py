@@ -20,9 +20,9 @@ from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.zip import Zip
+from seekable.resume.from_description import UNKNOWN_ROWS, rebuild_loosely
 from seekable.resume.match_rows import matching_rows, selected_rows
 from seekable.resume.placeholders import PlaceholderSource
-from seekable.resume.rebuild import UNKNOWN_ROWS, rebuild_loosely
 from seekable.resume.sources import with_child
 from seekable.state.canonical import canonical_json
 

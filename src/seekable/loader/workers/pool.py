@@ -70,7 +70,7 @@ class WorkerPool:
             worker.connection.close()
 
     def run(self, starts: Sequence[JobStart]) -> list[Iterator[Any]]:
-        """Begin a run, and return the results of each job; what was made ahead for the run before is dropped.
+        """Begin a run, and return the results of each job; results made ahead for the run before are dropped.
 
         The iterators raise `WorkerDied` if a worker ended and is not replaced, `WorkerHung` if a result takes
         longer than ``timeout``, and each error of a job in the place of its result.

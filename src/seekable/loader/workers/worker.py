@@ -26,7 +26,7 @@ __all__ = ["Delivered", "Failed", "RunStart", "Work", "serve"]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The job of a worker, which it gets once, and the bounds of what it makes ahead."""
+    """The job of a worker, which is sent once, and the bounds of the results made ahead."""
 
     job: Job
     most_batches: int
@@ -148,7 +148,7 @@ def _listen(connection: Connection, runs: _RunQueue) -> None:
             else:
                 runs.delivered(message.run)
     finally:
-        os._exit(0)  # At once, even from the middle of a batch: nobody waits for it.
+        os._exit(0)  # At once, even from the middle of a batch: the parent process waits for none.
 
 
 def _make(work: Work, run: RunStart, connection: Connection, runs: _RunQueue) -> None:
