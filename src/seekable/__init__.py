@@ -18,9 +18,9 @@ from seekable._version import __version__
 if TYPE_CHECKING:
     from seekable.dataset.combine import concat, join, mix, zip
     from seekable.dataset.dataset import Dataset
+    from seekable.dataset.from_sequence import from_sequence
     from seekable.dataset.open import open
     from seekable.dataset.position import Position
-    from seekable.dataset.sequence import from_sequence
     from seekable.errors import (
         AccessDenied,
         AmbiguousKey,
@@ -130,7 +130,7 @@ _HOMES = {
     "concat": "dataset.combine",
     "distributed": "loader.arguments",
     "from_iterable": "stream.iterable",
-    "from_sequence": "dataset.sequence",
+    "from_sequence": "dataset.from_sequence",
     "join": "dataset.combine",
     "load_state": "loader.checkpoints",
     "mix": "dataset.combine",

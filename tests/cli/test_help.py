@@ -86,7 +86,7 @@ def test_without_a_command_help_is_shown_as_wrong_usage() -> None:
 
 def test_a_bug_keeps_its_traceback() -> None:
     code = (
-        "import sys, seekable.cli.opening as opening; from seekable.cli.main import main\n"
+        "import sys, seekable.cli.data_argument as opening; from seekable.cli.main import main\n"
         "opening.open_dataset = None\n"
         "sys.argv = ['seekable', 'head', 'x']; main()"
     )

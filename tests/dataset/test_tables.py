@@ -258,7 +258,7 @@ def test_more_files_than_may_be_open(tmp_path: Path) -> None:
 
 
 def test_verify_looks_at_footers_and_decodes_rows(tmp_path: Path) -> None:
-    from seekable.dataset.verify import verify
+    from seekable.dataset.verify_data import verify
 
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": [f"row {i}" for i in range(30)]}), path, row_group_size=10)

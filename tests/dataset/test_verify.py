@@ -8,7 +8,7 @@ import pytest
 from tests.index.corpus import fill, write
 
 import seekable as sk
-from seekable.dataset.verify import verify
+from seekable.dataset.verify_data import verify
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import seekable as sk
-from seekable.dataset.verify import verify
+from seekable.dataset.verify_data import verify
 from seekable.formats.huggingface import data_files
 
 if TYPE_CHECKING:

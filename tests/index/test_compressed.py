@@ -21,7 +21,7 @@ from tests.index.corpus import age, write
 from tests.storage.compressing import bgzf, compressed, zst_frame
 
 import seekable as sk
-from seekable.dataset.verify import verify
+from seekable.dataset.verify_data import verify
 from seekable.formats.registry import FORMATS
 from seekable.index.build import decompressing
 from seekable.index.build.scan import ScanJob, scan_part

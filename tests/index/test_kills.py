@@ -14,7 +14,7 @@ from tests.index.corpus import check, fill, open_data, read, write
 from tests.killing import KILLED, Killer, one_of_each_kind
 
 from seekable.index import digest
-from seekable.index.build import build as building
+from seekable.index.build import build_index as building
 from seekable.index.build import build_progress, commit, file_scan
 from seekable.index.catalog import read_table
 

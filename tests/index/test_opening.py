@@ -307,5 +307,5 @@ def test_code_that_builds_or_verifies_is_not_loaded_for_files_that_are_indexed(t
         for _ in range(2)
     )
     late = ("index.build", "index.verify", "index.keys", "parallel.processes", "remote", "storage.compressed")
-    assert "seekable.index.build.build" in built
+    assert "seekable.index.build.build_index" in built
     assert [name for name in opened if name.startswith(tuple(f"seekable.{some}" for some in late))] == []

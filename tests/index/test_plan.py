@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seekable.index.build.plan import parts_of, plan_batches
+from seekable.index.build.parts import parts_of, plan_batches
 from seekable.index.entry import Entry, Segment
+from seekable.index.file_table import Table, encode_table, in_order
 from seekable.index.status import RACY_NS, file_status
-from seekable.index.table import Table, encode_table, in_order
 
 NOW = 10**18
 GOOD, LOST = Segment(1, 10), Segment(2, 10)

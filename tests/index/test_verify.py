@@ -22,14 +22,14 @@ from seekable.index.digest import END_BYTES
 from seekable.index.entry import Segment
 from seekable.index.verify.deep import PartJob, compare_part
 from seekable.index.verify.integrity import Indexed, check_offsets
-from seekable.index.verify.verify import verify_files
+from seekable.index.verify.verification import verify_files
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seekable.index.verify.integrity import Problem
-    from seekable.index.verify.verify import Verification
+    from seekable.index.verify.verification import Verification
     from seekable.parallel.progress import Progress
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seekable.order.blocks import BLOCK_ROWS, default_blocks_within, joined_blocks, strided_blocks
-from seekable.order.lanes import dealt_rows, lane_starts, source_row, source_rows
+from seekable.order.lane_rows import dealt_rows, lane_starts, source_row, source_rows
 
 
 @given(st.integers(1, 200), st.integers(1, 230))

@@ -15,6 +15,14 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.remote.block_cache import BlockCache, block_cache_bytes
+from seekable.remote.block_plan import (
+    BLOCK_BYTES,
+    TAIL_BYTES,
+    block_span,
+    blocks_ahead,
+    blocks_within,
+    consecutive,
+)
 from seekable.remote.placeholder import (
     HubFile,
     display_path,
@@ -22,14 +30,6 @@ from seekable.remote.placeholder import (
     path_of_display,
     read_placeholder,
     write_placeholders,
-)
-from seekable.remote.plan import (
-    BLOCK_BYTES,
-    TAIL_BYTES,
-    block_span,
-    blocks_ahead,
-    blocks_within,
-    consecutive,
 )
 
 if TYPE_CHECKING:

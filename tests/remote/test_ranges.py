@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from seekable.remote import ranges as module
+from seekable.remote import remote_ranges as module
 from seekable.remote.block_cache import BlockCache
-from seekable.remote.plan import BLOCK_BYTES
-from seekable.remote.ranges import RemoteRanges
+from seekable.remote.block_plan import BLOCK_BYTES
+from seekable.remote.remote_ranges import RemoteRanges
 
 if TYPE_CHECKING:
     from pathlib import Path

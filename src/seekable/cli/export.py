@@ -16,7 +16,7 @@ from seekable.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from seekable.cli.progress import BuildWatch
+    from seekable.cli.progress_output import BuildWatch
     from seekable.dataset.dataset import Dataset
     from seekable.writing.manifest import Written
 
@@ -91,8 +91,8 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     Each file appears whole or not at all. A command that was killed or interrupted goes on where it was when
     it is given again; what another command wrote is refused. Lines of text become a column "text" of Parquet.
     """
-    from seekable.cli.opening import Opening
-    from seekable.cli.progress import BuildWatch
+    from seekable.cli.data_argument import Opening
+    from seekable.cli.progress_output import BuildWatch
     from seekable.errors import InvalidArgument
 
     if target not in _FORMATS:

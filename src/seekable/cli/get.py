@@ -45,7 +45,7 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     Each is followed by a newline; rows of tables are printed as JSON. With --json, each is a document that
     also says where the record lies.
     """
-    from seekable.cli.opening import Opening
+    from seekable.cli.data_argument import Opening
     from seekable.cli.records import write_records
     from seekable.dataset.dataset import Dataset
 

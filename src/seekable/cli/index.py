@@ -17,7 +17,7 @@ from seekable.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from seekable.cli.opening import Opening
+    from seekable.cli.data_argument import Opening
 
 EPILOG = examples(
     "index corpus.jsonl",
@@ -62,7 +62,7 @@ def index(  # noqa: PLR0913 - an argument for each option
     Every command does so by itself when it must; this one does it ahead. It can be interrupted at any
     time: what was indexed is kept, and the next run goes on from there.
     """
-    from seekable.cli.opening import Opening
+    from seekable.cli.data_argument import Opening
     from seekable.cli.output import write_document, write_line
 
     documents = []
@@ -87,7 +87,7 @@ def _indexed(opening: Opening, *, pages: bool) -> dict[str, Any]:
     """Index one dataset, and return the document about it."""
     import time
 
-    from seekable.cli.opening import index_folder
+    from seekable.cli.data_argument import index_folder
     from seekable.cli.output import json_safe
     from seekable.nodes.sources.tables import TableSource
 

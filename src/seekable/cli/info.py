@@ -17,7 +17,7 @@ from seekable.cli.options import (
 
 if TYPE_CHECKING:
     from seekable.cli.contents import RecordLengths
-    from seekable.cli.opening import Opening
+    from seekable.cli.data_argument import Opening
     from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.tables import TableSource
 
@@ -42,7 +42,7 @@ def info(
     New and changed files are indexed first. Lengths are in bytes and include the ends of lines; no data is
     read for them.
     """
-    from seekable.cli.opening import Opening
+    from seekable.cli.data_argument import Opening
     from seekable.cli.output import write_document, write_facts
 
     opening = Opening(
@@ -57,7 +57,7 @@ def info(
 
 def _survey(opening: Opening) -> dict[str, Any]:
     from seekable.cli.contents import compression_found
-    from seekable.cli.opening import folder_bytes, index_folder
+    from seekable.cli.data_argument import folder_bytes, index_folder
     from seekable.cli.output import json_safe
 
     dataset = opening.open()

@@ -27,24 +27,24 @@ Level = Literal["ok", "warn", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check of ``seekable doctor``."""
 
     group: str
-    """What it belongs to: "versions", "limits", "processes", "cache" or "data"."""
+    """The group of the check: "versions", "limits", "processes", "cache" or "data"."""
 
     name: str
     level: Level
     """``warn`` slows a run down or stops a large one; with ``bad`` something does not work."""
 
     value: str
-    """What was found."""
+    """The value that the check found."""
 
     advice: str = ""
-    """What to do, where there is something."""
+    """The advice for the user; empty if nothing is to be done."""
 
 
 def graded(group: str, name: str, value: str, *, bad: str = "", warn: str = "") -> Finding:
-    """Return a finding that is as bad as the advice that is given for it.
+    """Return a finding at the level of the given advice: ``bad``, ``warn``, or ok without advice.
 
     Example:
         >>> graded("limits", "open files", "64", warn="ulimit -n 4096").level

@@ -23,7 +23,7 @@ def document(fields: Mapping[str, Any]) -> bytes:
 
 
 def write_document(fields: Mapping[str, Any]) -> None:
-    """Print a JSON document."""
+    """Print a JSON document on a line of its own."""
     write(document(fields))
 
 

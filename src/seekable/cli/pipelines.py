@@ -45,14 +45,14 @@ def pipeline_of(
 
     Args:
         target: a state file, a folder of states, a description, or ``module:function``.
-        batches: how records make batches, where ``target`` does not say it.
+        batches: the arguments of the loader that ``target`` lacks.
         state: what to load into the loader of a function.
-        roots: where the files of a saved pipeline may be.
-        index_dir: where indexes are kept, if not beside the data.
+        roots: folders in which the files of a saved pipeline are looked for.
+        index_dir: the user's folder for indexes; None for those beside the data.
 
     Raises:
         DataNotFound: there is no such file, module or function.
-        InvalidArgument: something is missing, or is given twice.
+        InvalidArgument: an argument is missing, or is given twice.
     """
     if os.path.exists(target):
         if state is not None:
@@ -74,7 +74,7 @@ def made_by(target: str) -> Any:
 
     Raises:
         DataNotFound: there is no such module or function.
-        WrongType: it is no function.
+        WrongType: the name is no function.
     """
     # Output of the user's program must not mix with the output of the command.
     with contextlib.redirect_stdout(sys.stderr):
@@ -101,7 +101,7 @@ def _of_function(target: str, batches: Batches) -> Loader:
     if isinstance(made, Loader):
         if batches.given:
             options = ", ".join(f"--{name.replace('_', '-')}" for name in batches.given)
-            message = f"{target} returns a Loader, which says itself what {options} would say: leave it out"
+            message = f"{target} returns a Loader, which has {options} already: leave it out"
             raise InvalidArgument(message)
         return made
     if not isinstance(made, Dataset):

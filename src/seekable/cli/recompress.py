@@ -9,7 +9,7 @@ import typer
 from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
 
 if TYPE_CHECKING:
-    from seekable.cli.progress import StatusLine
+    from seekable.cli.progress_output import StatusLine
 
 EPILOG = examples(
     "recompress corpus.jsonl                writes corpus.jsonl.zst",
@@ -44,7 +44,7 @@ def recompress(
     import os
 
     from seekable.cli.output import write_document, write_line
-    from seekable.cli.progress import StatusLine
+    from seekable.cli.progress_output import StatusLine
     from seekable.storage.compression import uncompressed_name
 
     targets = []
@@ -70,7 +70,7 @@ def _recompressed(path: str, target: str, level: int, status: StatusLine) -> dic
     from seekable.cli.output import json_safe
     from seekable.storage.files import stat_file
     from seekable.storage.memory import bytes_in_words
-    from seekable.storage.recompress import recompress as write_frames
+    from seekable.storage.zstd_frames import recompress as write_frames
 
     begun, size, read = time.perf_counter(), stat_file(path).st_size, 0
 
@@ -103,11 +103,11 @@ def _in_words(document: dict[str, Any]) -> str:
 
 
 def _check(path: str, targets: list[str]) -> None:
-    """Refuse, before any work is done, what would be overwritten.
+    """Raise an error, before any work is done, if a file would be overwritten.
 
     Raises:
-        DataNotFound: there is no such file.
-        InvalidArgument: there is something where the last target would be, or another target is the same.
+        DataNotFound: the source does not exist.
+        InvalidArgument: the target exists, or another target has the same path.
     """
     import os
 

@@ -45,7 +45,7 @@ def _lines(records: FileSource) -> FileSource:
 
 
 def _write_rows(records: TableSource, rows: list[int], *, as_json: bool) -> None:
-    """Print rows of tables, whose bytes nobody could read: as JSON, or text for what JSON has no word for."""
+    """Print rows of tables as JSON; a value that JSON cannot hold is printed as text."""
     found = [msgspec.Raw(_ENCODER.encode(record)) for record in records.fetch(np.array(rows, dtype=np.int64))]
     if not as_json:
         write(b"".join(bytes(record) + b"\n" for record in found))
@@ -62,7 +62,7 @@ def _write_json(lines: FileSource, records: FileSource, rows: list[int]) -> None
 
 
 def _content(line: bytes, record: Any, *, is_json: bool) -> dict[str, Any]:
-    """Return what is in a record, with no digit of it changed.
+    """Return the content of a record for a JSON document, with no digit of it changed.
 
     JSON that Python's own module reads but the standard does not know (NaN, lone surrogates) cannot be part
     of a document: it is given as text.

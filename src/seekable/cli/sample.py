@@ -42,9 +42,9 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     sample come first in a larger one. Each is followed by a newline; rows of tables are printed as JSON.
     With --json, each is a document that also says where the record lies.
     """
-    from seekable.cli.opening import Opening
+    from seekable.cli.data_argument import Opening
     from seekable.cli.records import write_records
-    from seekable.dataset.sequence import from_sequence
+    from seekable.dataset.from_sequence import from_sequence
 
     opening = Opening(
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet

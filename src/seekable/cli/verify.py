@@ -20,7 +20,7 @@ from seekable.cli.options import (
 
 if TYPE_CHECKING:
     from seekable.index.verify.integrity import Problem
-    from seekable.index.verify.verify import Verification
+    from seekable.index.verify.verification import Verification
 
 EPILOG = examples(
     "verify corpus/                     size, time and both ends of each file",
@@ -55,8 +55,8 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     only. The exit code is 3 where something is not as it was indexed.
     """
     from seekable.cli.output import write_document
-    from seekable.cli.progress import BuildWatch
-    from seekable.dataset.verify import verify as verify_data
+    from seekable.cli.progress_output import BuildWatch
+    from seekable.dataset.verify_data import verify as verify_data
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.dataset import info
+    from seekable.dataset import summary
     from seekable.nodes.columns import alias, cast, choose, rename
     from seekable.nodes.columns import names as column_names
     from seekable.nodes.columns import schema as columns_schema
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import BatchForm, Node
     from seekable.nodes.sources import table_batches as tables
 else:
-    info = lazy("seekable.dataset.info")
+    summary = lazy("seekable.dataset.summary")
     alias = lazy("seekable.nodes.columns.alias")
     cast = lazy("seekable.nodes.columns.cast")
     choose = lazy("seekable.nodes.columns.choose")
@@ -280,7 +280,7 @@ class ColumnTools(Face):
         """
         return columns_schema.schema_of(self._node)
 
-    def info(self) -> info.Info:
+    def info(self) -> summary.Info:
         """Return rows, files and columns of the dataset; print it for a table.
 
         The first 1,000 records are read. The rows of each file are counted without reading.
@@ -288,7 +288,7 @@ class ColumnTools(Face):
         Raises:
             EndlessDataset: the dataset has no length.
         """
-        return info.info_of(self._node)
+        return summary.info_of(self._node)
 
     def to_arrow(self, rows: Any = None) -> pa.RecordBatch:
         """Return some rows of epoch 0 as one record batch, in the order given.

@@ -157,9 +157,8 @@ class Dataset(Ordering, ColumnTools):
 
         Raises:
             CorruptRecord: a record cannot be decoded.
-            IndexStale: a file changed after it was indexed.
             MissingColumn, BadValue: a column is missing, or a value does not fit it.
-            AccessDenied, Unreachable: a file may not be read, or cannot be fetched from the Hub.
+            IndexStale, AccessDenied, Unreachable: a file was changed, may not be read, or lies on the Hub.
         """
         return self._node.fetch(positions)
 

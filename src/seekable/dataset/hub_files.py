@@ -16,7 +16,7 @@ from seekable.parallel.progress import Progress
 from seekable.remote.hub import hub_ranges
 from seekable.remote.hub_listing import list_folder, list_hub
 from seekable.remote.placeholder import HubFile, write_placeholders
-from seekable.remote.ranges import AT_ONCE
+from seekable.remote.remote_ranges import AT_ONCE
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:

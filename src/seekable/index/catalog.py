@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from seekable.index.digest import digest_text
-from seekable.index.table import Table, table_name
+from seekable.index.file_table import Table, table_name
 from seekable.storage.files import read_or_map
 
 if TYPE_CHECKING:

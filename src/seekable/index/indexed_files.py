@@ -19,7 +19,7 @@ from seekable.index.offsets import Offsets, open_offsets
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.index.table import Table
+    from seekable.index.file_table import Table
 
 __all__ = [
     "IndexedFiles",

@@ -21,12 +21,12 @@ _FEWEST_JOINED = 2
 
 
 class Offsets:
-    """Some numbers: an array for many at once, a memoryview for one."""
+    """The record offsets of a segment: an array for many at once, a memoryview for single ones."""
 
     __slots__ = ("__weakref__", "array", "in_memory", "view")
 
     def __init__(self, data: bytes | mmap.mmap) -> None:
-        """Keep the bytes, as an array and as a view."""
+        """Make an array and a memoryview of the bytes."""
         self.view = memoryview(data).cast("Q")
         self.array: NDArray[np.uint64] = np.frombuffer(data, np.uint64)
         self.in_memory = isinstance(data, bytes)
@@ -35,10 +35,11 @@ class Offsets:
 def join_small(
     offsets: tuple[Offsets, ...],
 ) -> tuple[tuple[Offsets, ...], NDArray[np.int64], NDArray[np.int64]]:
-    """Put those that are in memory one behind the other.
+    """Join the offsets that are in memory, so that they are read as one array.
 
     Returns:
-        Fewer offsets, and of each of the given ones which of those holds it, and behind how many numbers.
+        The joined offsets; for each given one, the number of the joined one that holds it; and its first
+        index there.
 
     Example:
         >>> one, two = (Offsets(np.array(numbers, np.uint64).tobytes()) for numbers in ([0, 7], [0, 3, 9]))
@@ -65,7 +66,7 @@ def open_offsets(folder: str, segment: Segment) -> Offsets:
     """Return the offsets of a segment; one open object serves all callers of the process.
 
     Raises:
-        FileNotFoundError: it is not there, or not whole.
+        FileNotFoundError: the segment does not exist, or is cut off.
     """
     path = os.path.join(folder, segment.file_name)
     if offsets := _open.get(path):

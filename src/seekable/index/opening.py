@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.build import build, scan
+    from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.scanner import Scanner
-    from seekable.index.table import Table
     from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 else:
-    build = lazy("seekable.index.build.build")
+    build = lazy("seekable.index.build.build_index")
     scan = lazy("seekable.index.build.scan")
 
 __all__ = ["open_files"]

@@ -55,11 +55,11 @@ class ByteSource:
 
         Args:
             descriptor: the file.
-            size: how many bytes it has; what is appended meanwhile is not read.
+            size: its number of bytes; bytes that are appended meanwhile are not read.
             head: its first bytes, at least 4 if it has as many.
             part: where the part starts and ends; None for the whole file.
-            chunk_bytes: how much to read at a time.
-            on_bytes: is told the size of each chunk when it is done with.
+            chunk_bytes: the number of bytes to read at a time.
+            on_bytes: is called with the size of each chunk after it was scanned.
         """
         self.size = size
         """The number of bytes of the file."""

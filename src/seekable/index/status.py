@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.table import Table
+    from seekable.index.file_table import Table
 
 __all__ = ["RACY_NS", "FileStatus", "file_status"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from seekable.nodes.bases import ONE_CHILD, PermutationNode, int64s
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size
-from seekable.order.lanes import dealt_rows, source_row, source_rows
+from seekable.order.lane_rows import dealt_rows, source_row, source_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

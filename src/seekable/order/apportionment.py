@@ -89,7 +89,7 @@ class Apportionment:
 
 @dataclass(frozen=True, slots=True)
 class _Fork:
-    """A node on the way to a source."""
+    """A node on the path from the root to a source."""
 
     left: int
     weight: int
@@ -106,12 +106,12 @@ class _Tree:
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     paths: tuple[tuple[_Fork, ...], ...]
-    """For each source, its way from the root."""
+    """For each source, the path from the root."""
 
     def step(
         self, nodes: NDArray[np.int64], draws: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """Pass draws on to a child of their node, or of one node for all, with their numbers there."""
+        """Return the child of each draw, and the number of the draw there; ``nodes`` may be one for all."""
         left_weight, weight = self.left_weight[nodes], self.weight[nodes]
         rounds = draws // weight
         dealt = (draws - rounds * weight) * left_weight + weight // np.uint64(2)
@@ -156,13 +156,13 @@ def _paths(
 
 
 def _left_count(draws: Count, left: Count | int, weight: Count | int) -> Count:
-    """``round(draws * left / weight)`` without a product above 2**62."""
+    """Return ``round(draws * left / weight)``, computed without a product above 2**62."""
     rounds, rest = draws // weight, draws % weight
     return rounds * left + (rest * left + weight // 2) // weight
 
 
 def _ceil_scaled(number: Count, weight: int, left: int) -> Count:
-    """``ceil((number * weight - weight // 2) / left)`` without a product above 2**62."""
+    """Return ``ceil((number * weight - weight // 2) / left)``, computed without a product above 2**62."""
     rounds, rest = number // left, number % left
     return rounds * weight - (weight // 2 - rest * weight) // left
 

@@ -15,7 +15,7 @@ __all__ = ["distinct", "divided", "united"]
 
 
 def divided(values: Int64s, by: int) -> tuple[Int64s, Int64s]:
-    """Return ``np.divmod(values, by)``, several times as fast: numpy divides by one number without dividing.
+    """Return ``np.divmod(values, by)``, several times as fast: numpy multiplies for a scalar divisor.
 
     Example:
         >>> [part.tolist() for part in divided(np.array([7, 8, 9]), 4)]

@@ -1,4 +1,4 @@
-"""The order of a mixture: whose record comes at each position, and which of that source's.
+"""The order of a mixture: the source of each position, and the position in that source.
 
 Draws are counted lane by lane. An ``Apportionment`` says whose draw ``v`` of a lane is; within blocks of 64
 draws the labels are permuted, and each source's draw numbers are given out in ascending order, so that every
@@ -33,14 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["BLOCK", "Mixture", "Segment", "epoch_length", "limit_of"]
 
 BLOCK = 64
-"""Draws in a block. One record out of order costs its whole block, so small; delivered shares are
-even at block ends, so not much smaller would show."""
+"""The number of draws in a block. It is small: a single position costs the labels of its whole block."""
 
 _ONE = np.zeros(1, dtype=np.int64)
-"""The one epoch, lane or segment that there is."""
+"""The number of the only epoch, lane or segment, as an array."""
 
 _BLOCKS_KEPT = 256
-"""Blocks remembered for single positions: 256 x 64 x 16 bytes."""
+"""The number of blocks kept for single positions: 256 x 64 x 16 bytes."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Segment:
 
 
 def segments(schedule: Sequence[tuple[int, Sequence[int]]], *, lanes: int) -> tuple[Segment, ...]:
-    """Lay out a schedule of (position, integer weights) in draws of a lane."""
+    """Return a schedule of (position, integer weights) as segments, counted in draws of a lane."""
     laid: list[Segment] = []
     before: tuple[int, ...] = (0,) * len(schedule[0][1])
     for position, weights in schedule:
@@ -72,13 +71,13 @@ def segments(schedule: Sequence[tuple[int, Sequence[int]]], *, lanes: int) -> tu
 
 
 def epoch_length(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, longest: bool) -> int:
-    """Return after how many draws the first (or, ``longest``, every) source has given each record once.
+    """Return the number of draws until the first (or, if ``longest``, each) source gave all records once.
 
     Args:
         weights: integers; a source of weight 0 is never drawn and never limits.
-        lengths: records of an epoch of each source, at least 1 where the weight is positive.
-        lanes: how many lanes the draws are dealt to.
-        longest: wait for every source instead of the first.
+        lengths: the number of records of an epoch of each source, at least 1 where the weight is positive.
+        lanes: the number of lanes that the draws are dealt to.
+        longest: True to count until every source is through, instead of the first.
 
     Example:
         >>> epoch_length([7, 3], [700, 900], lanes=1, longest=False)
@@ -88,7 +87,7 @@ def epoch_length(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, 
 
 
 def limit_of(weights: Sequence[int], lengths: Sequence[int], *, lanes: int, longest: bool) -> tuple[int, int]:
-    """Return how long an epoch is, as ``epoch_length`` does, and which source it ends with.
+    """Return the length of an epoch, as ``epoch_length``, and the number of the source that ends it.
 
     Example:
         >>> limit_of([7, 3], [700, 900], lanes=1, longest=False)
@@ -108,10 +107,10 @@ class Mixture:
     """The source, and the position in it, of each record of a mixture.
 
     Args:
-        schedule: pairs of the position from which they hold and integer weights; the first is at 0.
+        schedule: pairs of a position and the integer weights that hold from there on; the first position is 0.
         key: the 64-bit key of the labels' permutations.
-        length: draws of an epoch, or None without end.
-        lanes: how many lanes the draws are dealt to.
+        length: the number of draws of an epoch, or None without end.
+        lanes: the number of lanes that the draws are dealt to.
 
     Example:
         >>> mixture = Mixture(schedule=((0, (7, 3)),), key=1, length=1000)
@@ -142,7 +141,7 @@ class Mixture:
         object.__setattr__(self, "_an_epoch", tuple(self._drawn_an_epoch(i) for i in sources))
 
     def drawn_an_epoch(self, source: int) -> int:
-        """Return how many records of a source one epoch draws; 0 where epochs have no end."""
+        """Return the number of records of a source that one epoch draws; 0 if epochs have no end."""
         return self._an_epoch[source]
 
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
@@ -158,7 +157,7 @@ class Mixture:
         return labels, epochs * np.array(self._an_epoch, dtype=np.int64)[labels] + numbers * self.lanes + lane
 
     def route_one(self, position: int) -> tuple[int, int]:
-        """Return ``route`` of one position, from a small store of blocks."""
+        """Return ``route`` of one position, computed from a small cache of blocks."""
         epoch, row = divmod(position, self.length) if self.length else (0, position)
         draw, lane = divmod(row, self.lanes)
         segment = int(np.searchsorted(self._starts, draw, side="right")) - 1 if len(self._segments) > 1 else 0
@@ -168,7 +167,7 @@ class Mixture:
         return label, epoch * self._an_epoch[label] + int(numbers[slot]) * self.lanes + lane
 
     def unroute(self, source: int, positions: Int64s) -> Int64s:
-        """Return where in the mixture positions of a source come; those never drawn are left out."""
+        """Return the mixture's positions of a source's positions; undrawn ones are left out."""
         an_epoch = self._an_epoch[source]
         if self.length is None:
             epochs, rest = np.zeros_like(positions), positions
@@ -194,11 +193,11 @@ class Mixture:
         return min(self._next_of(source, start)), max(self._next_of(source, stop, last=True))
 
     def drawn_by_lanes(self, source: int, position: int) -> tuple[int, list[int]]:
-        """Return at which of a source's positions an epoch begins, and what each lane draws of it.
+        """Return the source's position at which an epoch begins, and the number that each lane draws of it.
 
         Args:
-            source: which one.
-            position: of the mixture; what is drawn before it counts, in its epoch.
+            source: the number of the source.
+            position: a position of the mixture; the draws of its epoch before it are counted.
 
         Example:
             >>> Mixture(schedule=((0, (1, 1)),), key=1, length=128).drawn_by_lanes(0, 3 * 128 + 64)
@@ -212,7 +211,7 @@ class Mixture:
         return epoch * self._an_epoch[source], drawn
 
     def drawn_at(self, source: int, count: int) -> int:
-        """Return the first position before which so many records of a source are drawn, in all epochs.
+        """Return the first position before which ``count`` records of a source are drawn, over all epochs.
 
         Example:
             >>> Mixture(schedule=((0, (1, 1)),), key=1, length=128).drawn_at(0, 3 * 64)
@@ -232,14 +231,14 @@ class Mixture:
         return (self.lanes - longer) * self._count(source, draws) + longer * self._count(source, draws + 1)
 
     def _count(self, source: int, draws: int) -> int:
-        """Return how many of a lane's first draws are the source's."""
+        """Return the number of the source's draws among the first ``draws`` draws of a lane."""
         at = self._segments[int(np.searchsorted(self._starts, draws, side="right")) - 1]
         if not at.shares.weights[source]:
             return at.before[source]
         return at.before[source] + at.shares.count(source, draws - at.start)
 
     def _next_of(self, source: int, position: int, *, last: bool = False) -> list[int]:
-        """Return what each lane draws next of a source from a position on, or one past its ``last``."""
+        """Return each lane's next draw of a source from a position on, or one past its ``last``."""
         begun, drawn = self.drawn_by_lanes(source, position)
         if last:
             return [
@@ -249,7 +248,7 @@ class Mixture:
         return [begun + count * self.lanes + lane for lane, count in enumerate(drawn)]
 
     def _drawn_before(self, source: int, epoch: int, lane: int, draws: int) -> int:
-        """Return how many of the first draws that a lane delivers in an epoch are of a source."""
+        """Return the number of a source's records among the first draws that a lane delivers in an epoch."""
         segment = int(np.searchsorted(self._starts, draws, side="right")) - 1
         start = self._segments[segment].start
         block, slot = divmod(draws - start, BLOCK)
@@ -260,7 +259,7 @@ class Mixture:
         return drawn
 
     def _draws_of(self, source: int, numbers: Int64s) -> tuple[Int64s, Int64s, NDArray[np.bool_]]:
-        """Return in which segment, and at which of its draws, a source's draw numbers of a lane come."""
+        """Return the segment of each draw number of a source in a lane, and the draw within the segment."""
         before = np.array([s.before[source] for s in self._segments], dtype=np.int64)
         segment = np.searchsorted(before, numbers, side="right") - 1
         draw = np.zeros_like(numbers)
@@ -274,7 +273,7 @@ class Mixture:
         return segment, draw, drawn
 
     def _lane_draws(self, positions: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-        """Return epoch, lane and draw of each position; a single one where it is the same for all."""
+        """Return epoch, lane and draw of each position; one element stands for all positions."""
         epochs, rows = divided(positions, self.length) if self.length else (_ONE, positions)
         if self.lanes == 1:
             return united(epochs), _ONE, rows
@@ -316,7 +315,7 @@ class Mixture:
         return out[0].reshape(-1, BLOCK), out[1].reshape(-1, BLOCK)
 
     def _lane_ends(self, lane: Int64s, segment: Int64s) -> Int64s:
-        """Return how many draws each lane has in each segment."""
+        """Return the number of draws of each lane in each segment."""
         endless = np.iinfo(np.int64).max
         if self.length is None:
             ends = np.full(lane.size, endless)
@@ -338,7 +337,7 @@ class Mixture:
 
 
 def _in_order(groups: Int64s, numbers: Int64s) -> Int64s:
-    """Give each group's numbers, which are consecutive, out in ascending order."""
+    """Return numbers with those of each group, which are consecutive, sorted in ascending order."""
     if not groups.size:
         return numbers
     # Small integers are sorted by radix, in linear time.

@@ -1,7 +1,7 @@
-"""Documents packed into sequences: best fit, with a bounded number of open bins.
+"""Best-fit packing of documents into sequences, with a bounded number of open bins.
 
-Each piece goes into the open bin that it leaves the least room in. Where it fits none, it opens one, and if
-there are as many as may be, the fullest is closed. A bin that is full is closed at once.
+Each piece goes into the open bin that has the least space left after it. A piece that fits no open bin opens
+a new one; if the most bins are open already, the fullest of them is closed. A full bin is closed at once.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ __all__ = ["BestFit", "Placed"]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The bin of a piece."""
+    """The bin that a piece was put into, and the bin that was closed for it."""
 
     bin: int
     closed: int | None
-    """The bin that is complete now, if any: this one, or another that had to make room."""
+    """The bin that was closed, if any: the bin of the piece, which is full, or the fullest open one."""
 
 
 class BestFit:
-    """The room that open bins have; of equal ones the oldest comes first.
+    """The open bins, by the space that is left in them; of bins with equal space the oldest is filled first.
 
     Example:
         >>> bins = BestFit(10, most=2)
@@ -33,19 +33,19 @@ class BestFit:
     """
 
     def __init__(self, capacity: int, *, most: int) -> None:
-        """Begin without open bins."""
+        """Begin without open bins, of ``capacity`` each, of which at most ``most`` are open."""
         self._capacity, self._most = capacity, most
         self._open: list[tuple[int, int]] = []
-        """(room, bin) of each open one, ascending."""
+        """The space left and the number of each open bin, ascending."""
         self.next_bin = 0
 
     def restore(self, rooms: dict[int, int], next_bin: int) -> None:
-        """Have the bins open that have some room, and go on numbering."""
+        """Open bins with the space left in ``rooms``; the next new bin gets the number ``next_bin``."""
         self._open = sorted((room, number) for number, room in rooms.items())
         self.next_bin = next_bin
 
     def place(self, size: int) -> Placed:
-        """Put a piece somewhere, of at least 1 and less than a bin holds."""
+        """Put a piece into a bin; its size is at least 1 and less than ``capacity``."""
         at = bisect_left(self._open, (size, -1))
         if at < len(self._open):
             room, number = self._open.pop(at)

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["permute", "permute_one", "unpermute", "unpermute_one"]
 
 _ROUNDS = 8
-"""Six leave too many pairs of neighbours together, up to 100 elements at least."""
+"""The number of rounds: six leave too many neighbours together, at least among up to 100 elements."""
 
 _TINY = 16
-"""Up to here the order is an exact shuffle: of 9 to 12 elements a network gives some pairs 7 % too often."""
+"""The most elements of an exact shuffle: a network of 9 to 12 elements gives some pairs 7 % too often."""
 
 _MULTIPLY_1 = 0xFF51AFD7ED558CCD
 _MULTIPLY_2 = 0xC4CEB9FE1A85EC53
@@ -40,17 +40,17 @@ _MULTIPLY_1_U64 = U64(_MULTIPLY_1)
 _MULTIPLY_2_U64 = U64(_MULTIPLY_2)
 _HALF_WORD = U64(32)
 _STEPS = np.array([(GOLDEN * (i + 1)) & MASK for i in range(_TINY)], dtype=np.uint64)
-"""Added to a key, these make the keys of rounds and of a shuffle's draws differ."""
+"""The numbers that are added to a key, to get the keys of rounds and of a shuffle's draws."""
 
 
 def permute(
     x: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """Return where the keyed permutation of ``range(n)`` sends each ``x``.
+    """Return the images of numbers under the keyed permutation of ``range(n)``.
 
     Args:
         x: numbers from 0 to ``n - 1``.
-        n: how many elements are permuted, up to 2**62.
+        n: the number of permuted elements, up to 2**62.
         key: a 64-bit key.
 
     Returns:
@@ -67,7 +67,7 @@ def permute(
 def unpermute(
     y: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64]
 ) -> NDArray[np.int64]:
-    """Return what the keyed permutation of ``range(n)`` sends to each ``y``: the inverse of ``permute``.
+    """Return the numbers whose images under the keyed permutation are ``y``: the inverse of ``permute``.
 
     Example:
         >>> import numpy as np
@@ -136,7 +136,7 @@ def _schedule(n: int, key: int) -> tuple[int, int, tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Direction:
-    """One way through the permutation."""
+    """The constants of the permutation, or of its inverse."""
 
     network: Callable[..., NDArray[np.uint64]]
     tiny: Callable[..., NDArray[np.uint64]]
@@ -145,7 +145,7 @@ class _Direction:
 def _walk(
     x: NDArray[np.int64], n: int | NDArray[np.int64], key: int | NDArray[np.uint64], way: _Direction
 ) -> NDArray[np.int64]:
-    """Send every ``x`` through the network until it lands below ``n``; the tiny ones through a table."""
+    """Return each ``x`` after passes of the network that bring it below ``n``; tiny ``n`` use a table."""
     sizes = np.atleast_1d(n).astype(np.uint64)
     keys = key if isinstance(key, np.ndarray) else np.array([key], dtype=np.uint64)
     shape = np.broadcast_shapes(np.shape(x), sizes.shape, keys.shape)
@@ -185,7 +185,7 @@ def _walk_large(
 
 
 def _each(values: NDArray[np.uint64], shape: tuple[int, ...], where: NDArray[np.intp]) -> NDArray[np.uint64]:
-    """Take some of the values of an array that broadcasts to a shape; one that stands for all is left."""
+    """Return elements of an array that broadcasts to a shape; an array of one element is unchanged."""
     return values.reshape(-1) if values.size == 1 else np.broadcast_to(values, shape).reshape(-1)[where]
 
 
@@ -247,7 +247,7 @@ def _decrypt(
 
 @lru_cache(maxsize=1024)
 def _tiny_order(n: int, key: int) -> tuple[int, ...]:
-    """Return the whole permutation of ``range(n)``, n <= 16, by Fisher and Yates."""
+    """Return the whole permutation of ``range(n)``, n <= 16, by the shuffle of Fisher and Yates."""
     order = list(range(n))
     for i in range(n - 1, 0, -1):
         j = ((mix_one((key + GOLDEN * i) & MASK) >> 32) * (i + 1)) >> 32
@@ -256,7 +256,7 @@ def _tiny_order(n: int, key: int) -> tuple[int, ...]:
 
 
 def _tiny_orders(n: NDArray[np.uint64], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return ``_tiny_order`` of each n and key, a row of sixteen each."""
+    """Return ``_tiny_order`` of each n and key, as an array with a row of sixteen for each."""
     rows = np.arange(n.size)
     orders = np.tile(np.arange(_TINY, dtype=np.uint64), (n.size, 1))
     for i in range(_TINY - 1, 0, -1):

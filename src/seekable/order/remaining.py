@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.order.lanes import num_lane_rows, num_lane_rows_before
+from seekable.order.lane_rows import num_lane_rows, num_lane_rows_before
 from seekable.order.positions import StridedRange, ranges_of
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.order.keys import derive_each
-from seekable.order.lanes import dealt_rows, lane_starts, source_row, source_rows
+from seekable.order.lane_rows import dealt_rows, lane_starts, source_row, source_rows
 from seekable.order.permutation import permute, permute_one, unpermute
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["WindowedOrder", "Windows", "windows_of"]
 
 _BLOCKS, _WINDOWS = np.zeros(1, dtype=np.uint64), np.ones(1, dtype=np.uint64)
-"""Absorbed into the key of an epoch, these give the keys of the blocks' and the windows' permutations."""
+"""The numbers that, absorbed into an epoch's key, make the keys of the blocks' and windows' permutations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +88,7 @@ class Windows:
     """The difference between the row and the place, for the block of each turn."""
 
     def forward(self, epoch: Int64s, rows: Int64s) -> Int64s:
-        """Return what rows of shuffled epochs are rows of the child's.
+        """Return the rows of the child that come at rows of shuffled epochs.
 
         Args:
             epoch: the number, here, of each row's epoch; or one for all.
@@ -109,7 +109,7 @@ class Windows:
         return place + int(self.moved[bisect_right(self.places.data, place) - 1])
 
     def inverse(self, epoch: int, rows: Int64s) -> Int64s:
-        """Return at which rows of a shuffled epoch rows of the child come."""
+        """Return the rows of a shuffled epoch at which rows of the child come."""
         base, size, lanes = (int(column[epoch]) for column in (self.bases, self.sizes, self.lanes))
         turns = np.empty_like(self.order)
         turns[self.order] = np.arange(self.order.size)
@@ -177,9 +177,9 @@ def _windows(orders: Sequence[WindowedOrder], keys: Uint64s, places: Int64s) -> 
 
 
 def _numbered(counts: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Return, for things of which there are so many in each group, the group and the number in it.
+    """Return each element's group, its number in the group, and the number of elements before each group.
 
-    And for each group how many come before it.
+    ``counts`` are the numbers of elements of the groups.
     """
     before = np.cumsum(counts) - counts
     group = np.repeat(np.arange(counts.size), counts)

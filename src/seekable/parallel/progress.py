@@ -44,16 +44,16 @@ class Progress:
     """The number of files that are indexed."""
 
     files: int
-    """Files that were to be indexed."""
+    """The number of files to index."""
 
     bytes_done: int
     """The number of bytes that are read."""
 
     bytes: int
-    """Bytes that were to be read."""
+    """The number of bytes to read."""
 
     records: int
-    """Records found so far, or looked at."""
+    """The number of records found or processed so far."""
 
     notice: str = ""
     """A message for the user, such as the folder in which the index is written instead."""
@@ -62,7 +62,7 @@ class Progress:
     """The work: "indexing", "filtering" or "reading keys"."""
 
     rows: int | None = None
-    """Records that are to be looked at; None while files are indexed, whose records are not known before."""
+    """The number of records to process; None for an index build, which does not know it before."""
 
     @property
     def is_done(self) -> bool:
@@ -171,7 +171,7 @@ class Watch:
         self._reported = time.monotonic()
 
     def __call__(self, done: int, *, notice: str = "") -> None:
-        """Report the number of rows that are done, unless that was done within a tenth of a second."""
+        """Report the number of rows that are done, at most ten times a second."""
         now = time.monotonic()
         if self._hook is None or not (done == self._rows or notice or now - self._reported > _SECONDS):
             return

@@ -15,7 +15,7 @@ from seekable.errors import (
     Unreachable,
 )
 from seekable.remote.block_cache import block_cache, block_cache_bytes
-from seekable.remote.ranges import RemoteRanges
+from seekable.remote.remote_ranges import RemoteRanges
 from seekable.storage.mapped import open_mapped
 from seekable.storage.ranges import MappedRanges
 

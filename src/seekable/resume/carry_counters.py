@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable.order.lanes import num_lane_rows
+from seekable.order.lane_rows import num_lane_rows
 from seekable.stream.lane import StageState
 from seekable.stream.mix import MixItems
 from seekable.stream.take import SkipSlots, TakeSlots

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import CorruptState
-from seekable.order.lanes import num_lane_rows_before
+from seekable.order.lane_rows import num_lane_rows_before
 from seekable.order.remaining import Remaining
 from seekable.resume.from_description import rebuild_loosely
 from seekable.resume.readers import drawn_by_lanes, lanes_of, readers_of, waiting_in

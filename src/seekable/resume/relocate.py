@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.index.table import Table
 
 __all__ = ["FileSpan", "find_again"]
 

@@ -94,7 +94,7 @@ def find_files(asked: Asked, *, suffixes: Iterable[str], arrange: Arrange | None
     """
     items = [asked] if isinstance(asked, (str, os.PathLike)) else asked
     if isinstance(items, (bytes, bytearray)) or not isinstance(items, Iterable):
-        raise WrongType(f"data is asked for by a str, a path, or a list of those; got {asked!r}")
+        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r}")
     endings = tuple(suffixes)
     found = [_find(_as_path(item), endings, arrange) for item in items]
     if not found:

@@ -162,7 +162,7 @@ def open_mapped(
         path: an absolute path.
         size: the file's size when it was indexed.
         mtime_ns: its modification time when it was indexed.
-        make: opens it, if it is no file that is mapped as it is.
+        make: opens the file if it cannot be mapped as it is (a compressed one); None to map it.
 
     Raises:
         IndexStale: there is no such file, or it has another size or modification time.

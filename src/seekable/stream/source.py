@@ -10,7 +10,7 @@ import numpy as np
 from seekable.errors import BadToken, NothingPassed
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import ReadAhead
-from seekable.order.lanes import lane_positions, num_lane_rows, num_lane_rows_before
+from seekable.order.lane_rows import lane_positions, num_lane_rows, num_lane_rows_before
 from seekable.stream.stage import Leaf
 from seekable.stream.stall import CHECK_EVERY, StallDetector
 

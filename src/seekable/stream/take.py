@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from seekable.order.lanes import num_lane_rows
+from seekable.order.lane_rows import num_lane_rows
 from seekable.stream.shapes import SameItems
 
 if TYPE_CHECKING:

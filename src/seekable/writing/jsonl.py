@@ -13,7 +13,7 @@ import numpy as np
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.storage.compression import COMPRESSED, WITH_HEADER, Compression, compression_of, inflated, zstd
-from seekable.storage.recompress import write_frames
+from seekable.storage.zstd_frames import write_frames
 from seekable.writing.file_format import FileFormat, UnwritableRecord
 
 if TYPE_CHECKING:

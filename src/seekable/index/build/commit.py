@@ -32,8 +32,8 @@ from seekable.errors import AccessDenied
 from seekable.index.catalog import CATALOG, encode_catalog, read_table, whole_segments
 from seekable.index.companions import pages_name, schema_digest, schema_name
 from seekable.index.entry import OFFSET_BYTES, Entry, Segment
+from seekable.index.file_table import encode_table, in_order, table_name
 from seekable.index.offsets import open_offsets
-from seekable.index.table import encode_table, in_order, table_name
 from seekable.storage.compression import compression_of
 from seekable.storage.files import TEMPORARY_SUFFIX, has_access, write_atomically
 from seekable.storage.listing import missing
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from seekable.index.build.file_scan import FileScan
-    from seekable.index.table import Table
+    from seekable.index.file_table import Table
 
 
 __all__ = []

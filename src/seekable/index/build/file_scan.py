@@ -59,16 +59,16 @@ class FileScan:
 
 
 class FileScanBuilder:
-    """One file of which parts arrive; those that are early wait, the others go on to the spool."""
+    """Puts the scans of the parts of one file together: they arrive in any order, and are added in order."""
 
     def __init__(self, folder: str, *, parts: int, size: int, mtime_ns: int) -> None:
-        """Wait for the parts.
+        """Begin without any part.
 
         Args:
-            folder: the index folder, for offsets that are many.
-            parts: how many there are.
-            size: how many bytes the file has.
-            mtime_ns: when it was modified.
+            folder: the index folder; many offsets are written there.
+            parts: the number of parts of the file.
+            size: the number of bytes of the file.
+            mtime_ns: the modification time of the file.
         """
         self.torn = False
         """True if the file changed during the scan, so that its parts are not those of one file."""
@@ -141,7 +141,7 @@ class OffsetBuffer:
     )
 
     def __init__(self, folder: str) -> None:
-        """Begin without any; nothing is written until they are many.
+        """Begin without offsets; nothing is written to disk while they are few.
 
         Args:
             folder: the index folder.
@@ -149,9 +149,9 @@ class OffsetBuffer:
         self.records = 0
         """The number of offsets that were added."""
         self.digest = 0
-        """xxh3_64 of all of them, once they are finished."""
+        """The xxh3_64 of all offsets, after ``finish``."""
         self.data = b""
-        """All of them, once they are finished, if they are not on disk."""
+        """The bytes of all offsets, after ``finish``, unless they are on disk."""
         self._folder = folder
         self._hasher: xxhash.xxh3_64 | None = xxhash.xxh3_64()
         self._parts: list[memoryview | bytes] = []
@@ -166,10 +166,10 @@ class OffsetBuffer:
         return self._file is not None
 
     def add(self, starts: NDArray[np.uint64]) -> None:
-        """Take the next ones.
+        """Add the next offsets.
 
         Raises:
-            OSError: they are many, and the index folder cannot be written or is full.
+            OSError: the offsets are many, and the index folder cannot be written or is full.
         """
         self.records += len(starts)
         self._take(starts.astype("<u8", copy=False).view("u1").data)

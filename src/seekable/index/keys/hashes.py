@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.index.file_table import Table
     from seekable.index.fileset import FileSet
     from seekable.index.keys.keyed import Head, Keyed, KeyedFile
-    from seekable.index.table import Table
 
     Int64s = NDArray[np.int64]
     UInt64s = NDArray[np.uint64]
@@ -160,9 +160,9 @@ def write_keys(
     Args:
         folder: the index folder.
         files: the files.
-        keyed: what of them it is of.
+        keyed: the description of the files and of the way in which the keys are made.
         pairs: the hashes of all keys, sorted, and the row of each.
-        duplicates: what is to be remembered of keys that several records have, JSON-safe.
+        duplicates: examples of keys that several records have, JSON-safe.
     """
     parts = [column.astype(_WORD, copy=False).view("u1").data for column in pairs]
     hasher = xxhash.xxh3_64()

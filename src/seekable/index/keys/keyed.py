@@ -1,4 +1,4 @@
-"""The header of a key index: how its keys are made, and the files that it is of.
+"""The header of a key index: the way in which its keys are made, and the files of their records.
 
 The description is JSON, ``keys-<digest>.json``: a first line up to ``"files": [`` that holds all that a
 reader needs, then a file a line. Names stand there for people, and to know which files are gone; content and
@@ -35,7 +35,7 @@ _OURS = re.compile(r"keys-[0-9a-f]{16}\.json")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Keyed:
-    """Files in the order of their records, and how the keys of these are made."""
+    """Files in the order of their records, and the way in which the keys are made."""
 
     made: dict[str, Any]
     """The scanner, the decoder, and the field or function; JSON-safe."""
@@ -48,7 +48,7 @@ class Keyed:
 
     @classmethod
     def of(cls, files: FileSet, made: dict[str, Any]) -> Keyed:
-        """Return what a key index over a set of files is of."""
+        """Return the files of a set, as a key index describes them."""
         return cls(made, tuple(map(digest_text, files.contents.tolist())), files.records)
 
     @property

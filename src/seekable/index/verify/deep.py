@@ -17,7 +17,7 @@ import numpy as np
 
 from seekable.errors import UnsupportedFormat
 from seekable.index.build.decompressing import DecompressingSource
-from seekable.index.build.plan import plan_batches
+from seekable.index.build.parts import plan_batches
 from seekable.index.build.scan import hashed_ranges
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest, head_tail_digest
 from seekable.index.offsets import open_offsets
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.build.plan import Part
+    from seekable.index.build.parts import Part
     from seekable.index.entry import Entry
     from seekable.index.scanner import Scanner
     from seekable.index.table_indexer import TableIndexer
@@ -179,7 +179,7 @@ class _Watch:
 
 
 def _judge(file: Indexed, parts: Sequence[Compared]) -> Problem | None:
-    """Say what is wrong with a file whose parts were all compared."""
+    """Return the problem of a file whose parts were all compared, None if it has none."""
     refused = next((part.refused for part in parts if part.refused), None)
     if refused:
         return Problem("changed" if file.difference else "content", file.path, refused, offset=0)
@@ -268,7 +268,7 @@ class Compared:
     boundary: Boundary | None
     """The first record that disagrees with the index."""
     refused: str | None
-    """Why it is not of the format at all."""
+    """The error message if the file is not of the format; else None."""
 
 
 def compare_parts(jobs: Sequence[PartJob], scanner: Scanner | TableIndexer) -> list[Compared]:
@@ -283,11 +283,11 @@ def compare_part(
 
     Args:
         job: the part.
-        scanner: what finds the records.
-        on_bytes: is told how many more bytes were read.
+        scanner: finds the records.
+        on_bytes: is called with the number of bytes that were read since the last call.
 
     Raises:
-        FileNotFoundError: the file is gone, or the offsets are.
+        FileNotFoundError: the file or its offsets do not exist any more.
     """
     with open(job.path, "rb", buffering=0) as file:
         try:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.entry import Entry, Segment
-    from seekable.index.table import Table
+    from seekable.index.file_table import Table
 
 
 __all__ = ["Indexed", "Kind", "Problem", "check_catalog", "check_offsets", "check_segment"]
@@ -57,7 +57,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """A data file that is there, and what the index says of it."""
+    """A data file that exists, with its entry in the index."""
 
     root: str
     """The absolute folder that its name is relative to."""
@@ -126,8 +126,8 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
 
     Args:
         folder: the index folder.
-        segment: what to look at.
-        files: how many of the files that are looked at have their offsets in it.
+        segment: the segment to check.
+        files: the number of verified files whose offsets are in the segment.
     """
     path = os.path.join(folder, segment.file_name)
     what = f"the offsets of {files:,} of the files are in it; {_REMEDY.format(folder=folder)}"

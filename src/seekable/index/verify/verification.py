@@ -29,9 +29,9 @@ from seekable.storage.files import stat_file
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.scanner import Scanner
-    from seekable.index.table import Table
     from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
@@ -49,10 +49,10 @@ class Verification:
     """The number of data files."""
 
     records: int
-    """Records that the index has of them."""
+    """The number of their records by the index."""
 
     bytes: int
-    """Bytes that they have now."""
+    """The number of bytes that they have now."""
 
     folders: tuple[str, ...]
     """The folders of the indexes."""
@@ -88,15 +88,15 @@ def verify_files(
 
     Args:
         found: the files.
-        scanner: what finds the records in them.
+        scanner: finds the records in them.
         deep: read all of them, instead of their ends.
-        folders: roots all of which is meant, so that a file that the index has below one must be there.
-        index_dir: where indexes are kept, if not beside the data.
-        jobs: how many processes may read; None for one to a processor.
-        progress: is told how far a deep look is, in this thread.
+        folders: the roots that are verified as a whole: each file that the index has below one must exist.
+        index_dir: the user's folder for indexes; None for those beside the data.
+        jobs: the most processes that read; None for one to a processor.
+        progress: is called in this thread with the progress of a deep verification.
 
     Raises:
-        DataNotFound: one of the files is not there.
+        DataNotFound: a file does not exist.
         WorkerDied: a worker process ended too early.
     """
     of_indexes: dict[str, Problem | None] = {}
@@ -166,7 +166,7 @@ def _check_index(folder: str, table: Table | None) -> Problem | None:
 
 
 def _survey(run: Found, folder: str, table: Table | None, format_name: str) -> list[Indexed | Problem]:
-    """Return each file with what the index says of it, or that it says nothing."""
+    """Return each file with its entry in the index, or the problem that it has none."""
     if table is None:
         return []
     entries = table.entries()
@@ -175,7 +175,7 @@ def _survey(run: Found, folder: str, table: Table | None, format_name: str) -> l
         path = os.path.join(run.root, name)
         status = stat_file(path)
         if row < 0:
-            message = f"the index in {folder!r} does not know it; seekable index adds it"
+            message = f"the index in {folder!r} does not have it; seekable index adds it"
             surveyed.append(Problem("not indexed", path, message))
         else:
             entry = entries[row]
@@ -196,7 +196,7 @@ def _gone(run: Found, folder: str, table: Table, format_name: str) -> Iterator[P
 
 
 def _check_segments(indexed: Sequence[Indexed]) -> dict[tuple[str, str], Problem]:
-    """Return what is wrong with the segments of some files."""
+    """Return the problems of the segments of some files."""
     files = Counter(file.segment for file in indexed)
     segments = {file.segment: file for file in indexed}
     found = {

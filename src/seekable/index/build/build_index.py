@@ -16,7 +16,7 @@ from seekable.errors import IndexStale
 from seekable.index.build.build_progress import BuildProgress
 from seekable.index.build.commit import make_folder
 from seekable.index.build.file_scan import FileScanBuilder
-from seekable.index.build.plan import parts_of, plan_batches
+from seekable.index.build.parts import parts_of, plan_batches
 from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part
 from seekable.index.digest import PIECE_BYTES
 from seekable.index.table_indexer import is_table_indexer

@@ -15,7 +15,7 @@ from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import find_data, format_named, format_of_all
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
-from seekable.index.verify.verify import verify_files
+from seekable.index.verify.verification import verify_files
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
@@ -25,7 +25,7 @@ from seekable.parallel.progress import Progress
 if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
-    from seekable.index.verify.verify import Verification
+    from seekable.index.verify.verification import Verification
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 

@@ -62,7 +62,7 @@ class StatusLine:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Erase the line."""
+        """Erase the line, also after an error."""
         if self._drawn:
             sys.stderr.write(_ERASE_LINE)
             sys.stderr.flush()

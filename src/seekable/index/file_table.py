@@ -56,7 +56,7 @@ class Table:
         """Take the bytes of a table file.
 
         Raises:
-            ValueError: they are not a table of this version, or not all of one.
+            ValueError: the bytes are not a table of this version, or are cut off.
         """
         words = np.frombuffer(data, _WORD, len(data) // _WORD.itemsize)
         if len(words) < _HEADER_WORDS or tuple(words[:2].tolist()) != (_MAGIC, _VERSION):
@@ -84,16 +84,16 @@ class Table:
         """The file name in the index folder."""
 
     def column(self, name: str, rows: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-        """Return one of the numbers of all rows, or of some."""
+        """Return a column of numbers, of all rows or of the given ones."""
         column = self._columns[name].view(np.int64)
         return column if rows is None else column[rows]
 
     def digest(self, name: str, row: int) -> int:
-        """Return one of the digests of a row."""
+        """Return a digest of one row, by the name of its column."""
         return int(self._columns[name][row])
 
     def digests(self, name: str, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return one of the digests of some rows."""
+        """Return the digests of some rows, by the name of their column."""
         digests: NDArray[np.uint64] = self._columns[name][rows]
         return digests
 
@@ -126,7 +126,7 @@ class Table:
         return np.fromiter(found, np.int64, len(names))
 
     def digest_of(self, rows: NDArray[np.int64]) -> int:
-        """Return what identifies some files, in this order: by name, format and content."""
+        """Return a digest of some files in this order, made of their names, formats and contents."""
         numbers, number_of = np.unique(self._columns["format"][rows], return_inverse=True)
         whole = len(rows) == self.files and bool((rows == np.arange(self.files)).all())
         hasher = xxhash.xxh3_64(self._strings() if whole else _joined(map(self.name, rows.tolist())))
@@ -217,7 +217,7 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def table_name(data: bytes | mmap.mmap) -> str:
-    """Return what a table file of these bytes is called."""
+    """Return the file name of a table with these bytes."""
     return f"files-{xxhash.xxh3_64_intdigest(data):016x}.bin"
 
 

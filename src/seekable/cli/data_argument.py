@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from seekable.cli.progress import BuildWatch
+from seekable.cli.progress_output import BuildWatch
 from seekable.dataset.open import open as open_dataset
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, final
 
 import xxhash
 
-from seekable.remote.plan import STRIDES, block_span, blocks_ahead, blocks_within, consecutive
+from seekable.remote.block_plan import STRIDES, block_span, blocks_ahead, blocks_within, consecutive
 from seekable.storage.cache import Cache
 
 if TYPE_CHECKING:
