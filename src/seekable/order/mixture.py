@@ -107,7 +107,7 @@ class Mixture:
     """The source, and the position in it, of each record of a mixture.
 
     Args:
-        schedule: pairs of a position and the integer weights that hold from there on; the first position is 0.
+        schedule: pairs of a position and the integer weights that hold from there on; the first is at 0.
         key: the 64-bit key of the labels' permutations.
         length: the number of draws of an epoch, or None without end.
         lanes: the number of lanes that the draws are dealt to.
