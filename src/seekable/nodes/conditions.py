@@ -4,8 +4,8 @@ They are written as pyarrow's are: ``("lang", "==", "de")`` is a condition, a li
 all of them do, and a list of such lists where one of them does. A column that a record lacks counts as None,
 and None passes ``is null`` and nothing else, as in SQL.
 
-Values of different kinds are not compared: ``("id", "==", "5")`` over numbers would keep nothing, and nobody
-would know why.
+Values of different kinds are not compared: ``("id", "==", "5")`` over numbers would keep nothing
+without any error.
 
 ``passing`` evaluates conditions on columns of an Arrow table, where Arrow gives the answer of
 `Condition.holds` for certain. All other records are evaluated one by one, which also raises the errors.
@@ -106,14 +106,14 @@ class Condition:
         Raises:
             WrongType: the value is not of the kind of ``self.value``, such as a str beside a number.
         """
-        asked = self.operator
-        if value is None or asked in _NULL:
-            return (value is None) == (asked == "is null") and asked in _NULL
+        op = self.operator
+        if value is None or op in _NULL:
+            return (value is None) == (op == "is null") and op in _NULL
         if type(value) not in self.types:
             self._must_compare(value)
-        if asked in _AMONG:
-            return (value in self.among) == (asked == "in")
-        return bool(_COMPARE[asked](value, self.value))
+        if op in _AMONG:
+            return (value in self.among) == (op == "in")
+        return bool(_COMPARE[op](value, self.value))
 
     def may_hold(self, bounds: Bounds) -> bool:
         """Return False if no value within the bounds can meet the condition, else True."""
@@ -129,20 +129,20 @@ class Condition:
             return True
 
     def _may_hold_between(self, least: Any, greatest: Any, *, one: bool) -> bool:
-        wanted = self.value
+        value = self.value
         match self.operator:
             case "==":
-                return bool(least <= wanted <= greatest)
+                return bool(least <= value <= greatest)
             case "in":
-                return any(least <= some <= greatest for some in wanted)
+                return any(least <= some <= greatest for some in value)
             case "<" | "<=":
-                return bool(_COMPARE[self.operator](least, wanted))
+                return bool(_COMPARE[self.operator](least, value))
             case ">" | ">=":
-                return bool(_COMPARE[self.operator](greatest, wanted))
+                return bool(_COMPARE[self.operator](greatest, value))
             case "!=":
-                return not (one and least == wanted)
+                return not (one and least == value)
             case _:
-                return not (one and least in wanted)
+                return not (one and least in value)
 
     def _must_compare(self, value: Any) -> None:
         kinds = {_kind(some) for some in (self.value if self.operator in _AMONG else (self.value,))}
@@ -279,27 +279,27 @@ def _conditions(some: Any) -> Iterator[Condition]:
             form = '(column, operator, value), or (column, "is null")'
             message = f"a condition is a tuple, {form} (got {condition!r})"
             raise WrongType(message)
-        column, asked = condition[0], "==" if condition[1] == "=" else condition[1]
-        if asked not in _OPERATORS:
+        column, op = condition[0], "==" if condition[1] == "=" else condition[1]
+        if op not in _OPERATORS:
             message = f"the operator of a condition is one of {', '.join(_OPERATORS)} (got {condition!r})"
             raise InvalidArgument(message)
-        if (len(condition) == _PAIR) != (asked in _NULL):
-            message = f"{asked!r} takes {'no' if asked in _NULL else 'a'} value (got {condition!r})"
+        if (len(condition) == _PAIR) != (op in _NULL):
+            message = f"{op!r} takes {'no' if op in _NULL else 'a'} value (got {condition!r})"
             raise InvalidArgument(message)
-        yield Condition(column, asked, None if asked in _NULL else _value(condition, asked))
+        yield Condition(column, op, None if op in _NULL else _value(condition, op))
 
 
-def _value(condition: tuple[Any, ...], asked: str) -> Any:
+def _value(condition: tuple[Any, ...], op: str) -> Any:
     value = condition[2]
-    if asked in _AMONG:
+    if op in _AMONG:
         if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
-            message = f"{asked!r} takes a list of values (got {condition!r})"
+            message = f"{op!r} takes a list of values (got {condition!r})"
             raise WrongType(message)
         value = tuple(sorted(value, key=repr)) if isinstance(value, AbstractSet) else tuple(value)
         if unhashable := [some for some in value if not isinstance(some, Hashable)]:
-            message = f"{asked!r} takes numbers, texts and the like (got {unhashable[0]!r})"
+            message = f"{op!r} takes numbers, texts and the like (got {unhashable[0]!r})"
             raise WrongType(message)
-    if value is None or (asked in _AMONG and None in value):
+    if value is None or (op in _AMONG and None in value):
         message = (
             f'a condition does not compare with None: write ({condition[0]!r}, "is null") (got {condition!r})'
         )
@@ -359,7 +359,7 @@ def _holding(condition: Condition, column: pa.Array) -> Bools | None:
         return np.zeros_like(there) if condition.operator == "in" else there
     if condition.operator in ("in", "not in"):
         if pa.types.is_floating(column.type) and 0 in values:
-            return None  # Zeros have two signs, and Arrow's look-ups may tell them apart.
+            return None  # Zeros have two signs, and Arrow's look-ups may treat them as different.
         among: Bools = pc.is_in(column, value_set=pa.array(values, type=column.type)).to_numpy(
             zero_copy_only=False
         )

@@ -127,18 +127,18 @@ def choice(
 
 
 def kept_rows(
-    dataset: Node, asked: Choice, size: int, *, using: ExecutionOptions, watch: Watch
+    dataset: Node, criteria: Choice, size: int, *, using: ExecutionOptions, watch: Watch
 ) -> Iterator[Int64s]:
     """Yield the rows that pass in int64 arrays, ascending over all of them.
 
     Raises:
         MissingColumn: no evaluated record has a column of the conditions.
     """
-    runs = _runs(dataset, asked, size)
-    narrowed = _narrowed(dataset, asked)
-    job = _Passing(dataset, asked, narrowed, _bare(narrowed, asked.where), runs, _before(runs))
-    unseen = _untold(dataset, asked)
-    looked, left = 0, asked.limit
+    runs = _runs(dataset, criteria, size)
+    narrowed = _narrowed(dataset, criteria)
+    job = _Passing(dataset, criteria, narrowed, _bare(narrowed, criteria.where), runs, _before(runs))
+    unseen = _undeclared(dataset, criteria)
+    looked, left = 0, criteria.limit
     if left == 0:
         watch(size)
         return
@@ -157,23 +157,23 @@ def kept_rows(
     if unseen and looked:
         message = (
             f"none of the {looked:,} records that were looked at has a column {min(unseen)!r}, which "
-            f"filter(where={asked.where.written!r}) asks about"  # type: ignore[union-attr]  # there are columns
+            f"filter(where={criteria.where.written!r}) asks about"  # type: ignore[union-attr]  # there are columns
         )
         raise MissingColumn(message)
 
 
-def _untold(dataset: Node, asked: Choice) -> set[str]:
-    """Return the columns of the conditions of which only records tell whether there are such columns."""
+def _undeclared(dataset: Node, criteria: Choice) -> set[str]:
+    """Return the columns of the conditions that no file declares, so that only records can show them."""
     known = dataset.declared()
-    if asked.where is None or known is None:
-        return set() if asked.where is None else set(asked.where.columns)
-    if missing := asked.where.columns.difference(known):
+    if criteria.where is None or known is None:
+        return set() if criteria.where is None else set(criteria.where.columns)
+    if missing := criteria.where.columns.difference(known):
         raise MissingColumn(no_such_column(min(missing), known))
     return set()
 
 
-def _narrowed(dataset: Node, asked: Choice) -> Node:
-    return dataset if asked.where is None else dataset.narrowed(asked.where.columns)
+def _narrowed(dataset: Node, criteria: Choice) -> Node:
+    return dataset if criteria.where is None else dataset.narrowed(criteria.where.columns)
 
 
 def _bare(dataset: Node, where: Where | None) -> tuple[Node, Where | None]:
@@ -185,11 +185,13 @@ def _bare(dataset: Node, where: Where | None) -> tuple[Node, Where | None]:
     return _bare(dataset.child, where.below(dataset.beneath))
 
 
-def _runs(dataset: Node, asked: Choice, size: int) -> Int64s:
+def _runs(dataset: Node, criteria: Choice, size: int) -> Int64s:
     """Return the runs of rows to evaluate, an int64 array of starts and stops: shape (runs, 2)."""
-    runs = np.array([[0, size]], dtype=np.int64) if asked.where is None else dataset.may_match(asked.where)
-    if asked.files is not None:
-        runs = _common(runs, _runs_of_files(dataset, asked.files, size))
+    runs = (
+        np.array([[0, size]], dtype=np.int64) if criteria.where is None else dataset.may_match(criteria.where)
+    )
+    if criteria.files is not None:
+        runs = _common(runs, _runs_of_files(dataset, criteria.files, size))
     return runs
 
 
@@ -276,7 +278,7 @@ class _Passing:
                         seen.update(unseen.intersection(record))
                         unseen -= seen
             except (AttributeError, TypeError) as error:
-                raise self._told(error, records[i], int(rows[first + i])) from error
+                raise self._type_error(error, records[i], int(rows[first + i])) from error
         return rows[kept], frozenset(seen)
 
     def _of_tables(self, rows: Int64s) -> NDArray[np.bool_] | None:
@@ -293,7 +295,7 @@ class _Passing:
             found.append(passed)
         return np.concatenate(found)
 
-    def _told(self, error: Exception, record: Any, row: int) -> SeekableError:
+    def _type_error(self, error: Exception, record: Any, row: int) -> SeekableError:
         at = describe_place(self.dataset, row)
         if not isinstance(record, dict):
             kind = type(record).__name__

@@ -143,35 +143,35 @@ class Read(Graph):
         """Return the reader of some nodes of this class."""
 
 
-def known_size(node: Graph, wanted_by: str) -> int:
+def known_size(node: Graph, needed_by: str) -> int:
     """Return the number of records of an epoch.
 
     Args:
         node: a node that must have a length.
-        wanted_by: the name of the operation that needs the length, for the error.
+        needed_by: the name of the operation that needs the length, for the error.
 
     Raises:
         EndlessDataset: the node is endless.
     """
     if node.size is None:
-        message = f"{wanted_by} needs a length, and this dataset is endless: cut it with take(k) first"
+        message = f"{needed_by} needs a length, and this dataset is endless: cut it with take(k) first"
         raise EndlessDataset(message)
     return node.size
 
 
-def must_be_steady(node: Graph, wanted_by: str) -> None:
+def must_be_steady(node: Graph, needed_by: str) -> None:
     """Raise an error for a node whose rows differ between epochs.
 
     Args:
         node: a node that must be steady.
-        wanted_by: the name of the operation that needs it, for the error.
+        needed_by: the name of the operation that needs it, for the error.
 
     Raises:
         InvalidArgument: the node is not steady.
     """
     if not node.steady:
         message = (
-            f"{wanted_by} needs rows that are the same record in every epoch, and here they are not: "
+            f"{needed_by} needs rows that are the same record in every epoch, and here they are not: "
             f"put it before shuffle, mix and map(rng=True), or shuffle with fixed=True"
         )
         raise InvalidArgument(message)

@@ -157,8 +157,8 @@ class Matching:
             ]
             found = self._right_keys(sorted({row for some in rows for row in some}))
             for i, (key, some) in enumerate(zip(keys, rows, strict=True)):
-                told = HOLE if records[i] is HOLE else key
-                yield at + i, told, [row for row in some if found[row] == key]
+                matched = HOLE if records[i] is HOLE else key
+                yield at + i, matched, [row for row in some if found[row] == key]
 
     def _right_keys(self, rows: list[int]) -> dict[int, Key | None]:
         found: dict[int, Key | None] = {}

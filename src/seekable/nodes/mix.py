@@ -204,9 +204,10 @@ class Mix(OrderNode):
     def _end(self) -> tuple[int, int]:
         """The number of draws of an epoch, and the number of the part that ends it."""
         weights = self.schedule[0][1]
-        asks = f"mix(stop={self.stop!r})"
+        operation = f"mix(stop={self.stop!r})"
         lengths = [
-            known_size(part, asks) if weight else 0 for part, weight in zip(self.parts, weights, strict=True)
+            known_size(part, operation) if weight else 0
+            for part, weight in zip(self.parts, weights, strict=True)
         ]
         return limit_of(weights, lengths, lanes=self.lanes, longest=self.stop == "all")
 

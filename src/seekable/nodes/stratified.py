@@ -111,8 +111,10 @@ class _Labels:
                     hash(label)
                 except (MissingColumn, WrongType, TypeError) as error:
                     place = describe_place(self.dataset, start + len(found))
-                    told = f"{place}: split(by={self.by!r}): {error}"
-                    raise (MissingColumn if isinstance(error, MissingColumn) else BadValue)(told) from error
+                    message = f"{place}: split(by={self.by!r}): {error}"
+                    raise (MissingColumn if isinstance(error, MissingColumn) else BadValue)(
+                        message
+                    ) from error
                 found.append(label)
         return found
 

@@ -156,17 +156,17 @@ class _WindowedRouter(Router):
             epochs = united(epochs)
         else:
             epochs, rows = np.divmod(positions, sizes)
-        asked, at = distinct(which, epochs)
-        numbers, tables = self._tables([(int(node), int(epoch)) for node, epoch in asked.tolist()])
+        pairs, at = distinct(which, epochs)
+        numbers, tables = self._tables([(int(node), int(epoch)) for node, epoch in pairs.tolist()])
         return ONE_CHILD, epochs * sizes + tables.forward(numbers[at], rows)
 
-    def _tables(self, asked: list[tuple[int, int]]) -> tuple[Int64s, Windows]:
+    def _tables(self, pairs: list[tuple[int, int]]) -> tuple[Int64s, Windows]:
         """Return the concatenated tables of some epochs, and the number of each epoch in them."""
         held, tables = self._held
-        if tables is None or any(pair not in held for pair in asked):
-            keys = np.array([self._nodes[node].order_key(epoch) for node, epoch in asked], dtype=np.uint64)
-            tables = windows_of([self._nodes[node].order for node, _ in asked], keys)
-            held = {pair: number for number, pair in enumerate(asked)}
+        if tables is None or any(pair not in held for pair in pairs):
+            keys = np.array([self._nodes[node].order_key(epoch) for node, epoch in pairs], dtype=np.uint64)
+            tables = windows_of([self._nodes[node].order for node, _ in pairs], keys)
+            held = {pair: number for number, pair in enumerate(pairs)}
             # One assignment replaces all tables, because other threads may read them.
             self._held = held, tables
-        return np.array([held[pair] for pair in asked], dtype=np.int64), tables
+        return np.array([held[pair] for pair in pairs], dtype=np.int64), tables

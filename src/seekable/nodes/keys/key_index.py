@@ -100,8 +100,8 @@ def _made(source: FileSource | TableSource, of: KeyOf) -> dict[str, Any]:
         decode: Any = source.decode
     else:
         function = source.decoder.function
-        decode = source.decoder.name if function is None else _told(function, source.version)
-    key = {"field": of} if isinstance(of, str) else _told(of, source.version)
+        decode = source.decoder.name if function is None else _function(function, source.version)
+    key = {"field": of} if isinstance(of, str) else _function(of, source.version)
     made = {"scanned_as": source.files.entry(0).format, "decode": decode, "key": key}
     if source.errors is not None:
         made["errors"] = getattr(source.errors, "__qualname__", type(source.errors).__qualname__)
@@ -109,7 +109,7 @@ def _made(source: FileSource | TableSource, of: KeyOf) -> dict[str, Any]:
     return normal
 
 
-def _told(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
+def _function(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
     described = describe_function(fn, version)
     if version is None:
         described |= {"code": code_digest(fn), "python": python_version()}
