@@ -1,4 +1,4 @@
-"""Processes that do a share of the work each, with nothing between them: what workers cannot beat.
+"""Independent processes that each do a share of the work: the floor for worker processes.
 
     python benchmarks/bare.py PATH INDEX NUMBER OF
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """As many processes as there are workers."""
+    """The processes, as many as the workers that they are compared with."""
 
     processes: tuple[subprocess.Popen[str], ...]
 
     def run(self) -> None:
-        """Let all of them do their share, and wait for the last one."""
+        """Start the share of every process, and wait for the last one."""
         for process in self.processes:
             assert process.stdin
             process.stdin.write("go\n")
@@ -75,7 +75,7 @@ def main(path: str, index: str, number: str, of: str) -> None:
 
 
 def _keep(batch: list[Any]) -> None:
-    """Let a batch go, as a loop that uses it would."""
+    """Drop a batch, as a training loop does after its use."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Reading what is not in memory: what a shuffle with windows gains over one of everything.
+"""Reading from a cold page cache: a windowed shuffle against a shuffle of the whole file.
 
 Each run is a process of its own, because pages that somebody has mapped stay in memory. It drops the file
 from the page cache, then times the batches of a part of an epoch. The file is larger than the cache that is

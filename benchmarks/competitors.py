@@ -1,4 +1,4 @@
-"""The opponents, where they are installed."""
+"""The opponents that run in this process, if they are installed."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Lhotse:
 
 
 FORAGER, LHOTSE = "Forager 0.2.0", "Lhotse 2.0.0a7"
-"""What the table calls an opponent that is not there."""
+"""The names in the table of opponents that are not installed."""
 
 
 def forager(folder: str) -> Forager | None:

@@ -1,4 +1,4 @@
-"""The data that is measured on: made once, always the same, kept in ``benchmarks/.data``."""
+"""The data of the benchmarks: made once, always the same, kept in ``benchmarks/.data``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SOURCES = ("web", "books", "code", "news", "wiki")
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much is measured."""
+    """The sizes of the data, and the numbers of rounds."""
 
     records: int
     """JSON lines of about 2.3 kB."""
@@ -39,10 +39,10 @@ class Sizes:
     """Small files that the records are dealt to."""
 
     rounds: int
-    """How often contestants take turns."""
+    """The number of rounds of a race."""
 
     trials: int
-    """How often a restart is timed at each position."""
+    """The number of timed restarts at each position."""
 
     converted: int
     """Records that are converted into the formats of other libraries."""
@@ -78,7 +78,7 @@ QUICK = replace(
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Where the files are."""
+    """The paths of the data files."""
 
     sizes: Sizes
 

@@ -1,4 +1,4 @@
-"""What the machine itself can do: each job in as few lines as Python allows, with nothing of ours in it.
+"""The floors: each job in as few lines as Python allows, without code of seekable.
 
 No check, no index, no error message: nobody could ship these, and nothing that does the job in Python is
 expected to be faster.
@@ -23,7 +23,7 @@ _NEWLINE = 10
 
 
 def newlines_by_find(path: str) -> list[int]:
-    """Return where the newlines of a file are: ``find`` in chunks of 4 MiB."""
+    """Return the offsets of the newlines of a file: ``find`` in chunks of 4 MiB."""
     buffer = bytearray(4 << 20)
     view, find = memoryview(buffer), buffer.find
     ends: list[int] = []
@@ -40,7 +40,7 @@ def newlines_by_find(path: str) -> list[int]:
 
 
 def newlines_by_numpy(path: str) -> NDArray[np.int64]:
-    """Return where the newlines of a file are: one comparison over chunks of 1 MiB."""
+    """Return the offsets of the newlines of a file: one comparison over chunks of 1 MiB."""
     buffer = bytearray(1 << 20)
     array, view = np.frombuffer(buffer, np.uint8), memoryview(buffer)
     found = []

@@ -1,6 +1,6 @@
-"""Libraries that have formats of their own, on the same records in those.
+"""Libraries with formats of their own, on the same records.
 
-They read what was converted for them; seekable reads the JSON lines. What everybody delivers is the same: a
+Each library reads its own format, converted from the JSON lines that seekable reads. All deliver the same: a
 dict for each record, which is compared before anything is timed.
 """
 
@@ -34,16 +34,16 @@ class Entry:
     """One job of one library."""
 
     library: str
-    """Its key."""
+    """The key of the library."""
 
     call: str
-    """Through which call, as the table says it."""
+    """The name of the call in the table."""
 
     most: int
-    """Records a round: as few as the slow ones can be told from noise by."""
+    """The number of records of a round: few for slow libraries, and enough to exceed noise."""
 
     target: Target | None
-    """How many times faster than it we have to be."""
+    """The target of the ratio of its time to ours; None for no target."""
 
 
 LIBRARIES = {
@@ -75,7 +75,7 @@ EPOCH = (
 
 
 def rows(data: Data, libraries: Mapping[str, Library] = LIBRARIES) -> Iterator[Row]:
-    """Measure batches, single records and epochs against all libraries that are there."""
+    """Measure batches, single records and epochs against all installed libraries."""
     source = beginning(data)
     ds = sk.open(source)
     order = floors.shuffled(len(ds)).tolist()
@@ -122,7 +122,7 @@ def _epoch(data: Data, ds: sk.Dataset, present: Present) -> Iterator[Row]:
 def _compared(
     name: str, ours: Contestant, visitors: Mapping[Entry, Visitor], *, rounds: int
 ) -> Iterator[Row]:
-    """Race against those that are there, and return a row for each."""
+    """Race against the installed libraries, and return a row for each."""
     there = {entry: visitor for entry, visitor in visitors.items() if visitor.opponent.absent is None}
     contestants: dict[str, Timed] = {"ours": ours}
     contestants.update({entry.library: visitor for entry, visitor in there.items()})
@@ -139,10 +139,10 @@ def _compared(
 
 
 def _check(opponent: Away, ds: sk.Dataset, order: list[int]) -> None:
-    """Tell a library what to read, and make sure that it delivers what was converted.
+    """Check that a library delivers the records that were converted for it.
 
     Raises:
-        RuntimeError: it delivers something else.
+        RuntimeError: a record, or an epoch, differs.
     """
     if opponent.absent is not None:
         return

@@ -1,6 +1,6 @@
-"""Timing some ways to do one job side by side, and what comes out of it: rows of a table.
+"""The timing of several ways to do one job, and the rows of the table that reports it.
 
-A machine's speed drifts by more than what is to be told apart, so no two times of different moments are
+A machine's speed drifts by more than the differences to measure. So no two times of different moments are
 compared: contestants run in turn (A B C, B C A, ...), each round gives a ratio, and the median of the ratios
 counts.
 """
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Timed(Protocol):
-    """Whatever can take its turn."""
+    """A job that takes its turn in a race."""
 
     def seconds(self) -> float:
-        """Do the job once, and return the seconds that it took for each record."""
+        """Do the job once, and return the seconds a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class Contestant:
     """One way to do a job, in this process."""
 
     run: Callable[[], object]
-    """What is timed."""
+    """The function that is timed."""
 
     count: int = 1
-    """How many records, bytes or positions it gets through: times are divided by it."""
+    """The number of records, bytes or positions of one run: times are divided by it."""
 
     prepare: Callable[[], object] | None = None
-    """What is done before each run and not timed."""
+    """The function that is called before each run, and not timed."""
 
     def seconds(self) -> float:
-        """Do the job once, and return the seconds that it took for each record."""
+        """Do the job once, and return the seconds a record."""
         if self.prepare:
             self.prepare()
         began = time.perf_counter()
@@ -49,12 +49,12 @@ class Contestant:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """The seconds that each contestant took for each record, round by round."""
+    """The seconds a record of each contestant, round by round."""
 
     seconds: dict[str, list[float]]
 
     def median(self, name: str) -> float:
-        """Return a contestant's median."""
+        """Return the median of the seconds a record of a contestant."""
         return statistics.median(self.seconds[name])
 
     def ratio(self, name: str, over: str) -> float:
@@ -64,7 +64,7 @@ class Race:
 
 
 def race(contestants: Mapping[str, Timed], *, rounds: int) -> Race:
-    """Let all contestants do the job once unmeasured, then in turn for some rounds."""
+    """Run all contestants once without timing, then in turn for some rounds."""
     names = list(contestants)
     for name in names:
         contestants[name].seconds()
@@ -92,13 +92,13 @@ def one_core() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a number must reach."""
+    """The bound that a measured number must reach."""
 
     sense: Literal["at least", "at most"]
     bound: float
 
     def met(self, number: float) -> bool:
-        """Tell whether a number reaches it."""
+        """Return True if a number reaches the bound."""
         return number >= self.bound if self.sense == "at least" else number <= self.bound
 
 
@@ -107,29 +107,29 @@ class Row:
     """One line of the table."""
 
     name: str
-    """What is measured."""
+    """The name of the measured job."""
 
     value: float
-    """Our figure."""
+    """The measured figure of seekable."""
 
     unit: str
-    """What the figure counts."""
+    """The unit of the figure."""
 
     against: str
-    """What it is compared with, and that one's figure in the same unit."""
+    """The name of the other contestant, and its figure in the same unit."""
 
     ratio: float | None
-    """How many times the other's; None where only the figure itself has a target, or the other is missing."""
+    """The ratio to the other's figure; None if only the figure has a target, or the other is missing."""
 
     target: str
-    """What the ratio, or else the figure, must be; nothing where it is only told."""
+    """The target of the ratio, or else of the figure; empty without a target."""
 
     ok: bool | None
-    """Whether it is; None if there is no target, or it could not be told for want of the opponent."""
+    """True if the target is met; None without a target, or if the opponent is missing."""
 
 
 def shown(number: float) -> str:
-    """Return a number in as many digits as are worth reading."""
+    """Return a number as text: three significant digits, or whole numbers from 1,000 on."""
     return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
@@ -140,14 +140,14 @@ def absolute(name: str, value: float, unit: str, target: Target, *, against: str
 
 
 def relative(name: str, value: float, unit: str, target: Target | None, *, against: str, ratio: float) -> Row:
-    """Return a row whose ratio to something else has a target, or is only told."""
+    """Return a row whose ratio to another contestant's figure has a target, or is only reported."""
     return Row(name, value, unit, against, ratio, _wanted(target), target.met(ratio) if target else None)
 
 
 def missing(
     name: str, value: float, unit: str, target: Target | None, *, peer: str, why: str = "not installed"
 ) -> Row:
-    """Return a row whose opponent is not there."""
+    """Return a row whose opponent is not installed."""
     return Row(name, value, unit, f"{peer}: {why}", None, _wanted(target), None)
 
 

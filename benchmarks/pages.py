@@ -1,4 +1,4 @@
-"""What has to be done for a row of a Parquet file, whatever reads it: the floor of single rows."""
+"""The floor of single rows of a Parquet file: the work that every reader has to do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Page:
     start: int
     stop: int
     unpacked: int
-    """How many bytes it has decompressed."""
+    """The number of bytes of the page, decompressed."""
     values: int
     is_dictionary: bool
     needs_dictionary: bool

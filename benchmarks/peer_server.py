@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> None:
 
 
 class Jobs:
-    """What can be asked of an opponent."""
+    """The jobs that an opponent can do, by the names of the methods."""
 
     def __init__(self, opponent: Any) -> None:
         self._opponent = opponent

@@ -1,4 +1,4 @@
-"""What all loaders with workers are given to do."""
+"""The work that all loaders with workers do for a record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WORKERS = 2
 
 
 def heavy(record: dict[str, Any]) -> dict[str, Any]:
-    """Do with a record what takes about 100 microseconds of Python: count its words, pairs and lengths."""
+    """Count the words, pairs and lengths of a record: about 100 microseconds of Python."""
     words = record["text"].split()
     counts: dict[object, int] = {}
     for item in itertools.chain(words, itertools.pairwise(words), map(len, words)):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BATCH = 256
 _MOST = 50_000
-"""Records a round: 115 MB of them, more than any cache but the page cache holds."""
+"""The number of records of a round: 115 MB, more than any cache but the page cache holds."""
 
 
 def rows(data: Data) -> Iterator[Row]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from benchmarks.data import Data
 
 _EPOCHS = (0, 0.5, 1000, 1_000_000)
-"""Where states are taken: after how many epochs."""
+"""The numbers of epochs after which states are taken."""
 
 _VIRTUAL = 10**12
 
@@ -83,7 +83,7 @@ class _Restart:
         self._loader = sk.Loader(ds)
 
     def run(self) -> None:
-        """Come from the state to its first batch."""
+        """Load the state, and read the first batch after it."""
         self._loader = sk.Loader(self._ds, batch_size=BATCH, collate=list)
         self._loader.load_state_dict(self._state)
         next(iter(self._loader))

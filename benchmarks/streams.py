@@ -1,4 +1,4 @@
-"""Streams: items whose order depends on what they are, restored with what waits in them, and packed."""
+"""Streams: items whose order depends on their content, restored with their buffered items, and packed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows(data: Data) -> Iterator[Row]:
 
 
 def is_even(record: dict[str, Any]) -> bool:
-    """Tell half of the records from the others."""
+    """Return True for half of the records."""
     return bool(record["id"] % 2 == 0)
 
 
@@ -133,7 +133,7 @@ def _restore(data: Data) -> Iterator[Row]:
 
 
 class _Restart:
-    """A stream that is there, and a state of it as it comes out of a file."""
+    """A stream and a state of it, as it comes out of a file."""
 
     def __init__(self, stream: sk.Stream, items: int) -> None:
         iterator = iter(stream)
@@ -141,7 +141,7 @@ class _Restart:
         self._stream, self._state = stream, json.loads(json.dumps(iterator.state_dict()))
 
     def run(self) -> None:
-        """Come from the state to its first item."""
+        """Load the state, and read the first item after it."""
         iterator = iter(self._stream)
         iterator.load_state_dict(self._state)
         next(iterator)

@@ -30,13 +30,13 @@ _QUIET = {
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Somebody's library."""
+    """A library that is measured in a process of its own."""
 
     label: str
-    """What the table calls it while it is not there."""
+    """The name in the table while the library is not installed."""
 
     module: str
-    """The module that knows how to use it."""
+    """The module that uses the library for the benchmarks."""
 
     @property
     def key(self) -> str:
@@ -45,7 +45,7 @@ class Library:
 
 
 class Away:
-    """A library that answers, or the reason why it does not."""
+    """A library in another process, or the reason why it does not run."""
 
     def __init__(self, library: Library, process: subprocess.Popen[str], errors: IO[str]) -> None:
         self._library = library
@@ -53,17 +53,17 @@ class Away:
         self._errors = errors
         hello = self._read()
         self.absent: str | None = hello.get("absent")
-        """Why it takes no part, if so."""
+        """The reason why the library takes no part; None if it does."""
         self.name = (
             f"{library.label.rpartition(' ')[0]} {hello['version']}" if not self.absent else library.label
         )
-        """Its name and version."""
+        """The name and the version of the library."""
 
     def ask(self, job: str, **arguments: object) -> Any:
-        """Return what it answers.
+        """Send a request, and return the answer.
 
         Raises:
-            RuntimeError: it has died; the message has its last words.
+            RuntimeError: the process has ended; the message has its last output.
         """
         assert self.process.stdin
         with contextlib.suppress(BrokenPipeError):
@@ -89,12 +89,12 @@ class Visitor:
     opponent: Away
     job: str
     count: int
-    """How many records it gets through."""
+    """The number of records of one run."""
 
     arguments: dict[str, int]
 
     def seconds(self) -> float:
-        """Let it do the job once, and return the seconds that each record took."""
+        """Run the job once, and return the seconds a record."""
         taken: float = self.opponent.ask(self.job, **self.arguments)
         return taken / self.count
 

@@ -1,4 +1,4 @@
-"""The rows, as people and as machines read them."""
+"""The rows of the report as text, JSON and Markdown."""
 
 from __future__ import annotations
 

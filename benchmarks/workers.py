@@ -1,4 +1,4 @@
-"""What two worker processes cost: the time to the first batch, and memory.
+"""The costs of two worker processes: the time to the first batch, and memory.
 
 python benchmarks/workers.py PATH STATE
 """
@@ -105,7 +105,7 @@ def _flat(data: Data) -> Row:
 
 
 def _large(data: Data) -> Row:
-    """Measure what a large dataset costs each worker."""
+    """Measure the memory that a large dataset takes in each worker."""
     files, records = data.sizes.opened[0]
     with _loader(numbered(data, files=files, rows=records), workers=WORKERS) as loader:
         collections.deque(zip(range(100), loader, strict=False), maxlen=0)

@@ -1,4 +1,4 @@
-"""The DataLoader of PyTorch, over a seekable dataset: only what it does itself is compared."""
+"""The DataLoader of PyTorch, over a seekable dataset: only its own work is compared."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Opponent:
         self._light, self._heavy = _loader(ds), _loader(ds.map(heavy))
 
     def epoch(self) -> Iterable[Any]:
-        """Return all records."""
+        """Return the records of an epoch, one by one."""
         return (
             {"id": int(number), "source": source, "text": text}
             for batch in self._light
