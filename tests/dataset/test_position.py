@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tests.dataset.common import endless, numbers
 
 import seekable as sk
-from seekable.dataset.position import Position, Positions
+from seekable.dataset.position import NotedPosition, Position, Positions
 
 
 @given(st.integers(1, 30), st.lists(st.integers(0, 200), max_size=8))
@@ -76,3 +77,21 @@ def test_a_part_of_a_list_of_positions_is_one() -> None:
 
 def test_a_list_of_positions_is_small_in_a_pickle() -> None:
     assert len(pickle.dumps(Positions(map(Position, range(1000))))) < 8 * 1000 + 100
+
+
+@pytest.mark.parametrize("method", ["__getitem__", "__getitems__"])
+def test_what_was_read_is_noted_and_not_pickled(method: str) -> None:
+    positions = Positions(map(Position, [3, 7]))
+    assert positions.reader is None
+    assert len(getattr(numbers(5), method)(positions)) == 2
+    assert positions.reader == threading.get_ident()
+    assert pickle.loads(pickle.dumps(positions)).reader is None
+
+
+def test_a_noted_position_is_a_position() -> None:
+    position = NotedPosition(7)
+    assert numbers(5)[[position, Position(8)]] == numbers(5)[[Position(7), Position(8)]]
+    assert position.reader is None
+    assert numbers(5)[position] == numbers(5)[Position(7)]
+    assert position.reader == threading.get_ident()
+    assert type(pickle.loads(pickle.dumps(position))) is Position

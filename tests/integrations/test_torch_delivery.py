@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import multiprocessing
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from accelerate import PartialState
 from accelerate.data_loader import BatchSamplerShard, prepare_data_loader, skip_first_batches
-from tests.integrations.torch_samplers import loader_of, numbers, sampled, through
+from tests.integrations.torch_samplers import BATCH, loader_of, numbers, sampled, through
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -72,9 +74,8 @@ def test_workers_end_with_their_loader(batches: int, *, persistent: bool) -> Non
     assert sampler.state_dict(rows=False) == STATES[batches]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_plain_loader_does_not_say_what_it_has_delivered(workers: int) -> None:
-    sampler, loader = sampled(numbers(), num_workers=workers)
+def test_a_plain_loader_with_workers_does_not_say_what_it_has_delivered() -> None:
+    sampler, loader = sampled(numbers(), num_workers=2)
     assert sampler.state_dict(rows=False) == STATES[0]
     for count, batch in enumerate(loader, start=1):
         assert batch == WANTED[count - 1]
@@ -89,14 +90,60 @@ def test_a_plain_loader_does_not_say_what_it_has_delivered(workers: int) -> None
     assert sampler.epoch == 1
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_torchdata_needs_the_stateful_batches(workers: int) -> None:
-    """It makes the same calls of a sampler as a user: an answer here would be a wrong one there."""
-    sampler = BatchSampler(numbers(), batch_size=4)
+@pytest.mark.parametrize("kind", [DataLoader, StatefulDataLoader])
+def test_without_workers_what_was_read_is_delivered(kind: type[DataLoader[Any]]) -> None:
+    sampler, loader = sampled(numbers(), kind=kind)
+    found = [sampler.state_dict(rows=False)]
+    for _ in range(2):
+        for batch in loader:
+            assert batch == WANTED[sampler.step - 1]
+            found.append(sampler.state_dict(rows=False))
+        found.append(sampler.state_dict(rows=False))
+    assert found == STATES
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_single_records_and_columns_are_read_without_workers(*, columns: bool) -> None:
+    """With ``batch_size=None`` torch reads ``dataset[what the sampler gives]``."""
+    batch = {"batch_size": BATCH if columns else None}
     ds: Any = numbers()
-    loader = StatefulDataLoader(ds, batch_sampler=sampler, num_workers=workers, collate_fn=list)
-    with pytest.raises(sk.DeliveryUnknown, match=r"batch_sampler=sampler.stateful\(\)"):
-        loader.state_dict() if next(iter(loader)) else None
+    sampler = BatchSampler(ds, **batch)
+    loader: Any = DataLoader(ds, sampler=sampler, batch_size=None)
+    wanted = loader_of(ds, **batch)
+    for ours, theirs in zip(loader, wanted, strict=True):
+        assert ours == theirs
+        assert sampler.state_dict() == wanted.state_dict()
+    for _ in DataLoader(ds, sampler=sampler, batch_size=None, num_workers=1):
+        with pytest.raises(sk.DeliveryUnknown):
+            sampler.state_dict()
+
+
+def test_a_user_of_torchdata_with_workers_has_to_count() -> None:
+    """The state of a requested batch is for torchdata alone: it returns it when the batch was delivered."""
+    sampler, loader = sampled(numbers(), kind=StatefulDataLoader, num_workers=2)
+    for count, _ in enumerate(loader, start=1):
+        with pytest.raises(sk.DeliveryUnknown):
+            sampler.state_dict()
+        assert sampler.state_dict(delivered=count, rows=False) == STATES[count]
+
+
+def test_what_a_thread_reads_ahead_is_not_delivered() -> None:
+    ds, sampler = numbers(), BatchSampler(numbers(), batch_size=BATCH)
+    requests = iter(sampler)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: ds[next(requests)]).result() == WANTED[0]
+        pool.submit(requests.state_dict).result()
+    with pytest.raises(sk.DeliveryUnknown):
+        sampler.state_dict()
+
+
+def test_a_batch_that_could_not_be_read_is_not_delivered(tmp_path: Path) -> None:
+    sampler, loader = sampled(trapped(tmp_path / "flag", ZeroDivisionError, batch=2))
+    with pytest.raises(ZeroDivisionError, match="a trap"):
+        list(loader)
+    with pytest.raises(sk.DeliveryUnknown):
+        sampler.state_dict()
+    assert sampler.state_dict(delivered=2)["step"] == 2
 
 
 @pytest.mark.parametrize(
@@ -180,7 +227,7 @@ def accelerate_alone() -> None:
 
 @pytest.mark.usefixtures("accelerate_alone")
 @pytest.mark.parametrize("workers", [0, 2])
-def test_accelerate_reads_ahead_and_has_to_count(workers: int) -> None:
+def test_a_plain_loader_of_accelerate_reads_ahead_and_has_to_count(workers: int) -> None:
     sampler, loader = sampled(numbers(), num_workers=workers)
     prepared: Any = prepare_data_loader(loader, put_on_device=False)
     with pytest.raises(sk.InvalidArgument, match=r"got DataLoaderShard\).*delivered=count"):
@@ -191,6 +238,51 @@ def test_accelerate_reads_ahead_and_has_to_count(workers: int) -> None:
             sampler.state_dict()
         assert sampler.state_dict(delivered=count, rows=False) == STATES[count]
     assert list(prepared) == WANTED[10:]
+
+
+@pytest.mark.usefixtures("accelerate_alone")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stateful_loader_of_accelerate_is_exact(workers: int) -> None:
+    def made() -> tuple[BatchSampler, Any]:
+        sampler, loader = sampled(numbers(), num_workers=workers)
+        return sampler, prepare_data_loader(loader, put_on_device=False, use_stateful_dataloader=True)
+
+    for cut in (1, 2, 5, 9):
+        found: list[Any] = []
+        state: dict[str, Any] = {}
+        for count in (cut, 10 - cut if cut > 5 else 3):  # the second resume lies in the same epoch
+            sampler, loader = made()
+            loader.load_state_dict(state)
+            for batch in itertools.islice(loader, count):
+                found.append(batch)
+                if workers:
+                    with pytest.raises(sk.DeliveryUnknown):
+                        sampler.state_dict()
+                elif len(found) not in {10, cut + 10}:
+                    assert sampler.state_dict(rows=False) == STATES[len(found)]
+            state = json.loads(json.dumps(loader.state_dict()))
+        _, loader = made()
+        loader.load_state_dict(state)
+        found += loader
+        if len(found) == 10:
+            found += loader
+        assert found == WANTED[: len(found)]
+        assert len(found) >= 10
+
+
+@pytest.mark.usefixtures("accelerate_alone")
+def test_loaders_of_accelerate_over_other_samplers_do_not_matter() -> None:
+    """Accelerate does not forget a loader whose loop was left."""
+    prepared: Any = prepare_data_loader(sampled(numbers())[1], put_on_device=False)
+    for _ in prepared:
+        break
+    sampler, loader = sampled(numbers())
+    for count, _ in enumerate(loader, start=1):
+        assert sampler.state_dict(rows=False) == STATES[count]
+    around: Any = DataLoader(numbers(), batch_sampler=BatchSamplerShard(sampler), collate_fn=list)  # type: ignore[arg-type]
+    for _ in prepare_data_loader(around, put_on_device=False):
+        with pytest.raises(sk.DeliveryUnknown):
+            sampler.state_dict()
 
 
 @pytest.mark.usefixtures("accelerate_alone")

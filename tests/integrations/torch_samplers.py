@@ -48,8 +48,7 @@ def sampled(
 ) -> tuple[BatchSampler, Any]:
     """Return a batch sampler, and torch's loader over it."""
     sampler = BatchSampler(dataset, **{"batch_size": BATCH} | (batch or {}))
-    batches: Any = sampler if kind is DataLoader else sampler.stateful()
-    return sampler, kind(dataset, batch_sampler=batches, **{"collate_fn": list} | arguments)
+    return sampler, kind(dataset, batch_sampler=sampler, **{"collate_fn": list} | arguments)
 
 
 def through(loader: Any, sampler: BatchSampler | None = None, *, runs: int = 3) -> Through:

@@ -11,7 +11,7 @@ from seekable._arguments import POSITIONS, checked_count, checked_epoch, checked
 from seekable._lazy import lazy
 from seekable.dataset.columns import ColumnTools
 from seekable.dataset.ordering import Ordering
-from seekable.dataset.position import checked_place, checked_places
+from seekable.dataset.position import checked_place, checked_places, note_read
 from seekable.errors import InvalidArgument
 from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
@@ -139,12 +139,16 @@ class Dataset(Ordering, ColumnTools):
         if isinstance(rows, slice):
             return self._over(cut(node, rows))
         if isinstance(rows, list | tuple | np.ndarray):
-            return self.batch_at(checked_places(rows, node.size))
-        return node.record(checked_place(rows, node.size))
+            found = self.batch_at(checked_places(rows, node.size))
+        else:
+            found = node.record(checked_place(rows, node.size))
+        note_read(rows)
+        return found
 
     def __getitems__(self, rows: Sequence[int]) -> list[Any]:
         """Return ``self[rows]`` for a list of rows or positions; PyTorch's loaders call this name."""
         records: list[Any] = self.batch_at(checked_places(rows, self._node.size))
+        note_read(rows)
         return records
 
     _getitems = __getitems__

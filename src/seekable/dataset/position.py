@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 from array import array
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -12,11 +13,11 @@ from seekable._arguments import POSITIONS, checked_rows, out_of_range
 from seekable.errors import OutOfRange, WrongType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["Position", "Positions", "checked_place", "checked_places"]
+__all__ = ["NotedPosition", "Position", "Positions", "checked_place", "checked_places", "note_read"]
 
 
 class Position(int):
@@ -44,8 +45,18 @@ class Position(int):
         return Position, (int(self),)
 
 
+class NotedPosition(Position):
+    """A position on which a dataset notes that it has read it; it is pickled as a ``Position``."""
+
+    reader: int | None = None
+    """The thread of this process that has read the record; None before."""
+
+
 class Positions(list[Position]):
     """A list of positions, pickled as one packed array, because each batch sends one to a worker.
+
+    A dataset notes on it that it has read the records. The note is not pickled: what a worker has read stays
+    unread in the process that requested it.
 
     Example:
         >>> import pickle
@@ -53,7 +64,12 @@ class Positions(list[Position]):
         [Position(3), Position(5)]
     """
 
-    __slots__ = ()
+    __slots__ = ("reader",)
+
+    def __init__(self, positions: Iterable[Position] = ()) -> None:
+        super().__init__(positions)
+        self.reader: int | None = None
+        """The thread of this process that has read the records; None before."""
 
     def __reduce__(self) -> tuple[Callable[[bytes], Positions], tuple[bytes]]:
         """Return what it is pickled as."""
@@ -62,6 +78,19 @@ class Positions(list[Position]):
 
 def _unpacked(packed: bytes) -> Positions:
     return Positions(map(Position, array("q", packed)))
+
+
+def note_read(rows: object) -> None:
+    """Note on ``Positions``, or on a ``NotedPosition``, that this thread has read the records.
+
+    Example:
+        >>> positions = Positions([Position(3)])
+        >>> note_read(positions)
+        >>> positions.reader == threading.get_ident()
+        True
+    """
+    if isinstance(rows, Positions | NotedPosition):
+        rows.reader = threading.get_ident()
 
 
 def checked_place(row: SupportsIndex, size: int | None) -> int:
@@ -84,7 +113,7 @@ def checked_place(row: SupportsIndex, size: int | None) -> int:
     except TypeError:
         message = f"a row is an integer, a list of them or a slice (got {row!r}: {type(row).__name__})"
         raise WrongType(message) from None
-    if type(row) is Position:
+    if isinstance(row, Position):
         if not 0 <= number < POSITIONS:
             raise OutOfRange(_outside(number))
         return number
@@ -112,10 +141,11 @@ def checked_places(rows: Sequence[int] | NDArray[Any], size: int | None) -> NDAr
         ([0, 4], [7, 3])
     """
     kinds = set(map(type, rows)) if isinstance(rows, list | tuple) else set()
-    if Position not in kinds:
+    positions = kinds & {Position, NotedPosition}
+    if not positions:
         return checked_rows(rows, size)
-    if len(kinds) > 1:
-        others = ", ".join(sorted(kind.__name__ for kind in kinds - {Position}))
+    if positions != kinds:
+        others = ", ".join(sorted(kind.__name__ for kind in kinds - positions))
         message = f"rows must all be positions, or none of them (got {others} beside Position)"
         raise WrongType(message)
     low, high = min(rows), max(rows)

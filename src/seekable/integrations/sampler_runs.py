@@ -1,29 +1,43 @@
 """The runs of a batch sampler: lists of positions, and the state after any number of them.
 
 A torch loader requests batches from its sampler before it delivers them, and does not report deliveries. So a
-sampler has two positions: the start of its present iterator, and the batch that was requested last.
+sampler has two positions: the start of its present iterator, and the batch that was requested last. The batch
+that was delivered last lies between, and is known in some cases only.
 """
 
 from __future__ import annotations
 
 import itertools
+import sys
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, final
 
-from seekable.dataset.position import Position, Positions
+from seekable.dataset.position import NotedPosition, Position, Positions
 from seekable.errors import DeliveryUnknown, InvalidArgument, StoppedIterator
 from seekable.loader.steps import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from torch.utils.data import Sampler
+
     from seekable.loader.loader import Loader
     from seekable.loader.steps import Steps
 
-__all__ = ["MOVED", "SamplerRuns", "StatefulBatches"]
+__all__ = ["MOVED", "RunIterator", "SamplerRuns"]
 
 _MOST_BATCHES = 256
 """The most batches whose positions are computed at once: 8,192 positions in batches of 32."""
 
+_MOST_SAMPLERS = 8
+"""The most samplers around a batch sampler that are looked through."""
+
+_UNKNOWN = (
+    "{count} batches were requested from this sampler, and it is not known how many of them were delivered. "
+    "Count the batches that you train on, and call state_dict(delivered=count); or read a torch DataLoader "
+    "through sampler.counting(loader), which counts them; or give the sampler to torchdata's "
+    "StatefulDataLoader, and save the state of that loader; or read from sk.Loader"
+)
 _LEFT = (
     "a run over data without an end was left, and it is not known how many of its {count} requested batches "
     "were delivered: load the state after the last of these, state_dict(delivered=count), or bound runs with "
@@ -65,6 +79,9 @@ class SamplerRuns:
         """True if the end of the present run was requested."""
         self.generation = 0
         """Grows with each iterator and each move; an iterator of an earlier generation is stopped."""
+        self._last: Positions | NotedPosition | None = None
+        self._taken = 0
+        self._taker: int | None = None
 
     def __len__(self) -> int:
         """Return the number of batches of a whole run.
@@ -115,6 +132,54 @@ class SamplerRuns:
         elif self._steps.limit is not None:
             self._loader.load_state_dict({**state, "began": state["step"]})
         self._restart()
+
+    def requested_state(self) -> dict[str, Any]:
+        """Return the state after the batches requested, and note that a loader has taken it here."""
+        if self.is_exhausted:
+            self.end()
+        self._taken, self._taker = self.requested, get_ident()
+        return self.state_after(self.requested, rows=False)
+
+    def delivered_state(self, sampler: Sampler[Any], *, rows: bool) -> dict[str, Any]:
+        """Return the state after the batches delivered.
+
+        Args:
+            sampler: the sampler of these runs.
+            rows: add the description of the pipeline.
+
+        Raises:
+            DeliveryUnknown: the number of delivered batches is not known.
+        """
+        count = self._known(sampler)
+        if count is None:
+            raise DeliveryUnknown(_UNKNOWN.format(count=self.requested))
+        if self.delivered is None and self.is_exhausted and count == self.requested:
+            self.end()
+            count = self.requested
+        return self.state_after(count, rows=rows)
+
+    def _known(self, sampler: Sampler[Any]) -> int | None:
+        """Return the number of delivered batches, or None.
+
+        The number is known
+
+        - while batches are counted;
+        - to torchdata with workers, which calls this once, right after it took the state of the iterator: it
+          needs the state after the batches requested, and returns it when the last of them was delivered;
+        - while the calling thread has read the last batch itself. A loader of Accelerate has then read one
+          batch more than it has delivered: one that keeps a state took it just before that batch.
+        """
+        taker, self._taker = self._taker, None
+        if self.delivered is not None or not self.requested:
+            return self.delivered or 0
+        if taker == get_ident() and self._taken == self.requested:
+            return self.requested
+        if self._last is None or self._last.reader != get_ident():
+            return None
+        loader = _prepared_loader(sampler)
+        if loader is None:
+            return self.requested
+        return self._taken if hasattr(loader.base_dataloader, "state_dict") else None
 
     def state_after(self, count: int, *, rows: bool) -> dict[str, Any]:
         """Return the state ``count`` batches after the start of the present iterator.
@@ -174,6 +239,7 @@ class SamplerRuns:
     def _restart(self) -> None:
         """Stop the present iterator: the next one begins at the loader's cursor."""
         self.requested, self.delivered, self.is_exhausted = 0, None, False
+        self._last, self._taken, self._taker = None, 0, None
         self.generation += 1
 
     def _requests(self, generation: int) -> Iterator[Any]:
@@ -188,59 +254,41 @@ class SamplerRuns:
                 if generation != self.generation:
                     raise StoppedIterator(MOVED)
                 self.requested += 1
-                positions = Positions(map(Position, places[start:stop].tolist()))
-                yield positions[0] if self._single else positions
+                numbers = places[start:stop].tolist()
+                batch = NotedPosition(numbers[0]) if self._single else Positions(map(Position, numbers))
+                self._last = batch
+                yield batch
             cursor = self._steps.after(cursor, count)
         self.is_exhausted = self.is_exhausted or generation == self.generation
 
 
 @final
-class StatefulBatches:
-    """The batches of a ``BatchSampler`` for torchdata's ``StatefulDataLoader``, from ``sampler.stateful()``.
+class RunIterator:
+    """An iterator over the batches of one run, with a state for loaders that keep one themselves.
 
-    The loader takes the state of the iterator over its batch sampler with each batch that it requests, and
-    returns the one of the batch that it has delivered last: ``loader.state_dict()`` is exact. These batches
-    have no other state, so that no other loader can count what it requested as delivered.
+    torchdata's ``StatefulDataLoader`` takes this state with each batch that it requests from workers, and
+    returns the one of the batch that it has delivered last.
     """
-
-    def __init__(self, runs: SamplerRuns) -> None:
-        self._runs = runs
-
-    def __len__(self) -> int:
-        """Return the number of batches of a whole run.
-
-        Raises:
-            EndlessDataset: a run has no end.
-        """
-        return len(self._runs)
-
-    def __iter__(self) -> _StatefulRun:
-        """Begin the next run, or go on where a loaded state was taken."""
-        return _StatefulRun(self._runs)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Let the next run be number ``epoch``, as ``BatchSampler.set_epoch`` does."""
-        self._runs.set_run(epoch)
-
-
-@final
-class _StatefulRun:
-    """An iterator over the batches of one run; its state is that after the batches that it has given."""
 
     def __init__(self, runs: SamplerRuns) -> None:
         self._runs, self._batches = runs, runs.begin()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> RunIterator:
+        """Return this object."""
         return self
 
     def __next__(self) -> Any:
+        """Return the positions of the next batch.
+
+        Raises:
+            StoppedIterator: a later iterator was begun, or the sampler was moved.
+            DeliveryUnknown: a run over data without an end was left before.
+        """
         return next(self._batches)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state after the batches given; after the end, that of the start of the next run."""
-        if self._runs.is_exhausted:
-            self._runs.end()
-        return self._runs.state_after(self._runs.requested, rows=False)
+        """Return the state after the batches requested; after the end, that of the start of the next run."""
+        return self._runs.requested_state()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a state was taken.
@@ -251,3 +299,25 @@ class _StatefulRun:
         """
         self._runs.load(state)
         self._batches = self._runs.begin()
+
+
+def _prepared_loader(sampler: Sampler[Any]) -> Any:
+    """Return the loader of Accelerate that is read now and requests from a sampler; None if there is none.
+
+    Such a loader reads one batch ahead of what it delivers, in the same thread.
+    """
+    accelerate = sys.modules.get("accelerate.state")
+    if accelerate is None:
+        return None
+    loaders = accelerate.GradientState().dataloader_references
+    return next((loader for loader in loaders if _requests_from(loader, sampler)), None)
+
+
+def _requests_from(loader: Any, sampler: Sampler[Any]) -> bool:
+    """Return True if a loader requests from a sampler, directly or through samplers around it."""
+    for _ in range(_MOST_SAMPLERS):
+        if loader is None or loader is sampler:
+            break
+        around = getattr(loader, "batch_sampler", None)
+        loader = getattr(loader, "sampler", None) if around is None else around
+    return loader is sampler

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable._arguments import checked_count
 from seekable.dataset.dataset import Dataset
-from seekable.errors import DeliveryUnknown, InvalidArgument, MissingDependency, StoppedIterator, WrongType
-from seekable.integrations.sampler_runs import MOVED, SamplerRuns, StatefulBatches
+from seekable.errors import InvalidArgument, MissingDependency, StoppedIterator, WrongType
+from seekable.integrations.sampler_runs import MOVED, RunIterator, SamplerRuns
 from seekable.loader.arguments import checked_rank, checked_resume, checked_steps
 from seekable.loader.loader import Loader
 from seekable.stream.iterator import StreamIterator
@@ -28,14 +28,7 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.steps import End
 
-__all__ = ["BatchSampler", "IterableDataset", "StatefulBatches"]
-
-_UNKNOWN = (
-    "{count} batches were requested from this sampler, and a DataLoader does not say how many of them it has "
-    "delivered. Count the batches that you train on, and call state_dict(delivered=count); or read the "
-    "DataLoader through sampler.counting(loader), which counts them; or give torchdata's StatefulDataLoader "
-    "batch_sampler=sampler.stateful(), and save the state of that loader; or read from sk.Loader"
-)
+__all__ = ["BatchSampler", "IterableDataset"]
 
 
 @final
@@ -46,9 +39,10 @@ class BatchSampler(Sampler[list[int]]):
     ``sk.Loader(ds, batch_size=32)`` delivers, batch by batch, epoch after epoch: each ``iter`` of the
     DataLoader is the next run. Arguments have the same rules there and here, and states are interchangeable.
 
-    A DataLoader requests batches before it delivers them, so the sampler alone cannot tell how many were
-    delivered. ``state_dict(delivered=n)`` is the state after ``n`` batches of the present iterator;
-    ``counting(loader)`` counts them; ``stateful()`` is for ``StatefulDataLoader``, which has a state itself.
+    A ``StatefulDataLoader`` saves and restores the sampler exactly, with its own state. A ``DataLoader`` has
+    no state: save that of the sampler. With workers it requests batches before it delivers them, and does
+    not say how many it has delivered. ``state_dict(delivered=n)`` is the state after ``n`` batches of the
+    present iterator; ``counting(loader)`` counts them.
 
     Args:
         dataset: the one that the DataLoader reads; order and epochs are its own.
@@ -183,19 +177,20 @@ class BatchSampler(Sampler[list[int]]):
         """
         return len(self._runs)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> RunIterator:
         """Begin the next run, or go on where a loaded state was taken; an earlier iterator ends.
 
         A run that was left counts as over, and its other batches as skipped.
 
         Returns:
             An iterator over lists of positions, one for each batch; over positions with ``batch_size=None``.
+            It has a ``state_dict`` and a ``load_state_dict`` for loaders that keep a state themselves.
 
         Raises:
             StoppedIterator: from the iterator, a later one was begun, or the sampler was moved.
             DeliveryUnknown: from the iterator, a run over data without an end was left before.
         """
-        return self._runs.begin()
+        return RunIterator(self._runs)
 
     def counting(self, loader: DataLoader[Any]) -> Iterator[Any]:
         """Begin the next run of a DataLoader over this sampler, and count its batches as they are delivered.
@@ -228,10 +223,6 @@ class BatchSampler(Sampler[list[int]]):
         self._runs.delivered = 0
         return self._counted(batches, self._runs.generation)
 
-    def stateful(self) -> StatefulBatches:
-        """Return the same batches for torchdata's ``StatefulDataLoader``, whose own state is then exact."""
-        return StatefulBatches(self._runs)
-
     def state_dict(
         self, *, partial: bool = False, rows: bool = True, delivered: int | None = None
     ) -> dict[str, Any]:
@@ -244,22 +235,18 @@ class BatchSampler(Sampler[list[int]]):
             partial: as of ``sk.Loader``; states of datasets are the same on all ranks.
             rows: as of ``sk.Loader``.
             delivered: the number of batches that were taken from the present iterator, which began with the
-                last ``iter`` of the DataLoader. It may be left out before the first batch was requested, and
-                while batches are read through ``counting``.
+                last ``iter`` of the DataLoader. It may be left out before the first batch was requested,
+                while batches are read through ``counting``, and while the DataLoader has no workers and is
+                read in this thread.
 
         Raises:
-            DeliveryUnknown: batches were requested, and ``delivered`` was left out; the message says the ways
-                out.
+            DeliveryUnknown: ``delivered`` was left out, and it is not known; the message says the ways out.
             InvalidArgument: fewer than ``delivered`` batches were requested.
         """
         runs = self._runs
         if delivered is not None:
             return runs.state_after(checked_count("delivered", delivered, least=0), rows=rows)
-        if runs.requested and runs.delivered is None:
-            raise DeliveryUnknown(_UNKNOWN.format(count=runs.requested))
-        if runs.delivered is None:
-            runs.end()  # The end of a run without a batch was requested, or nothing was.
-        return runs.state_after(runs.delivered or 0, rows=rows)
+        return runs.delivered_state(self, rows=rows)
 
     def load_state_dict(self, state: Mapping[str, Any], *, resume: Resume = "exact") -> None:
         """Go on where a state was taken: the next ``iter`` of the DataLoader continues there.
@@ -330,8 +317,8 @@ class BatchSampler(Sampler[list[int]]):
         if not of_this or not getattr(loader, "in_order", True) or hasattr(loader, "state_dict"):
             message = (
                 f"counting() takes a torch DataLoader over this sampler that delivers in order (got "
-                f"{type(loader).__name__}): give a StatefulDataLoader batch_sampler=sampler.stateful(); "
-                f"count the batches of other loaders yourself, state_dict(delivered=count)"
+                f"{type(loader).__name__}): save the state of a StatefulDataLoader itself; count the batches "
+                f"of other loaders yourself, state_dict(delivered=count)"
             )
             raise InvalidArgument(message)
 
