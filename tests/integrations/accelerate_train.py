@@ -8,15 +8,56 @@ from typing import Any
 import torch
 import torch._dynamo  # each optimizer imports it, which takes a second: once for all lives
 from accelerate import Accelerator
+from accelerate.utils import DataLoaderConfiguration
 from tests.integrations.lives import Log, die, serve
-from tests.integrations.records import loader_of
+from tests.integrations.records import dataset_of, loader_of
+from torch.utils.data import DataLoader
 
 import seekable as sk
+from seekable.integrations.torch import BatchSampler
+
+
+class Steps:
+    """Counts the optimizer steps of all lives, in the checkpoints of Accelerate."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def state_dict(self) -> dict[str, int]:
+        return {"count": self.count}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.count = state["count"]
+
+
+def live_stateful(spec: dict[str, Any], note: Log) -> None:
+    """Train for one life over a StatefulDataLoader that Accelerate makes."""
+    configuration = DataLoaderConfiguration(use_stateful_dataloader=True)
+    accelerator = Accelerator(cpu=True, dataloader_config=configuration)
+    data: Any = dataset_of()
+    sampler = BatchSampler(data, batch_size=4)
+    plain: Any = DataLoader(data, batch_sampler=sampler, collate_fn=torch.tensor, num_workers=spec["workers"])
+    loader, steps = accelerator.prepare(plain), Steps()
+    accelerator.register_for_checkpointing(steps)
+    if os.path.isdir(spec["folder"]):
+        accelerator.load_state(spec["folder"])
+        loader.set_epoch(steps.count // len(loader))
+    while steps.count < spec["steps"]:
+        for batch in loader:
+            note("train", batch)
+            steps.count += 1
+            if steps.count in spec["save_at"]:
+                accelerator.save_state(spec["folder"])
+            if steps.count == spec.get("die_at"):
+                die()
 
 
 def live(spec: dict[str, Any]) -> None:
     """Train for one life."""
     note = Log(spec["log"])
+    if "workers" in spec:
+        live_stateful(spec, note)
+        return
     accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
     model = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)

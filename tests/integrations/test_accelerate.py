@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,6 +35,17 @@ def test_a_killed_run_goes_on_from_the_checkpoint(
     third = server.live(**spec, save_at=[])
     assert [first.code, second.code, third.code] == [KILLED, KILLED, 0], first.said + second.said + third.said
     assert first.ids()[:4] + second.ids()[:3] + third.ids() == expected(2 * EPOCH)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stateful_dataloader_that_is_prepared_goes_on(workers: int, server: Server, tmp_path: Path) -> None:
+    spec = {"folder": str(tmp_path / "saved"), "workers": workers, "steps": 3 * EPOCH}
+    saved = [4, 7, EPOCH + 3]
+    lives = [server.live(**spec, save_at=[at], die_at=at + 2) for at in saved]
+    lives.append(server.live(**spec, save_at=[]))
+    assert [life.code for life in lives] == [KILLED, KILLED, KILLED, 0], "".join(life.said for life in lives)
+    kept = [life.ids()[: stop - start] for life, start, stop in zip(lives, [0, *saved], saved, strict=False)]
+    assert [*itertools.chain(*kept), *lives[-1].ids()] == expected(3 * EPOCH)
 
 
 @pytest.mark.parametrize("at", [1, EPOCH, EPOCH + 1])

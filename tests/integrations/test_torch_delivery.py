@@ -105,7 +105,7 @@ def test_without_workers_what_was_read_is_delivered(kind: type[DataLoader[Any]])
 @pytest.mark.parametrize("columns", [False, True])
 def test_single_records_and_columns_are_read_without_workers(*, columns: bool) -> None:
     """With ``batch_size=None`` torch reads ``dataset[what the sampler gives]``."""
-    batch = {"batch_size": BATCH if columns else None}
+    batch: dict[str, Any] = {"batch_size": BATCH if columns else None}
     ds: Any = numbers()
     sampler = BatchSampler(ds, **batch)
     loader: Any = DataLoader(ds, sampler=sampler, batch_size=None)

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.integrations.torch_samplers import (
@@ -125,6 +126,26 @@ def test_torchdata_resumes_twice_in_one_epoch(way: str) -> None:
         found += itertools.islice(loader, count)
         state = json.loads(json.dumps(loader.state_dict()))
     assert found == wanted[:9]
+
+
+@pytest.mark.parametrize("way", ["alone", "2 workers", "2 that stay"])
+def test_torchdata_goes_on_from_a_loader_and_in_later_epochs(tmp_path: Path, way: str) -> None:
+    """The states of samplers within that of a StatefulDataLoader are those of an sk.Loader, too."""
+    batches, states = through(loader_of(numbers()), runs=3)
+    sampler, loader = sampled(numbers(), kind=StatefulDataLoader, **WAYS[way])
+    sampler.load_state_dict(states[4])
+    found = batches[:4] + list(loader) + list(itertools.islice(loader, 3))
+    torch.save(loader.state_dict(), tmp_path / "state.pt")
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    main = state if way == "alone" else state["_snapshot"]["_main_snapshot"]
+    ours = loader_of(numbers())
+    ours.load_state_dict(main["_sampler_iter_state"])
+    assert found + list(ours) == batches[:20]
+    sampler, loader = sampled(numbers(), kind=StatefulDataLoader, **WAYS[way])
+    loader.load_state_dict(state)
+    found += list(itertools.islice(loader, 2))
+    assert sampler.state_dict(delivered=2, rows=False)["step"] == 15
+    assert found + rest(loader, 10) == batches[:15] + batches[20:30]
 
 
 def test_torchdata_resumes_where_it_takes_few_snapshots() -> None:

@@ -80,8 +80,9 @@ class SamplerRuns:
         self.generation = 0
         """Grows with each iterator and each move; an iterator of an earlier generation is stopped."""
         self._last: Positions | NotedPosition | None = None
-        self._taken = 0
+        self._taken: int | None = None
         self._taker: int | None = None
+        self._next_run: int | None = None
 
     def __len__(self) -> int:
         """Return the number of batches of a whole run.
@@ -109,7 +110,10 @@ class SamplerRuns:
             StoppedIterator: from the iterator, a later one was begun, or the sampler was moved.
             DeliveryUnknown: from the iterator, a run over data without an end was left before.
         """
+        number = self._next_run
         self._leave()
+        if number is not None:
+            self._loader.sampler.set_epoch(number)
         self.delivered = None
         self.generation += 1
         return self._requests(self.generation)
@@ -179,7 +183,7 @@ class SamplerRuns:
         loader = _prepared_loader(sampler)
         if loader is None:
             return self.requested
-        return self._taken if hasattr(loader.base_dataloader, "state_dict") else None
+        return self._taken or 0 if hasattr(loader.base_dataloader, "state_dict") else None
 
     def state_after(self, count: int, *, rows: bool) -> dict[str, Any]:
         """Return the state ``count`` batches after the start of the present iterator.
@@ -214,14 +218,26 @@ class SamplerRuns:
     def set_run(self, number: int) -> None:
         """Let run ``number`` come next; nothing changes if it does anyway.
 
+        An iterator of this run goes on if a loader keeps its state: Accelerate sets the number of a run after
+        torchdata has begun it to take its state.
+
         Raises:
             InvalidArgument: a loaded state lies in the middle of another run.
         """
+        if self._is_kept and self._loader.epoch == number * (self._steps.epochs or 0):
+            self._next_run = number
+            return
         self._leave()
         before = self._loader.state_dict(rows=False)
         self._loader.sampler.set_epoch(number)
         if before != self._loader.state_dict(rows=False):
             self._restart()
+
+    @property
+    def _is_kept(self) -> bool:
+        """True if a loader keeps the state of the present iterator, and workers may read what it requests."""
+        is_read = self._last is None or self._last.reader is not None
+        return not (self._taken is None or is_read or self.is_exhausted)
 
     @property
     def _start(self) -> Cursor:
@@ -239,7 +255,7 @@ class SamplerRuns:
     def _restart(self) -> None:
         """Stop the present iterator: the next one begins at the loader's cursor."""
         self.requested, self.delivered, self.is_exhausted = 0, None, False
-        self._last, self._taken, self._taker = None, 0, None
+        self._last = self._taken = self._taker = self._next_run = None
         self.generation += 1
 
     def _requests(self, generation: int) -> Iterator[Any]:
