@@ -139,16 +139,12 @@ class Dataset(Ordering, ColumnTools):
         if isinstance(rows, slice):
             return self._over(cut(node, rows))
         if isinstance(rows, list | tuple | np.ndarray):
-            found = self.batch_at(checked_places(rows, node.size))
-        else:
-            found = node.record(checked_place(rows, node.size))
-        note_read(rows)
-        return found
+            return note_read(rows, self.batch_at(checked_places(rows, node.size)))
+        return note_read(rows, node.record(checked_place(rows, node.size)))
 
     def __getitems__(self, rows: Sequence[int]) -> list[Any]:
         """Return ``self[rows]`` for a list of rows or positions; PyTorch's loaders call this name."""
-        records: list[Any] = self.batch_at(checked_places(rows, self._node.size))
-        note_read(rows)
+        records: list[Any] = note_read(rows, self.batch_at(checked_places(rows, self._node.size)))
         return records
 
     _getitems = __getitems__

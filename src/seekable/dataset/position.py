@@ -80,17 +80,19 @@ def _unpacked(packed: bytes) -> Positions:
     return Positions(map(Position, array("q", packed)))
 
 
-def note_read(rows: object) -> None:
-    """Note on ``Positions``, or on a ``NotedPosition``, that this thread has read the records.
+def note_read(rows: object, records: Any) -> Any:
+    """Note on ``Positions``, or on a ``NotedPosition``, that this thread has read the records; return these.
 
     Example:
         >>> positions = Positions([Position(3)])
-        >>> note_read(positions)
+        >>> note_read(positions, ["a record"])
+        ['a record']
         >>> positions.reader == threading.get_ident()
         True
     """
     if isinstance(rows, Positions | NotedPosition):
         rows.reader = threading.get_ident()
+    return records
 
 
 def checked_place(row: SupportsIndex, size: int | None) -> int:
