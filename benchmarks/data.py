@@ -19,8 +19,8 @@ _OLD = 1_700_000_000
 """When the files claim to have been made: what was indexed right after it was made would be indexed twice."""
 
 _WRITE_BYTES = 8 << 20
-"""How much is written at a time. The page cache keeps what comes in small writes in small pieces, and then
-reads it at half the speed; files that were read from a disk lie there in large ones."""
+"""The number of bytes written at a time. The page cache keeps what comes in small writes in small pieces, and
+then reads it at half the speed; files that were read from a disk lie there in large ones."""
 
 _SOURCES = ("web", "books", "code", "news", "wiki")
 

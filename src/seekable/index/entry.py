@@ -33,7 +33,7 @@ class Entry:
     """A file in one format, as the index keeps it."""
 
     name: str
-    """Its path relative to the root."""
+    """The path of the file, relative to the root."""
 
     format: str
     """The name of the format that it was scanned as."""

@@ -31,11 +31,11 @@ class FileColumns:
     part: NDArray[np.int64]
     """The number of the file's index in ``parts``."""
     row: NDArray[np.int64]
-    """Its row in the table of that index."""
+    """The row of the file in the table of that index."""
     sizes: NDArray[np.int64]
     """The number of bytes of the file."""
     mtimes_ns: NDArray[np.int64]
-    """Its modification time in nanoseconds."""
+    """The modification time of the file in nanoseconds."""
     records: NDArray[np.int64]
     """The number of records of the file."""
     starts: NDArray[np.int64]

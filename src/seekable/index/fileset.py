@@ -43,7 +43,7 @@ class FileEntry:
     """The identity of an indexed file, without anything that depends on where it lies."""
 
     name: str
-    """Its path relative to the root."""
+    """The path of the file, relative to the root."""
 
     format: str
     """The name of the format that it was scanned as."""

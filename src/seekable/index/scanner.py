@@ -64,7 +64,7 @@ class ByteSource:
         self.size = size
         """The number of bytes of the file."""
         self.head = head
-        """Its first bytes, whichever part this is."""
+        """The first bytes of the file, also where the part begins later."""
         self.start, self.stop = (0, size) if part is None else part
         """The first byte of the part, and the byte behind its last."""
         self._descriptor = descriptor

@@ -32,7 +32,7 @@ class TableLayout:
     """The number of rows of each group, in the order of the file; groups without rows are included."""
 
     schema: bytes
-    """Its columns, by ``pyarrow.Schema.serialize``, without metadata of the whole schema."""
+    """The columns of the file, by ``pyarrow.Schema.serialize``, without metadata of the whole schema."""
 
     @property
     def records(self) -> int:

@@ -75,7 +75,7 @@ class FileToIndex:
     """The number of bytes of the file."""
 
     mtime_ns: int
-    """Its modification time in nanoseconds."""
+    """The modification time of the file in nanoseconds."""
 
     attempt: int = 1
     """The number of this scan of the file, from 1."""

@@ -94,7 +94,7 @@ class KeyedFile:
     """The number of its root; 0 is that of the index folder."""
 
     name: str
-    """Its path relative to the root."""
+    """The path of the file, relative to its root."""
 
     content: str
     """The digest of all of it."""

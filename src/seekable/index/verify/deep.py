@@ -249,9 +249,9 @@ class Boundary:
     row: int
     """The row of the record."""
     indexed: int | None
-    """Its first byte by the index; None if it ends the records before the end of this part."""
+    """The first byte of the record by the index; None if the index has no further record in this part."""
     found: int | None
-    """Its first byte in the file; None if no record starts before the end of this part."""
+    """The first byte of the record in the file; None if no further record starts in this part."""
 
     @property
     def offset(self) -> int:

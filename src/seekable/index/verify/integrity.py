@@ -66,7 +66,7 @@ class Indexed:
     """The folder of the index."""
 
     row: int
-    """Its row in the index's table."""
+    """The row of the file in the table of the index."""
 
     entry: Entry
     """The entry in the index."""
