@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.dataset.common import numbers
+from tests.killing import KILLED, Killer
 
 import seekable as sk
 
@@ -188,43 +188,27 @@ def test_the_place_is_that_of_the_call(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(ds) == [0, 2, 4, 6, 8]
 
 
-# Everything that keeping rows does to files goes through an audit event.
-KILLED_AT_EVENT = """
-import os, signal, sys
-import seekable as sk
-from tests.dataset.test_saved import is_fifth
-save, left = sys.argv[1], int(sys.argv[2])
-def count(event, arguments):
-    global left
-    path = arguments[0] if arguments else None
-    ours = event in ("open", "os.rename", "os.remove", "os.listdir")
-    if ours and str(path).startswith(os.path.dirname(save)):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-ds = sk.from_sequence(range(2000))
-sys.addaudithook(count)
-print(sum(ds.filter(is_fifth, save=save, jobs=1)))
-"""
+def keep_fifths(save: Path) -> None:
+    numbers(2000).filter(is_fifth, save=save, jobs=1)
+
+
+def test_killed_at_any_file_operation_the_next_run_has_the_rows(tmp_path: Path) -> None:
+    with Killer() as killer:
+        (tmp_path / "all").mkdir()
+        kinds = killer.operations(tmp_path / "all", keep_fifths, tmp_path / "all" / "kept.u64")
+        assert len(kinds) >= 8
+        assert {"open", "os.fsync", "os.rename"} <= {*kinds}
+        for number in range(1, len(kinds) + 1):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            assert killer.kill_at(number, folder, keep_fifths, folder / "kept.u64") == KILLED
+            assert list(numbers(2000).filter(is_fifth, save=folder / "kept.u64")) == [*range(0, 2000, 5)]
+            assert {file.name for file in folder.iterdir()} == {"kept.u64", "kept.u64.json", "kept.u64.lock"}
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", script, *map(str, arguments)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def test_killed_at_any_file_operation_the_next_run_has_the_rows(tmp_path: Path) -> None:
-    codes: list[int] = []
-    while not codes or codes[-1]:
-        folder = tmp_path / str(len(codes))
-        folder.mkdir()
-        with start(KILLED_AT_EVENT, folder / "kept.u64", len(codes) + 1) as killed:
-            _, errors = killed.communicate(timeout=60)
-        codes.append(killed.returncode)
-        assert killed.returncode in (0, -signal.SIGKILL), errors
-        assert list(numbers(2000).filter(is_fifth, save=folder / "kept.u64")) == list(range(0, 2000, 5))
-        assert {file.name for file in folder.iterdir()} == {"kept.u64", "kept.u64.json", "kept.u64.lock"}
-    assert codes.count(-signal.SIGKILL) >= 8
 
 
 COUNTING = """
