@@ -7,23 +7,33 @@ can be told to go wrong.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
+import pickle
+import pkgutil
 import re
+import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
+
+import seekable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from typing import IO
 
+ROOT = Path(__file__).parents[1]
+FIRST_WAIT = {"SEEKABLE_HUB_FIRST_WAIT_SECONDS": "0.01"}
 LARGE = 1 << 10
 PAGE = 3
 """How many entries of a tree one answer has."""
@@ -238,7 +248,7 @@ def environment(endpoint: str, home: Path, **more: str) -> dict[str, str]:
     hub = {
         "HF_ENDPOINT": endpoint,
         "HF_HUB_DISABLE_TELEMETRY": "1",
-        "SEEKABLE_HUB_FIRST_WAIT_SECONDS": "0.01",
+        **FIRST_WAIT,
     }
     return {**kept, **folders, **hub, **more}
 
@@ -252,20 +262,125 @@ def tell(found):
 """
 
 
-def start(code: str, env: dict[str, str], *args: str) -> subprocess.Popen[str]:
-    """A process that runs some code after PREAMBLE."""
-    command = [sys.executable, "-c", PREAMBLE + code, *args]
-    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+@dataclass(frozen=True)
+class Child:
+    """A process that runs some code, forked from a warm one."""
+
+    number: int
+    warm: Warm
+
+    def kill(self) -> None:
+        os.kill(self.number, signal.SIGKILL)
+
+    def end(self) -> tuple[int, str, str]:
+        """Wait for the end; return the exit code, and what was printed as output and as errors."""
+        return self.warm.end(self.number)
+
+    def told(self) -> Any:
+        """Return what the process told, once it has ended well."""
+        code, out, err = self.end()
+        assert code == 0, err
+        lines = [line for line in out.splitlines() if line.startswith("TOLD ")]
+        return json.loads(lines[-1].removeprefix("TOLD "))
 
 
-def told(process: subprocess.Popen[str]) -> Any:
-    """What a process told, once it has ended well."""
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    lines = [line for line in out.splitlines() if line.startswith("TOLD ")]
-    return json.loads(lines[-1].removeprefix("TOLD "))
+class Warm:
+    """A process that has imported seekable and what huggingface_hub imports, and forks to run code.
+
+    Each fork has its own variables of the environment, and nothing of another's in memory. huggingface_hub
+    reads the variables when it is imported: each fork imports it anew.
+    """
+
+    def __enter__(self) -> Self:
+        self._server = subprocess.Popen(
+            [sys.executable, "-c", "from tests.hub import serve_forks; serve_forks()"],
+            cwd=ROOT,
+            # Threads do not survive a fork.
+            env={**os.environ, **FIRST_WAIT, "OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with self._server:
+            assert self._server.stdin is not None
+            self._server.stdin.close()
+
+    def start(self, code: str, env: dict[str, str], *args: str) -> Child:
+        """Run some code after PREAMBLE in a process of its own."""
+        number: int = self._ask("start", PREAMBLE + code, env, args)
+        return Child(number, self)
+
+    def run(self, code: str, env: dict[str, str], *args: str) -> Any:
+        """Return what some code tells, in a process of its own."""
+        return self.start(code, env, *args).told()
+
+    def end(self, number: int) -> tuple[int, str, str]:
+        """Wait for a fork; return its exit code, and what it printed as output and as errors."""
+        found: tuple[int, str, str] = self._ask("end", number)
+        return found
+
+    def _ask(self, *order: Any) -> Any:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        pickle.dump(order, self._server.stdin)
+        self._server.stdin.flush()
+        return pickle.load(self._server.stdout)
 
 
-def run(code: str, env: dict[str, str], *args: str) -> Any:
-    """What some code tells, in a process of its own."""
-    return told(start(code, env, *args))
+def serve_forks() -> None:
+    """Start and await forks, as standard input says, until it ends. A fork returns from here as well."""
+    _import_ahead()
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    printed: dict[int, tuple[IO[bytes], IO[bytes]]] = {}
+    while True:
+        try:
+            order, *given = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        if order == "start":
+            files = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - closed by `_ended`
+            child = os.fork()
+            if not child:
+                answers.close()
+                _run_in_fork(files, *given)
+                return
+            printed[child] = files
+            answer: Any = child
+        else:
+            answer = _ended(given[0], *printed.pop(given[0]))
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+def _import_ahead() -> None:
+    for module in pkgutil.walk_packages(seekable.__path__, "seekable."):
+        if not module.name.startswith(("seekable.integrations", "seekable.__main__")):
+            importlib.import_module(module.name)
+    for name in ("pyarrow.parquet", "huggingface_hub.hf_api", "huggingface_hub.file_download"):
+        importlib.import_module(name)
+    with suppress(ImportError):
+        importlib.import_module("pandas")  # pyarrow imports it if it is there.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "huggingface_hub"]:
+        del sys.modules[name]
+
+
+def _run_in_fork(files: tuple[IO[bytes], ...], code: str, env: dict[str, str], args: tuple[str, ...]) -> None:
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    for descriptor, file in enumerate(files, start=1):
+        os.dup2(file.fileno(), descriptor)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv = ["-c", *args]
+    exec(compile(code, "<code of a test>", "exec"), {"__name__": "__main__"})
+
+
+def _ended(child: int, out: IO[bytes], err: IO[bytes]) -> tuple[int, str, str]:
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    with out, err:
+        out.seek(0)
+        err.seek(0)
+        return code, out.read().decode(), err.read().decode()

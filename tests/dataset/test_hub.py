@@ -7,13 +7,15 @@ import io
 import json
 import os
 import shutil
+import signal
+from queue import Queue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.hub import Repo, environment, run, serving, start, told
+from tests.hub import Repo, Warm, environment, serving
 
 import seekable as sk
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from http.server import ThreadingHTTPServer
     from pathlib import Path
 
-    from tests.hub import Hub
+    from tests.hub import Child, Hub
 
 ROWS = 6000
 LARGE_ROWS = 20_000
@@ -54,6 +56,12 @@ LARGE = {
         LARGE_ROWS, 0, use_dictionary=False, data_page_size=64 << 10, write_page_index=True
     )
 }
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Warm]:
+    with Warm() as warm:
+        yield warm
 
 
 @pytest.fixture
@@ -90,9 +98,9 @@ def failure(what):
 """
 
 
-def test_records_are_those_of_the_files_in_natural_order(hub: Hub, env: dict[str, str]) -> None:
+def test_records_are_those_of_the_files_in_natural_order(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     sha = hub.repos["me/web"].commit(SHARDS | OTHERS)
-    found = run(
+    found = warm.run(
         f"{DIGEST}{OPEN} whole = sk.open('hf:me/web:train');"
         "rows = [0, 5999, 6000, 17999, 12345];"
         "tell({'n': len(ds), 'digest': digest([record['text'] for record in ds]),"
@@ -123,22 +131,22 @@ def test_records_are_those_of_the_files_in_natural_order(hub: Hub, env: dict[str
     assert found["numpy"] == "int64"
 
 
-def test_opening_reads_footers_and_a_row_reads_its_pages(hub: Hub, env: dict[str, str]) -> None:
+def test_opening_reads_footers_and_a_row_reads_its_pages(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(LARGE)
     size = len(LARGE["data/train-0.parquet"])
-    assert run(f"{OPEN} tell(len(ds))", env) == LARGE_ROWS
+    assert warm.run(f"{OPEN} tell(len(ds))", env) == LARGE_ROWS
     assert [asked.range for asked in hub.data] == [f"bytes={size - (64 << 10)}-{size - 1}"]
     hub.asked.clear()
-    assert run(f"{OPEN} tell(ds[12345]['text'])", env) == table(LARGE_ROWS, 0)["text"][12345].as_py()
+    assert warm.run(f"{OPEN} tell(ds[12345]['text'])", env) == table(LARGE_ROWS, 0)["text"][12345].as_py()
     assert 1 <= len(hub.data) <= 3
     assert hub.bytes_sent <= 3 * (256 << 10) < size // 3
     hub.asked.clear()
-    assert run(f"{OPEN} tell(ds[12345]['text'])", env) == table(LARGE_ROWS, 0)["text"][12345].as_py()
+    assert warm.run(f"{OPEN} tell(ds[12345]['text'])", env) == table(LARGE_ROWS, 0)["text"][12345].as_py()
     assert hub.data == []
     assert [asked.path for asked in hub.asked] == ["/api/datasets/me/web/revision/main"]
 
 
-def test_pages_are_looked_for_many_at_a_time(hub: Hub, env: dict[str, str]) -> None:
+def test_pages_are_looked_for_many_at_a_time(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     pages = {
         "use_dictionary": False,
         "data_page_size": 600 << 10,
@@ -146,93 +154,98 @@ def test_pages_are_looked_for_many_at_a_time(hub: Hub, env: dict[str, str]) -> N
         "compression": "none",
     }
     hub.repos["me/web"].commit({"train.parquet": parquet(100_000, 0, **pages)})
-    assert run(f"{OPEN} tell(ds[99_999]['text'])", env).startswith("0 99999 ")
+    assert warm.run(f"{OPEN} tell(ds[99_999]['text'])", env).startswith("0 99999 ")
     starts = [int(str(asked.range).removeprefix("bytes=").split("-")[0]) for asked in hub.data[1:]]
     # Whoever waits for each answer asks in ascending order.
     assert starts != sorted(starts)
 
 
 def test_a_hub_that_is_gone_leaves_what_was_read(
-    served: tuple[Hub, ThreadingHTTPServer], env: dict[str, str]
+    served: tuple[Hub, ThreadingHTTPServer], env: dict[str, str], warm: Warm
 ) -> None:
     hub, server = served
     hub.repos["me/web"].commit(LARGE)
     row = table(LARGE_ROWS, 0)["text"][3].as_py()
-    assert run(f"{OPEN} tell(ds[3]['text'])", env) == row
+    assert warm.run(f"{OPEN} tell(ds[3]['text'])", env) == row
     server.shutdown()
     server.server_close()
     code = f"{DIGEST}{OPEN} tell([ds[3]['text'], *failure(lambda: ds[-1])])"
     for offline in ({}, {"HF_HUB_OFFLINE": "1"}):
-        text, kind, message = run(code, env | offline)
+        text, kind, message = warm.run(code, env | offline)
         assert text == row
         assert kind == "Unreachable"
         assert "bytes " in message
         assert "hf://datasets/me/web@" in message
         assert "/data/train-0.parquet" in message
     never = f"{DIGEST}tell(failure(lambda: sk.open('hf:me/other:train:text')))"
-    kind, message = run(never, env | {"HF_HUB_OFFLINE": "1"})
+    kind, message = warm.run(never, env | {"HF_HUB_OFFLINE": "1"})
     assert kind == "Unreachable"
     assert "'hf:me/other:train:text' is not on this machine, and HF_HUB_OFFLINE is set" in message
 
 
 @pytest.mark.parametrize("faults", [["500"], ["500", "500"], ["cut"], ["short"], ["short", "500", "cut"]])
-def test_what_fails_in_passing_is_tried_again(hub: Hub, env: dict[str, str], faults: list[str]) -> None:
+def test_what_fails_in_passing_is_tried_again(
+    hub: Hub, env: dict[str, str], faults: list[str], warm: Warm
+) -> None:
     hub.repos["me/web"].commit({"data/train-0.parquet": parquet(100, 0)})
     hub.faults.extend(faults)
-    assert run(f"{OPEN} tell([record['text'] for record in ds])", env) == table(100, 0)["text"].to_pylist()
+    assert (
+        warm.run(f"{OPEN} tell([record['text'] for record in ds])", env) == table(100, 0)["text"].to_pylist()
+    )
     assert len(hub.data) >= 1 + len(faults)
 
 
-def test_answers_that_are_cut_off_are_no_records(hub: Hub, env: dict[str, str]) -> None:
+def test_answers_that_are_cut_off_are_no_records(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(LARGE)
-    run(f"{OPEN} tell(0)", env)
+    warm.run(f"{OPEN} tell(0)", env)
     hub.faults.extend(["short"] * 3)
-    kind, message = run(f"{DIGEST}{OPEN} tell(failure(lambda: ds[5]))", env)
+    kind, message = warm.run(f"{DIGEST}{OPEN} tell(failure(lambda: ds[5]))", env)
     assert kind == "Unreachable"
     assert "3 times in a row" in message
-    assert run(f"{OPEN} tell(ds[5]['text'])", env) == table(LARGE_ROWS, 0)["text"][5].as_py()
+    assert warm.run(f"{OPEN} tell(ds[5]['text'])", env) == table(LARGE_ROWS, 0)["text"][5].as_py()
 
 
-def test_processes_that_begin_at_once_agree(hub: Hub, env: dict[str, str]) -> None:
+def test_processes_that_begin_at_once_agree(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(SHARDS)
     code = f"{DIGEST}{OPEN} tell([ds.fingerprint, digest([record['text'] for record in ds])])"
-    found = [told(process) for process in [start(code, env) for _ in range(3)]]
+    found = [child.told() for child in [warm.start(code, env) for _ in range(3)]]
     assert found[0] == found[1] == found[2]
     assert found[0][1] == digest(TEXTS)
 
 
 @pytest.mark.parametrize("request_number", [1, 3, 5, 8, 10, 14])
 def test_a_process_that_is_killed_leaves_nothing_in_the_way(
-    hub: Hub, env: dict[str, str], request_number: int
+    hub: Hub, env: dict[str, str], request_number: int, warm: Warm
 ) -> None:
     hub.repos["me/web"].commit(SHARDS)
     code = f"{DIGEST}{OPEN} tell(digest([record['text'] for record in ds]))"
-    killed = []
+    children: Queue[Child] = Queue()
 
     def kill(number: int) -> None:
         if number == request_number:
-            killed.append(process)
-            process.kill()
+            children.get(timeout=120).kill()
 
     hub.on_request = kill
-    process = start(code, env)
-    process.communicate(timeout=120)
-    assert killed == [process]
+    child = warm.start(code, env)
+    children.put(child)
+    assert child.end()[0] == -signal.SIGKILL
     hub.on_request = lambda _: None
-    assert run(code, env) == digest(TEXTS)
+    assert warm.run(code, env) == digest(TEXTS)
 
 
-def test_a_commit_is_pinned_and_content_that_stays_is_the_same_data(hub: Hub, env: dict[str, str]) -> None:
+def test_a_commit_is_pinned_and_content_that_stays_is_the_same_data(
+    hub: Hub, env: dict[str, str], warm: Warm
+) -> None:
     repo = hub.repos["me/web"]
     first = repo.commit(SHARDS)
     code = "tell([sk.open(spec).fingerprint for spec in sys.argv[1:]])"
-    before = run(code, env, "hf:me/web:train", f"hf:me/web@{first}:train")
+    before = warm.run(code, env, "hf:me/web:train", f"hf:me/web@{first}:train")
     assert before[0] == before[1]
     repo.commit(SHARDS | {"README.md": b"# More words"})
-    assert run(code, env, "hf:me/web:train") == before[:1]
+    assert warm.run(code, env, "hf:me/web:train") == before[:1]
     repo.commit(SHARDS | {"data/train-10.parquet": parquet(ROWS, 11)}, branch="next")
     hub.asked.clear()
-    pinned, main, other = run(
+    pinned, main, other = warm.run(
         code, env, f"hf:me/web@{first}:train", "hf:me/web@main:train", "hf:me/web@next:train"
     )
     assert pinned == main == before[0] != other
@@ -241,17 +254,17 @@ def test_a_commit_is_pinned_and_content_that_stays_is_the_same_data(hub: Hub, en
     assert len(hub.data) == 1
 
 
-def test_another_content_at_the_same_commit_is_refused(hub: Hub, env: dict[str, str]) -> None:
+def test_another_content_at_the_same_commit_is_refused(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     repo = hub.repos["me/web"]
     sha = repo.commit(dict(LARGE))
-    run(f"{OPEN} tell(0)", env)
+    warm.run(f"{OPEN} tell(0)", env)
     repo.commits[sha]["data/train-0.parquet"] = LARGE["data/train-0.parquet"][:-1] + b"?"
-    kind, message = run(f"{DIGEST}{OPEN} tell(failure(lambda: ds[5]))", env)
+    kind, message = warm.run(f"{DIGEST}{OPEN} tell(failure(lambda: ds[5]))", env)
     assert kind == "IndexStale"
     assert "has another content than when the repository was listed" in message
 
 
-def test_what_the_hub_refuses_is_told(hub: Hub, env: dict[str, str]) -> None:
+def test_what_the_hub_refuses_is_told(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(SHARDS | OTHERS)
     hub.repos["me/gated"] = Repo(gated=True)
     hub.repos["me/private"] = Repo(token="secret")
@@ -274,16 +287,16 @@ def test_what_the_hub_refuses_is_told(hub: Hub, env: dict[str, str]) -> None:
         "hf:me/words:train": ("DataNotFound", "has no Parquet files, and no branch 'refs/convert/parquet'"),
     }
     code = f"{DIGEST}tell([failure(lambda: sk.open(spec)) for spec in sys.argv[1:]])"
-    for (kind, message), (wanted, part) in zip(run(code, env, *specs), specs.values(), strict=True):
+    for (kind, message), (wanted, part) in zip(warm.run(code, env, *specs), specs.values(), strict=True):
         assert kind == wanted, message
         assert part in message
     hub.asked.clear()
-    assert run("tell(len(sk.open('hf:me/private:train')))", env | {"HF_TOKEN": "secret"}) == 3 * ROWS
+    assert warm.run("tell(len(sk.open('hf:me/private:train')))", env | {"HF_TOKEN": "secret"}) == 3 * ROWS
     assert all(asked.has_token == (asked not in hub.data) for asked in hub.asked)
 
 
 def test_the_readme_tells_of_splits_and_the_hub_has_parquet_of_other_files(
-    hub: Hub, env: dict[str, str]
+    hub: Hub, env: dict[str, str], warm: Warm
 ) -> None:
     files = {f"en/{name}": parquet(10, seed) for seed, name in enumerate(["a.parquet", "b.parquet"])}
     configs = [{"config_name": "english", "data_files": [{"split": "train", "path": "en/*.parquet"}]}]
@@ -293,7 +306,7 @@ def test_the_readme_tells_of_splits_and_the_hub_has_parquet_of_other_files(
     hub.repos["words"].commit({"train.csv": b"a,b\n"})
     converted = {"default/train/0000.parquet": parquet(30, 0), "default/test/0000.parquet": parquet(3, 0)}
     sha = hub.repos["words"].commit(converted, branch="refs/convert/parquet")
-    found = run(
+    found = warm.run(
         "tell([len(sk.open(spec)) for spec in sys.argv[1:]] + [sk.open('hf:words:test').locate(0).path])",
         env,
         "hf:me/web:english/train:text",
@@ -304,12 +317,12 @@ def test_the_readme_tells_of_splits_and_the_hub_has_parquet_of_other_files(
     assert found == [20, 20, 30, 3, f"hf://datasets/words@{sha}/default/test/0000.parquet"]
 
 
-def test_a_copy_in_the_cache_of_huggingface_hub_is_read(hub: Hub, env: dict[str, str]) -> None:
+def test_a_copy_in_the_cache_of_huggingface_hub_is_read(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(LARGE)
     download = "huggingface_hub.hf_hub_download('me/web', 'data/train-0.parquet', repo_type='dataset')"
-    run(f"import huggingface_hub\n{download}\ntell(0)", env | {"HF_HUB_DISABLE_XET": "1"})
+    warm.run(f"import huggingface_hub\n{download}\ntell(0)", env | {"HF_HUB_DISABLE_XET": "1"})
     hub.asked.clear()
-    found = run(f"{DIGEST}{OPEN} tell([digest([r['text'] for r in ds]), ds.locate(0).path])", env)
+    found = warm.run(f"{DIGEST}{OPEN} tell([digest([r['text'] for r in ds]), ds.locate(0).path])", env)
     assert found[0] == digest(table(LARGE_ROWS, 0)["text"].to_pylist())
     assert found[1].startswith("hf://datasets/me/web@")
     assert hub.data == []
@@ -331,10 +344,10 @@ tell([first, child(19_999), child(10_000), ds[5000]["text"]])
 """
 
 
-def test_a_forked_child_reads_on(hub: Hub, env: dict[str, str]) -> None:
+def test_a_forked_child_reads_on(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(LARGE)
     texts = table(LARGE_ROWS, 0)["text"].to_pylist()
-    assert run(f"{OPEN}\n{FORK}", env) == [texts[0], texts[19_999], texts[10_000], texts[5000]]
+    assert warm.run(f"{OPEN}\n{FORK}", env) == [texts[0], texts[19_999], texts[10_000], texts[5000]]
 
 
 LOADER = """
@@ -354,48 +367,48 @@ tell([sorted(whole) == sorted(sk_text["text"] for sk_text in ds), part + rest ==
 
 
 def test_a_loader_with_workers_resumes_and_the_index_lies_where_it_shall(
-    hub: Hub, env: dict[str, str], tmp_path: Path
+    hub: Hub, env: dict[str, str], tmp_path: Path, warm: Warm
 ) -> None:
     sha = hub.repos["me/web"].commit(SHARDS)
     indexes = tmp_path / "indexes"
-    assert run(LOADER, env, str(indexes)) == [True, True, 3 * ROWS]
+    assert warm.run(LOADER, env, str(indexes)) == [True, True, 3 * ROWS]
     assert not (tmp_path / "cache").exists()
     assert list(indexes.rglob(".seekable")) == [indexes / "hub" / "datasets--me--web" / sha / ".seekable"]
 
 
-def test_keys_of_the_hub_are_found(hub: Hub, env: dict[str, str]) -> None:
+def test_keys_of_the_hub_are_found(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(SHARDS)
     code = "ds = sk.open('hf:me/web:train', key='id'); tell(ds.key(2_000_005)['text'])"
-    assert run(code, env) == TEXTS[ROWS + 5]
+    assert warm.run(code, env) == TEXTS[ROWS + 5]
 
 
-def test_damage_is_told_of_by_the_name_on_the_hub(hub: Hub, env: dict[str, str]) -> None:
+def test_damage_is_told_of_by_the_name_on_the_hub(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     data = bytearray(parquet(2000, 0, use_dictionary=False, compression="zstd"))
     data[1000:30_000] = bytes(29_000)
     hub.repos["me/web"].commit({"train.parquet": bytes(data)})
-    kind, message = run(f"{DIGEST}{OPEN} tell(failure(lambda: list(ds)))", env)
+    kind, message = warm.run(f"{DIGEST}{OPEN} tell(failure(lambda: list(ds)))", env)
     assert kind == "CorruptRecord"
     assert message.startswith("hf://datasets/me/web@")
     hub.repos["me/web"].commit({"train.parquet": b"PAR1" * 100})
-    kind, message = run(f"{DIGEST}tell(failure(lambda: sk.open('hf:me/web:train')))", env)
+    kind, message = warm.run(f"{DIGEST}tell(failure(lambda: sk.open('hf:me/web:train')))", env)
     assert kind == "UnsupportedFormat"
     assert "hf://datasets/me/web@" in message
 
 
-def test_blocks_on_disk_are_bounded(hub: Hub, env: dict[str, str], tmp_path: Path) -> None:
+def test_blocks_on_disk_are_bounded(hub: Hub, env: dict[str, str], tmp_path: Path, warm: Warm) -> None:
     hub.repos["me/web"].commit(LARGE)
     code = f"{DIGEST}{OPEN} tell(digest([record['text'] for record in ds]))"
     bounded = env | {"SEEKABLE_HUB_BYTES": str(1 << 20)}
-    assert run(code, bounded) == digest(table(LARGE_ROWS, 0)["text"].to_pylist())
+    assert warm.run(code, bounded) == digest(table(LARGE_ROWS, 0)["text"].to_pylist())
     blocks = tmp_path / "cache" / "seekable" / "hub" / "blocks"
     assert sum(path.stat().st_size for path in blocks.rglob("*") if path.is_file()) <= (1 << 20) * 17 // 16
     shutil.rmtree(blocks)
-    assert run(code, env) == digest(table(LARGE_ROWS, 0)["text"].to_pylist())
+    assert warm.run(code, env) == digest(table(LARGE_ROWS, 0)["text"].to_pylist())
 
 
-def test_without_huggingface_hub_the_way_to_it_is_told(env: dict[str, str]) -> None:
+def test_without_huggingface_hub_the_way_to_it_is_told(env: dict[str, str], warm: Warm) -> None:
     code = "sys.modules['huggingface_hub'] = None"
-    kind, message = run(f"{code}\n{DIGEST}tell(failure(lambda: sk.open('hf:me/web:train')))", env)
+    kind, message = warm.run(f"{code}\n{DIGEST}tell(failure(lambda: sk.open('hf:me/web:train')))", env)
     assert [kind, message] == [
         "MissingDependency",
         "reading from the Hugging Face Hub needs huggingface_hub: pip install 'seekable[hub]'",
