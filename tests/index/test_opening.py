@@ -18,7 +18,7 @@ from tests.index.corpus import age, check, fill, index_files, open_data, read, w
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import FORMATS
-from seekable.index.build import build, build_progress
+from seekable.index.build import build_index, build_progress
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
 from seekable.parallel.progress import Progress
@@ -190,7 +190,7 @@ def test_any_executor_builds_the_same_index(tmp_path: Path, executor: Executor) 
 
 def test_much_data_is_scanned_by_our_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, files=30)
-    monkeypatch.setattr(build, "_PARALLEL_BYTES", 0)
+    monkeypatch.setattr(build_index, "_PARALLEL_BYTES", 0)
     told: list[Progress] = []
     check(open_data(tmp_path, jobs=2, progress=told.append))
     assert told[-1].files_done == 30
@@ -263,8 +263,8 @@ def test_any_bytes_are_indexed_as_a_plain_splitter_says(
 
 NOTEBOOK = """
 import sys
-from seekable.index.build import build, build_progress
-build._PARALLEL_BYTES = 0
+from seekable.index.build import build_index, build_progress
+build_index._PARALLEL_BYTES = 0
 from tests.index.corpus import open_data, check
 from pathlib import Path
 check(open_data(Path(sys.argv[1]), jobs=2))

@@ -25,7 +25,7 @@ from tests.parallel.executors import Backwards, Cancelling, Inline, Interfering
 from seekable.errors import IndexStale, UnsupportedFormat, WorkerDied
 from seekable.formats.jsonl import JsonlScanner
 from seekable.index import digest
-from seekable.index.build import build, build_progress, file_scan, plan
+from seekable.index.build import build_index, build_progress, file_scan, parts
 from seekable.index.build.scan import PartScan
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
@@ -48,12 +48,12 @@ ROWS = b"".join(b'{"row": %d}\r\n%s' % (row, b"\n \t\n" * (row % 3)) for row in 
 def tiny_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are cut every hundred bytes, each part is a request, and eight offsets are many."""
     cut(monkeypatch, 100)
-    monkeypatch.setattr(plan, "_BATCH_BYTES", 100)
+    monkeypatch.setattr(parts, "_BATCH_BYTES", 100)
     monkeypatch.setattr(file_scan, "_SPILL_BYTES", 64)
 
 
 def cut(patch: pytest.MonkeyPatch, part_bytes: int) -> None:
-    patch.setattr(build, "_PART_BYTES", part_bytes)
+    patch.setattr(build_index, "_PART_BYTES", part_bytes)
     patch.setattr(digest, "PIECE_BYTES", part_bytes)
 
 
@@ -86,7 +86,7 @@ def test_files_in_parts_are_indexed_as_whole_files(
         write(folder / f"{number}.txt", b"# " + data)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(digest, "PIECE_BYTES", part_bytes)
-        patch.setattr(build, "_PART_BYTES", 1 << 20)
+        patch.setattr(build_index, "_PART_BYTES", 1 << 20)
         whole = open_data(folder, form=form, index_dir=folder / "whole")
         cut(patch, part_bytes)
         patch.setattr(file_scan, "_SPILL_BYTES", spill_bytes)
@@ -113,7 +113,7 @@ def test_any_executor_builds_the_same_index(tmp_path: Path, name: str) -> None:
     write(tmp_path / "larger.jsonl", ROWS * 2)
     fill(tmp_path, files=5)
     here = open_data(tmp_path, index_dir=tmp_path / "here")
-    batches = len(list(plan.plan_batches(here.sizes.tolist(), part_bytes=100)))
+    batches = len(list(parts.plan_batches(here.sizes.tolist(), part_bytes=100)))
     assert batches > 50
     with executors(name, batches) as executor:
         there = open_data(tmp_path, index_dir=tmp_path / "there", executor=executor)
@@ -125,7 +125,7 @@ def test_any_executor_builds_the_same_index(tmp_path: Path, name: str) -> None:
 @pytest.mark.usefixtures("tiny_parts")
 def test_one_file_is_shared_out_to_our_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "a.jsonl", ROWS)
-    monkeypatch.setattr(build, "_PARALLEL_BYTES", 0)
+    monkeypatch.setattr(build_index, "_PARALLEL_BYTES", 0)
     monkeypatch.setattr(build_progress, "_PROGRESS_SECONDS", -1.0)
     told: list[Progress] = []
     check(open_data(tmp_path, jobs=3, progress=told.append))
@@ -268,9 +268,9 @@ MEMORY = """
 import resource, sys
 from pathlib import Path
 from seekable.index import digest
-from seekable.index.build import build, file_scan
+from seekable.index.build import build_index, file_scan
 from tests.index.corpus import open_data
-build._PART_BYTES = digest.PIECE_BYTES = file_scan._SPILL_BYTES = 1 << 20
+build_index._PART_BYTES = digest.PIECE_BYTES = file_scan._SPILL_BYTES = 1 << 20
 open_data(Path(sys.argv[1]), form="text")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 files = open_data(Path(sys.argv[2]), form="text")

@@ -348,7 +348,9 @@ def test_large_batches_come_through_shared_memory_and_leave_nothing() -> None:
         assert [int(batch["x"][0, -1]) for batch in batches] == [int(batch["n"][0]) for batch in batches]
         batches[0]["x"][:] = 0  # as training code may do
         assert batches[0]["x"].shape == (4, 200_000)
-        assert set(Path("/dev/shm").iterdir()) == before
+        # Semaphores are those of other processes that run beside this one.
+        left = {path for path in Path("/dev/shm").iterdir() if not path.name.startswith("sem.")}
+        assert left <= before
 
 
 @pytest.mark.parametrize(("prefetch", "limit", "most"), [(2, 1 << 30, 2), (50, 2 << 20, 3)])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.build import build, scan
+    from seekable.index.build import build_index, scan
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.scanner import Scanner
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 else:
-    build = lazy("seekable.index.build.build_index")
+    build_index = lazy("seekable.index.build.build_index")
     scan = lazy("seekable.index.build.scan")
 
 __all__ = ["open_files"]
@@ -106,7 +106,7 @@ def open_files(
                 f"{builds} times in a row; open them when nothing writes to them"
             )
         notices = [index.notice for index in indexes if index.notice and index.status.to_scan.any()]
-        build.build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
+        build_index.build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
         wanted = [_stat_again(index) for index in indexes]
     return _file_set(found, indexes)
 
@@ -208,11 +208,13 @@ def _sure(index: _Index, scanner: Scanner | TableIndexer) -> _Index | None:
     return replace(index, status=replace(index.status, racy=np.zeros_like(index.status.racy)))
 
 
-def _tasks(index: _Index) -> Iterator[build.FileToIndex]:
+def _tasks(index: _Index) -> Iterator[build_index.FileToIndex]:
     names, paths = list(index.files.numbers), _paths(index)
     for file in np.flatnonzero(index.status.to_scan).tolist():
         size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
-        yield build.FileToIndex(index.folder, index.files.root, names[file], paths[file], size, mtime_ns)
+        yield build_index.FileToIndex(
+            index.folder, index.files.root, names[file], paths[file], size, mtime_ns
+        )
 
 
 def _paths(index: _Index) -> list[str]:
