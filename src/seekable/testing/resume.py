@@ -76,9 +76,11 @@ def compare_cuts(
         middle = (cut + len(items)) // 2
         loader = _made(factory)
         loader.load_state_dict(state)
-        assert loader.state_dict() == state, (
-            f"cut at {cut}: the state changed by being restored: {state} became {loader.state_dict()}"
-        )
+        if loader.state_dict() != state:
+            message = (
+                f"cut at {cut}: the state changed by being restored: {state} became {loader.state_dict()}"
+            )
+            raise AssertionError(message)
         _compare(_next_items(loader, middle - cut, runs), items[cut:middle], start=cut, where=f"cut at {cut}")
         second = json.loads(json.dumps(loader.state_dict()))
         loader.close()
@@ -149,12 +151,12 @@ def _made(factory: Callable[[], Loader | Dataset | Stream]) -> Loader | _Items:
 
 def _compare(found: list[Any], wanted: list[Any], *, start: int, where: str) -> None:
     for i, (one, other) in enumerate(zip(found, wanted, strict=False)):
-        assert same(one, other), (
-            f"{where}: item {start + i} is {one!r}, and {other!r} in the uninterrupted run"
-        )
-    assert len(found) == len(wanted), (
-        f"{where}: {len(found)} items follow, and {len(wanted)} in the uninterrupted run"
-    )
+        if not same(one, other):
+            message = f"{where}: item {start + i} is {one!r}, and {other!r} in the uninterrupted run"
+            raise AssertionError(message)
+    if len(found) != len(wanted):
+        message = f"{where}: {len(found)} items follow, and {len(wanted)} in the uninterrupted run"
+        raise AssertionError(message)
 
 
 _CHILD = """
@@ -179,4 +181,6 @@ def _in_new_process(
         capture_output=True,
         check=False,
     )
-    assert child.returncode == 0, f"in a new process: {child.stderr.decode(errors='replace')}"
+    if child.returncode != 0:
+        message = f"in a new process: {child.stderr.decode(errors='replace')}"
+        raise AssertionError(message)

@@ -67,11 +67,15 @@ class StageTests:
             for at, state in enumerate(states):
                 again = iter(stream)
                 again.load_state_dict(state)
-                assert again.state_dict(rows=False) == state, f"cut at {at}: restoring changed the state"
+                if again.state_dict(rows=False) != state:
+                    message = f"cut at {at}: restoring changed the state"
+                    raise AssertionError(message)
                 for later in states[at + 1 : at + 4]:
                     next(again)
                     found = again.state_dict(rows=False)
-                    assert found == later, f"cut at {at}: a later state is {found}, and {later} in one run"
+                    if found != later:
+                        message = f"cut at {at}: a later state is {found}, and {later} in one run"
+                        raise AssertionError(message)
 
     def test_changes_add_up_to_the_state(self) -> None:
         """Workers send deltas of the states of their lanes with each batch; the sum of these is the state."""
@@ -83,9 +87,9 @@ class StageTests:
                     if number % 3:
                         apply_deltas(kept, root.deltas())
                         found, wanted = ([each.document() for each in some] for some in (kept, root.states()))
-                        assert found == wanted, (
-                            f"lane {lane}: changes add up to {found}, the state is {wanted}"
-                        )
+                        if found != wanted:
+                            message = f"lane {lane}: changes add up to {found}, the state is {wanted}"
+                            raise AssertionError(message)
 
     def test_what_cannot_be_resumed_says_so_when_its_state_is_taken(self) -> None:
         """``state_dict`` raises where ``checkpointable`` is false."""
@@ -104,9 +108,13 @@ class StageTests:
             for token, item in _pairs(iter(stream), self.most) if stream.indexed else ():
                 for given in (token, json.loads(json.dumps(token))):
                     found = stream[given]
-                    assert same(found, item), f"stream[{given!r}] is {found!r}, and was {item!r}"
+                    if not same(found, item):
+                        message = f"stream[{given!r}] is {found!r}, and was {item!r}"
+                        raise AssertionError(message)
                 places = stream.locate(token)
-                assert isinstance(places, list), f"locate({token!r}) is no list: {places!r}"
+                if not isinstance(places, list):
+                    message = f"locate({token!r}) is no list: {places!r}"
+                    raise AssertionError(message)  # noqa: TRY004 - a failed law, no wrong argument
 
     def test_iterators_do_not_disturb_each_other(self) -> None:
         """Two iterators over one stream are read in turn, one ahead of the other."""
@@ -119,8 +127,12 @@ class StageTests:
                 ahead += _pairs(first, 1)
                 behind += _pairs(second, 1)
             behind += _pairs(second, len(wanted) - len(behind))
-            assert same(ahead, wanted), f"of two iterators the first gave {ahead}, and one alone {wanted}"
-            assert same(behind, wanted), f"of two iterators the second gave {behind}, and one alone {wanted}"
+            if not same(ahead, wanted):
+                message = f"of two iterators the first gave {ahead}, and one alone {wanted}"
+                raise AssertionError(message)
+            if not same(behind, wanted):
+                message = f"of two iterators the second gave {behind}, and one alone {wanted}"
+                raise AssertionError(message)
 
     def test_a_stream_may_be_in_two_branches(self) -> None:
         """A stream that is zipped or concatenated with itself gives each item twice, also after a resume."""
@@ -128,14 +140,18 @@ class StageTests:
             wanted = [item for _, item in _pairs(iter(stream), self.most)]
             both = zip_streams([stream, stream])
             found = [item for _, item in _pairs(iter(both), self.most)]
-            assert same(found, [(item, item) for item in wanted]), f"zipped with itself it gave {found}"
+            if not same(found, [(item, item) for item in wanted]):
+                message = f"zipped with itself it gave {found}"
+                raise AssertionError(message)
             if stream.checkpointable:
                 assert_resumes_exactly(
                     _Factory(both, self.most), cuts=[0, len(found) // 2], new_process=False
                 )
             if stream.lanes == 1 and len(wanted) < self.most:
                 twice = [item for _, item in _pairs(iter(concat([stream, stream])), 2 * self.most)]
-                assert same(twice, 2 * wanted), f"one after the other twice it gave {twice}"
+                if not same(twice, 2 * wanted):
+                    message = f"one after the other twice it gave {twice}"
+                    raise AssertionError(message)
 
     def test_a_state_of_another_stream_is_refused(self) -> None:
         """A state of a stream with another fingerprint raises ``StateMismatch``."""
@@ -166,10 +182,16 @@ class StageTests:
         """A copy that was pickled by value, as for worker processes, gives the same items."""
         for stream in self.streams():
             copy = cloudpickle.loads(cloudpickle.dumps(stream))
-            assert copy.fingerprint == stream.fingerprint, f"{copy!r} has another fingerprint than {stream!r}"
-            assert repr(copy) == repr(stream)
+            if copy.fingerprint != stream.fingerprint:
+                message = f"{copy!r} has another fingerprint than {stream!r}"
+                raise AssertionError(message)
+            if repr(copy) != repr(stream):
+                message = f"{copy!r} is shown in another way than {stream!r}"
+                raise AssertionError(message)
             found, wanted = _pairs(iter(copy), self.most), _pairs(iter(stream), self.most)
-            assert same(found, wanted), f"a copy gave {found}, and the stream itself {wanted}"
+            if not same(found, wanted):
+                message = f"a copy gave {found}, and the stream itself {wanted}"
+                raise AssertionError(message)
 
     def _resumable(self) -> Iterator[Stream]:
         return (stream for stream in self.streams() if stream.checkpointable)
@@ -196,7 +218,9 @@ def _states(stream: Stream, most: int) -> list[dict[str, Any]]:
     states = [iterator.state_dict(rows=False)]
     states += [iterator.state_dict(rows=False) for _ in itertools.islice(iterator, most)]
     saved: list[dict[str, Any]] = json.loads(json.dumps(states))
-    assert same(saved, states), f"a state is another after a round trip through JSON: {states[-1]}"
+    if not same(saved, states):
+        message = f"a state is another after a round trip through JSON: {states[-1]}"
+        raise AssertionError(message)
     return saved
 
 
