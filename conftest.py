@@ -20,8 +20,10 @@ FRAMEWORKS = frozenset({"accelerate", "grain", "jax", "lightning", "torch", "tra
 # Modules beside the tests assert as tests do: their asserts print values, and hold under `python -O` too.
 pytest.register_assert_rewrite("tests")
 
-# The same examples on every run of the tests; other ones, and as many as the variable says, in `make fuzz`.
-settings.register_profile("tests", settings.get_profile("ci"), max_examples=50)
+# The same examples on every run: 25 in `make test`, 50 in `make check`; other ones in `make fuzz`.
+settings.register_profile(
+    "tests", settings.get_profile("ci"), max_examples=int(os.environ.get("SEEKABLE_TEST_EXAMPLES", "25"))
+)
 settings.register_profile(
     "fuzz",
     max_examples=int(os.environ.get("SEEKABLE_FUZZ_EXAMPLES", "100")),

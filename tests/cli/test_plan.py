@@ -168,7 +168,7 @@ FAILURES: list[tuple[list[str], int, str]] = [
     (["train:number"], 1, "is no function but a int"),
     (["train:make_nothing"], 1, "must return a Dataset or a Loader (got int)"),
     (["train:make_data"], 2, "say with --batch-size how many"),
-    (["train:make_loader", "--batch-size", "3"], 2, "what --batch-size would say"),
+    (["train:make_loader", "--batch-size", "3"], 2, "returns a Loader, which has --batch-size already"),
 ]
 
 
