@@ -5,6 +5,7 @@ docs/design/testing.md says which proof belongs to which command.
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 from typing import TYPE_CHECKING
@@ -32,6 +33,12 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from going through thousands of collected tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def marker_of(path: Path) -> pytest.MarkDecorator | None:

@@ -105,6 +105,7 @@ def test_a_build_killed_at_any_file_operation_leaves_an_index_that_is_whole(tmp_
     assert codes.count(KILLED) > 30
 
 
+@pytest.mark.exhaustive
 def test_a_build_killed_at_random_moments_leaves_an_index_that_is_whole(tmp_path: Path) -> None:
     moments = random.Random(0)
     generation = 1

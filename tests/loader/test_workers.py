@@ -454,7 +454,9 @@ def pipeline() -> sk.Dataset:
     return sk.mix([one.shuffle(1, window=1, lanes=4), other], weights=[3, 2], seed=0)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 3, 4, 5))]
+)
 def test_any_chain_of_ranks_and_workers_delivers_the_same_batches(seed: int) -> None:
     rng, data = np.random.default_rng(seed), pipeline()
     whole = [sorted(batch) for batch in sk.Loader(data, batch_size=24, collate=list, end="drop", epochs=2)]
