@@ -102,7 +102,7 @@ write(ds, sys.argv[1], sys.argv[2], rows_per_file=100, jobs=1)
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_killed_at_random_moments_again_and_again(form: str, seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     folder = tmp_path / "out"
