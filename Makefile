@@ -42,7 +42,7 @@ help: ## list the commands
 demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DATA=path for your own files)
 	@$(VENV)/bin/python examples/main_job/demo.py $(if $(DATA),"$(DATA)")
 
-test: $(VENV)/.made ## run the tests of all that is ours, in five minutes (ARGS="-n 2 tests/order" for pytest)
+test: $(VENV)/.made ## run the tests of all that is ours (ARGS="-n 2 tests/order" for pytest)
 	@$(VENV)/bin/python -m pytest $(SHARED) --dist=worksteal -m "$(OURS)" $(ARGS)
 
 # Two at a time, because most of them use one processor; the tests come last, and end with their summary.
