@@ -1,47 +1,34 @@
-"""The methods of a dataset that choose and order its records; each returns another dataset."""
+"""The methods of a dataset that order, cut or map its records; each returns another dataset."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from seekable._arguments import checked_count, checked_epoch, checked_flag, checked_seed
 from seekable._lazy import lazy
 from seekable.dataset.face import Face
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import InvalidArgument
 from seekable.nodes.batch import Batch
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.map import Map
 from seekable.nodes.repeat import Repeat
-from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import sliced, spaced
-from seekable.nodes.split import split
 from seekable.nodes.windowed import WindowedShuffle
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping, Sequence
-    from concurrent.futures import Executor
+    from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
-    from seekable.nodes import filter as filter_node
-    from seekable.nodes import filter_rows, map_batches, stratified
-    from seekable.parallel.progress import ProgressHook
+    from seekable.nodes import map_batches
 else:
-    filter_node = lazy("seekable.nodes.filter")
-    filter_rows = lazy("seekable.nodes.filter_rows")
     map_batches = lazy("seekable.nodes.map_batches")
-    stratified = lazy("seekable.nodes.stratified")
 
 __all__ = ["Ordering"]
 
 
 class Ordering(Face):
-    """Methods that choose and order records; each returns a new dataset and leaves this one as it is."""
+    """Methods that order, cut or map records; each returns a new dataset and leaves this one as it is."""
 
     __slots__ = ()
 
@@ -146,107 +133,6 @@ class Ordering(Face):
         size = checked_count("size", size, least=1)
         return self._over(map_batches.MapBatches(self._node, fn, size, version))
 
-    def filter(  # noqa: PLR0913 - the one public place that owns these defaults
-        self,
-        fn: Callable[[Any], Any] | None = None,
-        *,
-        where: Any = None,
-        files: str | Sequence[str] | None = None,
-        limit: int | None = None,
-        save: str | os.PathLike[str] | None = None,
-        version: str | int | None = None,
-        jobs: int | None = None,
-        executor: Executor | None = None,
-        progress: ProgressHook | None = None,
-    ) -> Self:
-        """Return the rows whose records pass; every record is read now, once.
-
-        The kept rows lie in a memory-mapped file: a temporary one, or with ``save`` one that later runs and
-        other processes open without reading records. Of several processes at once one filters, others wait.
-
-        Args:
-            fn: returns True for the records to keep. It may be called in other processes and in any order.
-            where: conditions on columns, ``[("lang", "==", "de"), ("n", "<", 9)]``, all of which must hold,
-                or lists of those, one of which must. Operators are ``==``, ``!=``, ``<``, ``<=``, ``>``,
-                ``>=``, ``in``, ``not in``, ``is null`` and ``is not null``; a missing column is null, and
-                null passes nothing but ``is null``. Only these columns are read, and of tables no rows that
-                statistics rule out.
-            files: a pattern of files, or several: ``"*2024*"`` is compared with names below the folder that
-                was opened, ``"/data/*"`` with whole paths. No record is read.
-            limit: the most rows to keep: the first. Reading stops there.
-            save: a file for the kept rows, ``"kept.u64"``; the description of the dataset they are rows of is
-                put beside it, in ``"kept.u64.json"``.
-            version: stands for the function's code, to be changed with it; else a digest of code, constants,
-                defaults and closure does.
-            jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
-            executor: any ``concurrent.futures.Executor`` to filter with instead.
-            progress: called as it goes on; by default a bar on a terminal.
-
-        Raises:
-            InvalidArgument: the rows are not the same in every epoch, or ``save`` names something else.
-            MissingColumn: there is no column of the name in a condition.
-            WrongType: a condition compares values of different kinds, such as a number and a text.
-            StateMismatch: the saved rows are those of another dataset or function.
-            CorruptState: the saved rows are damaged.
-
-        Example:
-            >>> import seekable as sk
-            >>> list(sk.from_sequence(range(10)).filter(lambda number: number % 3 == 0))
-            [0, 3, 6, 9]
-            >>> list(sk.from_sequence([{"n": 1}, {"n": 5}]).filter(where=[("n", ">", 2)]))
-            [{'n': 5}]
-        """
-        chosen = filter_rows.choice(fn, where=where, files=files, limit=limit, version=version)
-        kept = filter_node.filtered(
-            self._node, chosen, save=save, jobs=jobs, executor=executor, progress=progress
-        )
-        return self._over(kept)
-
-    def filter_batches(
-        self,
-        fn: Callable[[list[Any]], Any],
-        *,
-        size: int = 256,
-        save: str | os.PathLike[str] | None = None,
-        version: str | int | None = None,
-        jobs: int | None = None,
-        progress: ProgressHook | None = None,
-    ) -> Self:
-        """Return the rows that a function of many records passes; all else is as in ``filter``.
-
-        Args:
-            fn: called with up to ``size`` records; returns for each, whatever the others, True to keep it.
-            size: the most records in a call.
-            save: as in ``filter``.
-            version: as in ``filter``.
-            jobs: as in ``filter``.
-            progress: as in ``filter``.
-
-        Example:
-            >>> import seekable as sk
-            >>> list(sk.from_sequence(range(6)).filter_batches(lambda numbers: [n > 3 for n in numbers]))
-            [4, 5]
-        """
-        chosen = filter_rows.choice(fn, together=checked_count("size", size, least=1), version=version)
-        kept = filter_node.filtered(
-            self._node, chosen, save=save, jobs=jobs, executor=None, progress=progress
-        )
-        return self._over(kept)
-
-    def select(self, rows: Sequence[int] | NDArray[Any]) -> Self:
-        """Return the given rows in the given order; rows may repeat, and negative ones count from the end.
-
-        Raises:
-            WrongType: ``rows`` is no flat list of integers.
-            OutOfRange: a row that the dataset does not have.
-
-        Example:
-            >>> import seekable as sk
-            >>> list(sk.from_sequence("abc").select([2, 0, 2]))
-            ['c', 'a', 'c']
-        """
-        return self._over(Select(self._node, np.asarray(rows)))
-
     def take(self, n: int) -> Self:
         """Return the first ``n`` rows of each epoch; of an endless dataset, epochs of ``n`` records.
 
@@ -298,43 +184,6 @@ class Ordering(Face):
             raise InvalidArgument(message)
         return self._over(spaced(self._node, i, of))
 
-    def sample(self, n: int, *, seed: int) -> Self:
-        """Return ``n`` distinct rows, drawn once, in the order that they have here.
-
-        Args:
-            n: the number of rows, at most the number of records.
-            seed: ``0 <= seed < 2**64``. The same seed and number of records give the same rows anywhere.
-
-        Raises:
-            InvalidArgument: there are fewer than ``n`` rows, or they are not the same in every epoch.
-
-        Example:
-            >>> import seekable as sk
-            >>> list(sk.from_sequence(range(1000)).sample(4, seed=7))
-            [44, 195, 325, 515]
-        """
-        return self._over(Sample(self._node, checked_count("n", n, least=0), checked_seed(seed)))
-
-    def merge(self, other: Self) -> Self:
-        """Return the rows of this dataset, then those of another that are not among them.
-
-        Two rows are the same if they are the same row of the same file; no record is read.
-
-        Raises:
-            WrongType: ``other`` is no Dataset.
-            InvalidArgument: rows are not the same in every epoch, or records are made of several.
-
-        Example:
-            >>> import seekable as sk
-            >>> ds = sk.from_sequence("abcdef")
-            >>> list(ds[:3].merge(ds[1:5]))
-            ['a', 'b', 'c', 'd', 'e']
-        """
-        if not isinstance(other, Face):
-            message = f"merge() takes a Dataset (got a {type(other).__name__}): wrap it in sk.from_sequence"
-            raise WrongType(message)
-        return self._over(filter_node.merged(self._node, other.node))
-
     def repeat(self, n: int) -> Self:
         """Return ``n`` epochs, one after another, as one.
 
@@ -365,32 +214,3 @@ class Ordering(Face):
             (True, False)
         """
         return self._over(Epoch(self._node, checked_epoch(e, self._node.size)))
-
-    def split(
-        self, shares: Mapping[str, float], *, seed: int, by: str | Callable[[Any], Any] | None = None
-    ) -> dict[str, Self]:
-        """Deal the rows to named parts, each in ascending order.
-
-        Rows are dealt inside blocks of 1,000, so appended data never moves an old row to another part; a part
-        has exactly its share of every whole block.
-
-        Args:
-            shares: the share of each part; they sum to 1.
-            seed: ``0 <= seed < 2**64``.
-            by: a column, or a function of the record: each of its values is split by these shares by itself.
-                All records are read now.
-
-        Raises:
-            InvalidArgument: the shares break a rule, or the rows are not the same in every epoch.
-
-        Example:
-            >>> import seekable as sk
-            >>> parts = sk.from_sequence(range(10_000)).split({"train": 0.9, "test": 0.1}, seed=0)
-            >>> {name: len(part) for name, part in parts.items()}
-            {'train': 9000, 'test': 1000}
-        """
-        seed = checked_seed(seed)
-        if by is not None:
-            nodes = stratified.stratified(self._node, shares, seed, by)
-            return {name: self._over(node) for name, node in nodes.items()}
-        return {name: self._over(node) for name, node in split(self._node, shares, seed).items()}

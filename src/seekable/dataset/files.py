@@ -1,0 +1,161 @@
+"""The methods of a dataset that write it to files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable._arguments import checked_count, checked_flag
+from seekable._lazy import lazy
+from seekable.dataset.face import Face
+
+if TYPE_CHECKING:
+    import os
+    from concurrent.futures import Executor
+
+    from seekable.parallel.progress import ProgressHook
+    from seekable.writing import jsonl, parquet, write
+    from seekable.writing.manifest import Written
+else:
+    jsonl = lazy("seekable.writing.jsonl")
+    parquet = lazy("seekable.writing.parquet")
+    write = lazy("seekable.writing.write")
+
+__all__ = ["Files"]
+
+_ROWS_PER_FILE = 100_000
+_ROW_GROUP_ROWS = 8_192
+"""The most rows of a row group by default: as many as the largest block of a windowed shuffle has."""
+
+
+class Files(Face):
+    """Methods that write the records of epoch 0 to files."""
+
+    __slots__ = ()
+
+    def write_parquet(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rows_per_file: int = _ROWS_PER_FILE,
+        row_group_rows: int = _ROW_GROUP_ROWS,
+        compression: str | None = "zstd",
+        schema: Any = None,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write the records of epoch 0, which are dicts, as Parquet files of a folder.
+
+        ``sk.open`` of the folder gives the same records in the same order. Holes are left out, and counted.
+        Each file appears whole or not at all. After a kill, the same call goes on: files of the same pipeline
+        and arguments are kept, others are refused. Of several processes that call it at once one writes and
+        the others wait.
+
+        Without a schema, up to 1,024 records from the first to the last decide what each column holds; a
+        record that does not fit later is an error. A column that a record lacks becomes None.
+
+        Args:
+            folder: a folder without other data files; it is made if it does not exist.
+            rows_per_file: the records of each file, ``part-00000-of-00012.parquet`` and so on.
+            row_group_rows: the most rows of a row group, which also ends at 64 MiB.
+            compression: ``"zstd"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4"`` or None.
+            schema: a ``pyarrow.Schema``: the columns and their types.
+            resume: False to write files anew that the same call has written before.
+            overwrite: True to remove files that another call wrote there; other files are never removed.
+            check_code: False to go on even if the code of a function without ``version=`` has changed.
+            jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
+            executor: any ``concurrent.futures.Executor`` whose workers can write the folder.
+            progress: called with the progress; by default a bar on a terminal.
+
+        Raises:
+            EndlessDataset: the dataset has no length.
+            InvalidArgument: an argument breaks a rule, the folder holds other data, or a value is of a type
+                that Parquet lacks.
+            WrongType: a record is no dict, or does not fit into the columns.
+            StateMismatch: the files in the folder are of another pipeline, or of other arguments.
+            MissingDependency: pyarrow is not installed.
+            AccessDenied: the folder cannot be written.
+            OSError: the disk is full; finished files are kept.
+
+        Example:
+            >>> import os, tempfile, seekable as sk
+            >>> squares = sk.from_sequence(range(250)).map(lambda n: {"n": n, "square": n * n})
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     written = squares.shuffle(seed=1).write_parquet(folder, rows_per_file=100, jobs=1)
+            ...     written.rows, [os.path.basename(path) for path in written.paths][:1]
+            (250, ['part-00000-of-00003.parquet'])
+        """
+        rows = checked_count("row_group_rows", row_group_rows, least=1)
+        return write.write(
+            self._node,
+            folder,
+            parquet.parquet(schema, compression=compression, row_group_rows=rows),
+            rows_per_file=checked_count("rows_per_file", rows_per_file, least=1),
+            policy=_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+    def write_jsonl(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rows_per_file: int = _ROWS_PER_FILE,
+        compression: str | None = None,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write the records of epoch 0 as files of JSON lines; all else is as in ``write_parquet``.
+
+        Tuples become lists, numbers and arrays of numpy those of Python. A value that JSON lacks is refused:
+        bytes, dates, NaN, names that are no strings.
+
+        Args:
+            folder: as in ``write_parquet``.
+            rows_per_file: the records of each file, ``part-00000-of-00012.jsonl`` and so on.
+            compression: ``"gz"`` or ``"zst"``, which both can be read from any place; None for none.
+            resume: as in ``write_parquet``.
+            overwrite: as in ``write_parquet``.
+            check_code: as in ``write_parquet``.
+            jobs: as in ``write_parquet``.
+            executor: as in ``write_parquet``.
+            progress: as in ``write_parquet``.
+
+        Raises:
+            WrongType: a record holds a value that JSON lacks.
+            MissingDependency: zstandard is not installed.
+            InvalidArgument, EndlessDataset, StateMismatch, AccessDenied, OSError: as in ``write_parquet``.
+
+        Example:
+            >>> import tempfile, seekable as sk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     written = sk.from_sequence([{"n": 1}, {"n": 2}]).write_jsonl(folder)
+            ...     list(sk.open(folder))
+            [{'n': 1}, {'n': 2}]
+        """
+        return write.write(
+            self._node,
+            folder,
+            jsonl.json_lines(compression),
+            rows_per_file=checked_count("rows_per_file", rows_per_file, least=1),
+            policy=_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+
+def _policy(*, resume: object, overwrite: object, check_code: object) -> write.WritePolicy:
+    return write.WritePolicy(
+        checked_flag("resume", resume),
+        checked_flag("overwrite", overwrite),
+        checked_flag("check_code", check_code),
+    )
