@@ -23,7 +23,7 @@ def units(options: PackOptions, pairs: Pairs) -> list[list[Unit]]:
         columns = [list(item if name is None else item[name]) for name in (options.key, *options.align)]
         rows = list(zip(*columns, strict=True))
         if options.separator is not None:
-            rows.append((options.separator, *[0] * len(options.align)))
+            rows.append((options.separator, *options.ends))
         if options.long == "drop" and len(rows) > options.length:
             rows = []
         if options.long == "truncate":

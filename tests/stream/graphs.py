@@ -94,11 +94,13 @@ def _pack(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:
         "separator": draw(st.sampled_from([None, 7])),
         "pad": draw(st.sampled_from([0, -1])),
         "long": draw(st.sampled_from(["split", "truncate", "drop"])),
+        "end": draw(st.sampled_from(["pad", "drop"])),
     }
     if draw(st.booleans()):
         given |= {"method": "best_fit", "bins": draw(st.integers(1, 4))}
     if draw(st.booleans()):
-        return below.map(functions.masked).pack(draw(st.integers(1, 12)), key="ids", align=["mask"], **given)
+        given["align"] = draw(st.sampled_from([["mask"], {"mask": 3}]))
+        return below.map(functions.masked).pack(draw(st.integers(1, 12)), key="ids", **given)
     return below.map(functions.document).pack(draw(st.integers(1, 12)), **given)
 
 

@@ -148,13 +148,18 @@ BUILDERS: dict[type, list[Builder]] = {
         lambda n, lanes: masked(n, lanes).pack(
             5, key="ids", align=["mask"], separator=7, method="best_fit", bins=2, long="truncate"
         ),
+        lambda n, lanes: masked(n, lanes).pack(
+            6, key="ids", align={"mask": 5}, separator=7, method="best_fit", bins=2, end="drop"
+        ),
     ],
     PackConcat: [
         lambda n, lanes: texts(n, lanes).pack(6),
         lambda n, lanes: masked(n, lanes).pack(
             5, key="ids", align=["mask"], separator=7, pad=-1, long="drop"
         ),
-        lambda n, lanes: masked(n, lanes).pack(3, key="ids", long="truncate"),
+        lambda n, lanes: masked(n, lanes).pack(
+            3, key="ids", align={"mask": 1}, separator=7, long="truncate", end="drop"
+        ),
     ],
     RepeatItems: [
         lambda n, lanes: flow(n, lanes).repeat(2),

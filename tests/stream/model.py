@@ -401,7 +401,7 @@ def _(stage: PackConcat, lane: int) -> Known:
     below, length = lane_of(stage.source, lane), stage.options.length
     text = [unit for document in units(stage.options, below.pairs) for unit in document]
     lists = [text[at : at + length] for at in range(0, len(text), length)]
-    if lists and not below.ended and len(lists[-1]) < length:
+    if lists and len(lists[-1]) < length and not (below.ended and stage.options.end == "pad"):
         lists.pop()
     return cut([sequence(stage.options, below.pairs, each) for each in lists], ended=below.ended)
 
@@ -429,6 +429,6 @@ def _(stage: PackBestFit, lane: int) -> Known:
                 done.append(fullest)
                 bins = [each for each in bins if each is not fullest]
             bins.append(piece)
-    if below.ended:
+    if below.ended and stage.options.end == "pad":
         done += sorted(bins, key=len, reverse=True)
     return cut([sequence(stage.options, below.pairs, each) for each in done], ended=below.ended)

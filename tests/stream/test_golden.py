@@ -342,6 +342,16 @@ def test_pack(given: dict[str, Any], wanted: Any) -> None:
     assert [(token, item["tokens"].tolist()) for token, item in found] == wanted
 
 
+def test_pack_that_drops_its_end() -> None:
+    for given, wanted in PACKED:
+        stream = DOCUMENTS.stream(epochs=1).pack(8, **given, end="drop")
+        found = [(token, item["tokens"].tolist()) for token, item in delivered(stream)]
+        assert found == wanted[: len(found)]
+        rest = wanted[len(found) :]
+        assert all(sum(stop - start for _, start, stop in token) < 8 for token, _ in rest)
+        assert 0 < len(rest) <= given.get("bins", 1)
+
+
 def test_fingerprints() -> None:
     assert (
         flow(2).filter(is_odd).shuffle(buffer=4, seed=1).batch(2).fingerprint

@@ -259,6 +259,11 @@ def test_documents_of_several_types_lose_no_digit() -> None:
         ([{"ids": [1, 2], "mask": [1]}], {"key": "ids", "align": ["mask"]}, "as long as the tokens"),
         ([np.array([1], dtype=np.uint8)], {"separator": 300}, "uint8"),
         ([np.array([1], dtype=np.uint8)], {"pad": -1}, "uint8"),
+        (
+            [{"ids": [1], "mask": np.array([1], dtype=np.int8)}],
+            {"key": "ids", "align": {"mask": 300}, "separator": 0},
+            r"align\['mask'\]=300 is no int8",
+        ),
     ],
 )
 def test_documents_that_cannot_be_packed_are_refused(documents: Any, given: Any, told: str) -> None:

@@ -111,3 +111,55 @@ def test_aligned_arrays_go_where_their_tokens_go() -> None:
             for number, mask, weight in zip(item["tokens"], item["mask"], item["weight"], strict=True):
                 real = number not in (0, 9) or weight
                 assert not real or (mask == number % 2 and weight == number - mask)
+
+
+def test_a_separator_is_in_the_loss_if_align_says_so() -> None:
+    documents = [
+        {"ids": [1, 2], "loss_mask": [0, 1], "weight": [5, 6]},
+        {"ids": [3], "loss_mask": [1], "weight": [7]},
+    ]
+    for method in ("concat", "best_fit"):
+        stream = sk.from_sequence(documents, version=1).stream(epochs=1)
+        (item,) = stream.pack(6, key="ids", align={"loss_mask": 1, "weight": -1}, separator=9, method=method)
+        assert item["tokens"].tolist() == [1, 2, 9, 3, 9, 0]
+        assert item["loss_mask"].tolist() == [0, 1, 1, 1, 1, 0]
+        assert item["weight"].tolist() == [5, 6, -1, 7, -1, 0]
+        assert item["segment_ids"].tolist() == [1, 1, 1, 2, 2, 0]
+
+
+def test_values_of_zero_at_separators_are_those_of_a_list() -> None:
+    plain, zeros, ones = (
+        packed([[1]], 1, 4, align=align, separator=9) for align in (["a"], {"a": 0}, {"a": 1})
+    )
+    assert plain.fingerprint == zeros.fingerprint != ones.fingerprint
+    assert packed([[1]], 1, 4).fingerprint == packed([[1]], 1, 4, end="pad").fingerprint
+    assert packed([[1]], 1, 4).fingerprint != packed([[1]], 1, 4, end="drop").fingerprint
+
+
+@pytest.mark.parametrize("align", ["mask", 3, {"mask": 0.5}, {"mask": True}, [3], {3: 1}])
+def test_an_align_that_is_neither_keys_nor_values_is_refused(align: Any) -> None:
+    with pytest.raises(sk.WrongType, match="align"):
+        packed([[1]], 1, 4, align=align)
+
+
+def test_an_end_that_is_neither_drop_nor_pad_is_refused() -> None:
+    with pytest.raises(sk.InvalidArgument, match="end must be 'pad' or 'drop'"):
+        packed([[1]], 1, 4, end="short")
+
+
+@given(documents_of, st.integers(1, 4), st.integers(1, 12))
+def test_with_its_end_dropped_a_lane_is_cut_into_full_sequences(
+    documents: list[list[int]], lanes: int, length: int
+) -> None:
+    sizes = [sum(map(len, documents[lane::lanes])) for lane in range(lanes)]
+    found = delivered(packed(documents, lanes, length, end="drop"))
+    assert len(found) == sum(size // length for size in sizes)
+    assert all(item["segment_ids"].all() for _, item in found)
+    padded = delivered(packed(documents, lanes, length))
+    assert [token for token, _ in found] == [token for token, item in padded if item["segment_ids"].all()]
+
+
+@pytest.mark.parametrize("method", ["concat", "best_fit"])
+@pytest.mark.parametrize("documents", [[], [[]], [[1, 2, 3]], [[1] * 7] * 3])
+def test_documents_without_a_full_sequence_give_none(documents: list[list[int]], method: str) -> None:
+    assert delivered(packed(documents, 1, 100, method=method, end="drop")) == []

@@ -14,13 +14,13 @@ from seekable.stream.filter import FilterItems
 from seekable.stream.flatten import Flatten
 from seekable.stream.map import MapItems
 from seekable.stream.overlay import Overlay
-from seekable.stream.pack import PackBestFit, PackConcat, PackOptions
+from seekable.stream.pack import PackBestFit, PackConcat, PackOptions, aligned_keys
 from seekable.stream.repeat import RepeatItems
 from seekable.stream.shuffle import ShuffleItems
 from seekable.stream.take import SkipSlots, TakeSlots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from seekable.stream.shapes import OneInput
 
@@ -216,11 +216,12 @@ class StageMethods(ABC):
         *,
         key: str | None = None,
         method: Literal["concat", "best_fit"] = "concat",
-        align: Sequence[str] = (),
+        align: Sequence[str] | Mapping[str, int] = (),
         separator: int | None = None,
         pad: int = 0,
         long: Literal["split", "truncate", "drop"] = "split",
         bins: int = 64,
+        end: Literal["pad", "drop"] = "pad",
     ) -> Self:
         """Return sequences of ``length`` tokens, made of documents.
 
@@ -229,11 +230,15 @@ class StageMethods(ABC):
             key: the key of the tokens in items that are dicts; None if the items are arrays themselves.
             method: ``"concat"`` puts documents one after another and cuts, so that nothing is wasted;
                 ``"best_fit"`` cuts no document that fits into a sequence, and pads.
-            align: keys of arrays that are as long as the tokens and packed alongside, such as loss masks.
+            align: keys of arrays that are as long as the tokens and packed alongside, such as loss masks. A
+                dict gives the value that each of them has at a separator, ``{"loss_mask": 1}``; with a list
+                that value is 0. In padding, aligned arrays are 0.
             separator: a token to put after each document.
             pad: the token that fills the rest of a sequence.
             long: split, truncate or drop a document that is longer than a sequence.
             bins: the number of sequences of a lane that ``"best_fit"`` keeps open.
+            end: when a lane has no more documents, ``"pad"`` fills up its last sequence (all that
+                ``"best_fit"`` has open) with ``pad``; ``"drop"`` leaves it out, and its tokens with it.
 
         Returns:
             A stream of dicts of arrays of shape ``(length,)``: ``"tokens"`` (the integer type of the
@@ -252,8 +257,12 @@ class StageMethods(ABC):
         if long not in ("split", "truncate", "drop"):
             message = f"long must be 'split', 'truncate' or 'drop' (got {long!r})"
             raise InvalidArgument(message)
+        if end not in ("pad", "drop"):
+            message = f"end must be 'pad' or 'drop' (got {end!r})"
+            raise InvalidArgument(message)
+        names, ends = aligned_keys(align)
         options = PackOptions(
-            checked_count("length", length, least=1), key, tuple(align), separator, pad, long
+            checked_count("length", length, least=1), key, names, ends, separator, pad, long, end
         )
         if method == "concat":
             return self.then(PackConcat(options))

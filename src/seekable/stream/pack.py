@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
 
-from seekable.errors import BadToken, InvalidArgument
+from seekable._arguments import checked_count
+from seekable.errors import BadToken, InvalidArgument, WrongType
 from seekable.order.packing import BestFit
 from seekable.stream.rebuild import add_token, rebuilt
 from seekable.stream.shapes import OneInput
@@ -16,14 +18,14 @@ from seekable.stream.stall import CHECK_EVERY, StallDetector
 from seekable.stream.token import as_token
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from seekable.stream.stage import Lane
     from seekable.stream.token import Token
 
-__all__ = ["Document", "PackBestFit", "PackConcat", "PackOptions", "Piece"]
+__all__ = ["Document", "PackBestFit", "PackConcat", "PackOptions", "Piece", "aligned_keys"]
 
 _PIECE = 3
 """The values of a piece in a token: the token of the document, start and stop."""
@@ -68,13 +70,18 @@ class PackOptions:
     length: int
     key: str | None
     align: tuple[str, ...]
+    """The keys of the aligned arrays."""
+    ends: tuple[int, ...]
+    """The value of each aligned array at a separator."""
     separator: int | None
     pad: int
     long: Literal["split", "truncate", "drop"]
+    end: Literal["pad", "drop"]
+    """The fate of sequences that are not full when there are no more documents."""
 
     def described(self) -> dict[str, Any]:
-        """Return the options for the fingerprint."""
-        return {
+        """Return the options for the fingerprint; some are in it only where they are not the default."""
+        described: dict[str, Any] = {
             "length": self.length,
             "key": self.key,
             "align": list(self.align),
@@ -82,6 +89,11 @@ class PackOptions:
             "pad": self.pad,
             "long": self.long,
         }
+        if any(self.ends):
+            described["separator_align"] = list(self.ends)
+        if self.end != "pad":
+            described["end"] = self.end
+        return described
 
     def document(self, item: Any) -> Document:
         """Return the arrays of an item, with the separator at their end.
@@ -96,10 +108,10 @@ class PackOptions:
             message = f"aligned arrays must be as long as the tokens (got lengths {sizes} for {self._names})"
             raise InvalidArgument(message)
         if self.separator is not None:
-            ends = (self.separator, *[0] * len(self.align))
+            names = ("separator", *(f"align[{name!r}]" for name in self.align))
             arrays = [
-                np.append(array, _fitting("separator", end, array.dtype))
-                for array, end in zip(arrays, ends, strict=True)
+                np.append(array, _fitting(name, end, array.dtype))
+                for array, name, end in zip(arrays, names, (self.separator, *self.ends), strict=True)
             ]
         return Document(tuple(arrays))
 
@@ -140,6 +152,29 @@ class PackOptions:
             )
             raise InvalidArgument(message)
         return array if array.size else array.astype(np.int64)
+
+
+def aligned_keys(align: Iterable[str] | Mapping[str, int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the keys of aligned arrays, and the value of each array at a separator.
+
+    Raises:
+        WrongType: ``align`` is a str, a key in it is no str, or a value no integer.
+
+    Example:
+        >>> aligned_keys(["loss_mask"]), aligned_keys({"loss_mask": 1})
+        ((('loss_mask',), (0,)), (('loss_mask',), (1,)))
+    """
+    if isinstance(align, str) or not isinstance(align, Iterable):
+        message = f"align must be a list of keys, or a dict of keys and integers (got {align!r})"
+        raise WrongType(message)
+    values = align if isinstance(align, Mapping) else dict.fromkeys(align, 0)
+    if wrong := [key for key in values if not isinstance(key, str)]:
+        message = f"a key of align must be a str (got {wrong[0]!r})"
+        raise WrongType(message)
+    least = np.iinfo(np.int64).min
+    return tuple(values), tuple(
+        checked_count(f"align[{key!r}]", value, least=least) for key, value in values.items()
+    )
 
 
 def _common(dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
@@ -253,7 +288,7 @@ def _release(lane: Lane) -> None:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class PackConcat(_Pack):
-    """All documents of a lane one after another, cut into sequences; only the last sequence is padded."""
+    """All documents of a lane one after another, cut into sequences; only the last sequence can be short."""
 
     kind: ClassVar[str] = "pack-concat"
 
@@ -281,7 +316,7 @@ class PackConcat(_Pack):
                     yield self._packed(pieces)
                     _release(lane)
                     pieces, free = [], self.options.length
-        if pieces:
+        if pieces and self.options.end == "pad":
             yield self._packed(pieces)
 
 
@@ -322,7 +357,9 @@ class PackBestFit(_Pack):
                 if placed.closed is not None:
                     yield self._packed(self._taken(lane, placed.closed))
         for number in bins.close():
-            yield self._packed(self._taken(lane, number))
+            pieces = self._taken(lane, number)
+            if self.options.end == "pad":
+                yield self._packed(pieces)
 
     def _restored(self, lane: Lane) -> BestFit:
         """Return the open bins, as the notes of the buffer say."""
