@@ -40,6 +40,7 @@ from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
+from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
 from seekable.order.positions import StridedRange
@@ -229,7 +230,11 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
         lambda n, _: endless().take(n),
     ],
     SourceColumn: [lambda n, folder: from_files(n, folder).shuffle(3).source_column("file", row="row")],
-    Split: [lambda n, _: part_of(n)],
+    Split: [
+        lambda n, _: numbers(2 * n + 3).split({"a": 2, "b": None, "c": n}, seed=6)["c"],
+        lambda n, _: numbers(n).split({"a": 1.0}, seed=6)["a"],
+    ],
+    StableSplit: [lambda n, _: part_of(n)],
     WindowedShuffle: [
         lambda n, _: in_blocks(n).shuffle(5, window=2, lanes=3),
         lambda n, _: in_blocks(n).shuffle(5, window=3, lanes=7, fixed=True),
@@ -265,7 +270,7 @@ def part_of(n: int) -> sk.Dataset:
     """Return a part of just n records."""
     rows = n
     while True:
-        part = numbers(rows).split({"train": 0.9, "test": 0.1}, seed=6)["train"]
+        part = numbers(rows).split({"train": 0.9, "test": 0.1}, seed=6, stable=True)["train"]
         if len(part) == n:
             return part
         rows += n - len(part)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 
@@ -14,7 +15,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["POSITIONS", "checked_count", "checked_epoch", "checked_flag", "checked_rows", "checked_seed"]
+__all__ = [
+    "POSITIONS",
+    "checked_count",
+    "checked_epoch",
+    "checked_flag",
+    "checked_fraction",
+    "checked_rows",
+    "checked_seed",
+]
 
 
 POSITIONS = 1 << 63
@@ -52,6 +61,26 @@ def checked_flag(name: str, value: object) -> bool:
         message = f"{name} must be True or False (got {value!r})"
         raise WrongType(message)
     return value
+
+
+def checked_fraction(name: str, value: object) -> Fraction:
+    """Return an argument from 0 to 1, exactly the decimal number that Python prints for it.
+
+    Raises:
+        WrongType: it is no number.
+        InvalidArgument: it is not from 0 to 1.
+
+    Example:
+        >>> checked_fraction("fraction", 0.1)
+        Fraction(1, 10)
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        message = f"{name} must be a number from 0 to 1 (got {value!r} of type {type(value).__name__})"
+        raise WrongType(message)
+    if not 0 <= float(value) <= 1:
+        message = f"{name} must be from 0 to 1 (got {value!r})"
+        raise InvalidArgument(message)
+    return Fraction(repr(float(value)))
 
 
 def checked_seed(value: object) -> int:

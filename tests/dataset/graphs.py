@@ -6,6 +6,7 @@ which has tests of its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -234,7 +235,30 @@ def mix(parts: list[Graph], weights: list[float], seed: int, stop: Any) -> Graph
     return graph(dataset, epochs, steady=False)
 
 
-def split(below: Graph, shares: list[float], seed: int, part: int) -> Graph:
+def split(below: Graph, sizes: list[int], seed: int, part: int) -> Graph:
+    """Deal in blocks of 1,000, permuted by one of 256 patterns: how many to whom, a tree of sizes decides."""
+    kind = kind_key("split")
+    root = models.tree(sizes) if any(sizes) else None
+
+    def epochs(number: int) -> list[Item]:
+        kept, items = [], below.epoch(number)
+        for block, start in enumerate(range(0, len(items), 1000)):
+            some = items[start : start + 1000]
+            assert root is not None
+            dealt = Counter(models.whose(root, start + row)[0] for row in range(len(some)))
+            owners = [source for source in models.sources(root) for _ in range(dealt[source])]
+            key = derive(kind, seed, derive(kind, seed, 256, block) % 256)
+            kept += [
+                item for row, item in enumerate(some) if owners[permute_one(row, len(some), key)] == part
+            ]
+        return kept
+
+    named: dict[str, float | None] = {str(i): size for i, size in enumerate(sizes)}
+    named["0"] = None
+    return graph(below.dataset.split(named, seed=seed)[str(part)], epochs, steady=True)
+
+
+def stable_split(below: Graph, shares: list[float], seed: int, part: int) -> Graph:
     """Deal by shares of a tenth: slots of blocks of 1,000, permuted by one of 256 patterns."""
     first, last = round(1000 * sum(shares[:part])), round(1000 * sum(shares[: part + 1]))
     kind = kind_key("split")
@@ -249,7 +273,8 @@ def split(below: Graph, shares: list[float], seed: int, part: int) -> Graph:
         return kept
 
     named = {str(i): share for i, share in enumerate(shares)}
-    return graph(below.dataset.split(named, seed=seed)[str(part)], epochs, steady=True)
+    parts = below.dataset.split(named, seed=seed, stable=True)
+    return graph(parts[str(part)], epochs, steady=True)
 
 
 @st.composite
@@ -320,7 +345,11 @@ def _windowed(draw: st.DrawFn, below: Graph, _: int) -> Graph:
 def _split(draw: st.DrawFn, below: Graph, _: int) -> Graph:
     if not below.steady:
         return below
-    return split(below, [0.7, 0.2, 0.1], draw(st.integers(0, 5)), draw(st.integers(0, 2)))
+    seed, part = draw(st.integers(0, 5)), draw(st.integers(0, 2))
+    if draw(st.booleans()):
+        return stable_split(below, [0.7, 0.2, 0.1], seed, part)
+    first, second = sorted(draw(st.tuples(*[st.integers(0, below.size)] * 2)))
+    return split(below, [first, second - first, below.size - second], seed, part)
 
 
 NODES: list[Callable[[st.DrawFn, Graph, int], Graph]] = [

@@ -56,3 +56,28 @@ def test_any_iterable_of_datasets_will_do() -> None:
 def test_bad_parts_are_named(parts: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         sk.concat(parts)
+
+
+def test_a_sum_is_a_concat() -> None:
+    one, other = numbers(3).shuffle(seed=1), numbers(2)
+    both = one + other
+    assert both.fingerprint == sk.concat([one, other]).fingerprint
+    assert list(both) == [*one, *other]
+    streams = one.stream(lanes=2, epochs=1), other.stream(lanes=2, epochs=1)
+    summed = streams[0] + streams[1]
+    assert summed.fingerprint == sk.concat(streams).fingerprint
+    assert list(summed) == list(sk.concat(streams))
+
+
+def test_a_sum_of_other_things_is_refused() -> None:
+    ds, stream = numbers(3), numbers(3).stream(lanes=2)
+    for other in ([1], stream, None):
+        with pytest.raises(TypeError, match=r"a Dataset \+ takes another Dataset \(got a"):
+            ds + other  # type: ignore[operator]  # what a user might try
+    for another in ([1], ds, 5):
+        with pytest.raises(TypeError, match=r"a Stream \+ takes another Stream \(got a"):
+            stream + another  # type: ignore[operator]  # what a user might try
+    with pytest.raises(sk.EndlessDataset):
+        endless() + ds
+    with pytest.raises(sk.InvalidArgument, match="lanes"):
+        stream + numbers(3).stream(lanes=3)

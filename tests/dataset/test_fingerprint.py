@@ -78,6 +78,8 @@ def variants() -> list[sk.Dataset]:
         ds.split({"a": 0.5, "b": 0.5}, seed=1)["a"],
         ds.split({"a": 0.5, "b": 0.5}, seed=1)["b"],
         ds.split({"a": 0.5, "b": 0.5}, seed=2)["a"],
+        ds.split({"a": 0.5, "b": 0.5}, seed=1, stable=True)["a"],
+        ds.split({"a": 0.5, "b": 0.5}, seed=1, stable=True)["b"],
     ]
 
 

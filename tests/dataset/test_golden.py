@@ -88,9 +88,19 @@ def test_randomness_of_items() -> None:
 
 def test_split() -> None:
     parts = A.split({"x": 0.8, "y": 0.2}, seed=1)
+    assert len(parts["x"]) == 560
+    assert list(parts["y"])[:12] == [4, 6, 16, 19, 21, 23, 24, 25, 27, 30, 33, 35]
+    assert parts["y"].fingerprint == "xxh3:819e40e0570b18b5f3563ef6f4e6bf6f"
+    thrice = MANY.repeat(3).split({"x": 700, "y": None, "z": 901}, seed=1)
+    assert list(thrice["y"])[-5:] == [995, 996, 997, 998, 999]
+    assert list(thrice["z"])[:5] == [5, 7, 11, 14, 16]
+
+
+def test_stable_split() -> None:
+    parts = A.split({"x": 0.8, "y": 0.2}, seed=1, stable=True)
     assert len(parts["x"]) == 552
     assert list(parts["y"])[:12] == [8, 13, 15, 17, 21, 22, 24, 25, 29, 32, 34, 48]
-    thrice = MANY.repeat(3).split({"x": 0.8, "y": 0.2}, seed=1)
+    thrice = MANY.repeat(3).split({"x": 0.8, "y": 0.2}, seed=1, stable=True)
     assert list(thrice["y"])[-5:] == [975, 978, 983, 984, 993]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,3 +78,37 @@ def test_bad_arguments_are_named() -> None:
         numbers(9).shuffle(seed=1).sample(1, seed=1)
     with pytest.raises(sk.EndlessDataset):
         endless().sample(3, seed=1)
+
+
+def test_a_fraction_is_a_rounded_number_of_rows() -> None:
+    ds = numbers(25)
+    for fraction, n in ((0, 0), (0.1, 2), (0.3, 8), (0.5, 12), (0.29, 7), (1, 25), (1.0, 25)):
+        assert ds.sample(fraction=fraction, seed=3).fingerprint == ds.sample(n, seed=3).fingerprint
+    assert len(numbers(0).sample(fraction=0.5, seed=1)) == 0
+    assert len(numbers(10**12).sample(fraction=1e-11, seed=1)) == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, ValueError, r"either n or fraction= \(got n=None, fraction=None\)"),
+        ({"n": 3, "fraction": 0.5}, ValueError, r"either n or fraction= \(got n=3, fraction=0.5\)"),
+        ({"fraction": 1.5}, ValueError, r"fraction must be from 0 to 1 \(got 1.5\)"),
+        ({"fraction": -0.1}, ValueError, "fraction must be from 0 to 1"),
+        ({"fraction": float("nan")}, ValueError, "fraction must be from 0 to 1"),
+        ({"fraction": "0.5"}, TypeError, "fraction must be a number from 0 to 1"),
+        ({"fraction": True}, TypeError, "fraction must be a number from 0 to 1"),
+    ],
+    ids=str,
+)
+def test_bad_numbers_and_fractions_are_named(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message) as raised:
+        numbers(10).sample(**arguments, seed=0)
+    assert isinstance(raised.value, sk.SeekableError)
+
+
+def test_a_fraction_of_endless_data_is_refused() -> None:
+    with pytest.raises(sk.EndlessDataset, match=r"sample\(fraction=\) needs a length"):
+        endless().sample(fraction=0.5, seed=1)

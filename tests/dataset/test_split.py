@@ -1,8 +1,10 @@
-"""Parts that share out all rows, and that no appended record moves a row across."""
+"""Parts of exact sizes that share out all rows."""
 
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,29 +41,79 @@ def test_parts_share_out_all_rows_in_ascending_order(n: int, shares: list[float]
         assert np.all(np.diff(part) > 0)
 
 
-@given(st.integers(0, 3000), st.integers(0, 1500), TENTHS)
-def test_appended_rows_never_move_an_old_one(n: int, more: int, shares: list[float]) -> None:
-    for parts in zip(split_of(n, shares), split_of(n + more, shares), strict=True):
-        before, after = map(rows_of, parts)
-        assert np.array_equal(before, after[after < n])
-        assert np.array_equal(before, after[: len(before)])
+@given(st.integers(0, 3500), TENTHS)
+def test_sizes_are_exact_by_largest_remainder(n: int, shares: list[float]) -> None:
+    sizes = [len(part) for part in split_of(n, shares)]
+    exact = [Fraction(repr(share)) for share in shares]
+    exact = [n * share / sum(exact) for share in exact]
+    assert sum(sizes) == n
+    assert all(
+        math.floor(share) <= size <= math.ceil(share) for size, share in zip(sizes, exact, strict=True)
+    )
+    rounded_up = [share % 1 for size, share in zip(sizes, exact, strict=True) if size > share]
+    rounded_down = [share % 1 for size, share in zip(sizes, exact, strict=True) if size < share]
+    assert not rounded_up or not rounded_down or min(rounded_up) >= max(rounded_down)
 
 
-@given(st.integers(0, 5), TENTHS)
-def test_whole_blocks_hold_each_share_to_the_row(blocks: int, shares: list[float]) -> None:
-    parts = split_of(1000 * blocks, shares)
-    for part, share in zip(parts, shares, strict=True):
-        assert abs(len(part) - 1000 * blocks * share) <= blocks
-    if blocks:
-        for part in parts:
-            inside = np.bincount(rows_of(part) // 1000, minlength=blocks)
-            assert len({*inside.tolist()}) == 1
-
-
-def test_shares_are_dealt_by_largest_remainder() -> None:
+def test_shares_are_rounded_by_largest_remainder() -> None:
+    assert [len(part) for part in split_of(10, [0.9, 0.1])] == [9, 1]
     assert [len(part) for part in split_of(1000, [1 / 3, 1 / 3, 1 / 3])] == [334, 333, 333]
-    assert [len(part) for part in split_of(1000, [0.9985, 0.0015])] == [999, 1]
+    assert [len(part) for part in split_of(1001, [0.9985, 0.0015])] == [999, 2]
+    assert [len(part) for part in split_of(3, [0.5, 0.5])] == [2, 1]
     assert [len(part) for part in split_of(1000, [1.0, 0.0])] == [1000, 0]
+    assert [len(part) for part in split_of(0, [0.5, 0.5])] == [0, 0]
+
+
+@given(st.integers(1, 3500), TENTHS)
+def test_each_block_has_about_each_share(n: int, shares: list[float]) -> None:
+    for part, share in zip(split_of(n, shares), shares, strict=True):
+        inside = np.bincount(rows_of(part) // 1000, minlength=n // 1000)[: n // 1000]
+        assert np.all(np.abs(inside - 1000 * share) < 4 + 1000 / n)
+
+
+@given(st.data())
+def test_parts_of_given_numbers_of_rows(data: st.DataObject) -> None:
+    n = data.draw(st.integers(0, 2500))
+    first = data.draw(st.integers(0, n))
+    second = data.draw(st.integers(0, n - first))
+    if first + second == 1:
+        return  # these are shares
+    parts = numbers(n).split({"a": first, "b": second}, seed=3)
+    rest = n - first - second
+    sizes = {name: len(part) for name, part in parts.items()}
+    assert sizes.pop(None, 0) == rest
+    assert sizes == {"a": first, "b": second}
+    assert sorted(row for part in parts.values() for row in part) == list(range(n))
+    named = numbers(n).split({"a": first, "rest": None, "b": second}, seed=3)
+    assert {name: len(part) for name, part in named.items()} == {"a": first, "rest": rest, "b": second}
+
+
+def test_what_is_a_share_and_what_a_number_of_rows() -> None:
+    ds = numbers(10)
+
+    def sizes(**parts: Any) -> list[int]:
+        return [len(part) for part in ds.split(parts, seed=0).values()]
+
+    assert sizes(a=1) == sizes(a=1, b=0)[:1] == [10]
+    assert sizes(a=1.0, b=None) == [10, 0]
+    assert sizes(a=1, b=None) == [1, 9]
+    assert sizes(a=0.25, b=None) == [3, 7]
+    assert sizes(a=None) == sizes(a=10) == [10]
+    assert sizes(a=np.int64(4), b=np.uint8(6)) == [4, 6]
+    assert sizes(a=Fraction(1, 2), b=Decimal("0.5")) == [5, 5]
+    assert list(ds.split({"a": 0, "b": 0}, seed=0)) == ["a", "b", None]
+
+
+def test_the_last_rows_of_a_long_dataset_are_found() -> None:
+    """Sizes from 2**31 on have products that no 64-bit integer holds."""
+    parts = numbers(10**13).split({"a": 0.3, "b": 0.7}, seed=1)
+    places = [0, 1, 10**9, 10**12]
+    for part in parts.values():
+        rows = part[places]
+        assert rows == [part[place] for place in places]
+        assert [part.find("<builtins.range>", row) for row in rows] == [[place] for place in places]
+        assert part[-1] > 10**13 - 1000
+    assert sum(map(len, parts.values())) == 10**13
 
 
 def test_blocks_are_dealt_differently() -> None:
@@ -116,7 +168,12 @@ def test_rows_of_other_parts_are_not_found() -> None:
         ({"a": math.nan, "b": 1}, ValueError, r"a share must be from 0 to 1 \(got nan for 'a'\)"),
         ([0.5, 0.5], TypeError, "shares"),
         ({"a": "x"}, TypeError, "share"),
-        ({"a": None}, TypeError, "share"),
+        ({"a": None, "b": None}, ValueError, r"one part at most gets the rest, by None"),
+        ({"a": 0.9, "b": 0.2, "c": None}, ValueError, r"shares must sum to 1 \(got .*sum to 1.1"),
+        ({"a": 500, "b": 0.5}, ValueError, r"from 0 to 1 \(got 500 for 'a'\); numbers of rows are integers"),
+        ({"a": 6, "b": 5}, ValueError, r"there are 10 records, and the parts take 11"),
+        ({"a": -1, "b": 11}, ValueError, r"a number of rows must be at least 0 \(got -1 for 'a'\)"),
+        ({"a": 2, "b": -1}, ValueError, r"a number of rows must be at least 0 \(got -1 for 'b'\)"),
     ],
     ids=str,
 )

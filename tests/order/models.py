@@ -50,6 +50,11 @@ def whose(node: Leaf | Fork, draw: int) -> tuple[int, int]:
     return node.source, draw
 
 
+def sources(node: Leaf | Fork) -> list[int]:
+    """Return the sources of a tree from left to right."""
+    return [*sources(node.left), *sources(node.right)] if isinstance(node, Fork) else [node.source]
+
+
 def _left(node: Fork, draws: int) -> int:
     """Return draws * left / weight, rounded, halves up."""
     return (2 * draws * node.left.weight + node.weight) // (2 * node.weight)

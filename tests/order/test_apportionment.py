@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.order.models import tree, whose
+from tests.order.models import sources, tree, whose
 
 from seekable.order.apportionment import Apportionment, whole_weights
 
@@ -80,3 +80,39 @@ def test_large_totals_do_not_overflow() -> None:
         when = int(shares.when(source, count))
         assert when >= far
         assert whose(root, when) == (source, count)
+
+
+@given(WEIGHTS, st.integers(0, 2**40), st.integers(0, 1500))
+def test_a_run_of_draws_is_shared_out_without_gaps(weights: list[int], start: int, more: int) -> None:
+    shares = Apportionment(tuple(weights))
+    place = 0
+    for source in sources(tree(weights)):
+        before, first, last = shares.run(source, start, start + more)
+        assert (before, last - first) == (
+            shares.count(source, start),
+            shares.count(source, start + more) - before,
+        )
+        assert first == place
+        runs = shares.run(source, np.array([start, 5]), np.array([start + more, 5]))
+        assert [int(edges[0]) for edges in runs] == [before, first, last]
+        place = last
+    assert place == more
+
+
+@given(
+    st.lists(st.integers(0, 2**48), min_size=1, max_size=4).filter(any),
+    st.lists(st.floats(0, 1), min_size=1, max_size=5),
+)
+def test_arrays_are_exact_for_weights_whose_products_overflow(weights: list[int], at: list[float]) -> None:
+    """Python's integers have no end, so the form without arrays is exact."""
+    shares, total = Apportionment(tuple(weights)), sum(weights)
+    draws = [int(place * total) for place in at] + [total]
+    for source, weight in enumerate(weights):
+        if weight:
+            counts = [shares.count(source, draw) for draw in draws]
+            assert counts[-1] == weight
+            assert shares.count(source, np.array(draws)).tolist() == counts
+            numbers = [int(place * (weight - 1)) for place in at]
+            whens = [shares.when(source, number) for number in numbers]
+            assert shares.when(source, np.array(numbers)).tolist() == whens
+            assert [shares.count(source, when) for when in whens] == numbers

@@ -116,3 +116,10 @@ def test_numbers_sizes_and_keys_broadcast() -> None:
     assert permute(x[None, :], sizes[:, None], keys[:, None]).tolist() == each
     assert unpermute(np.array(each), sizes[:, None], keys[:, None]).tolist() == [x.tolist()] * 5
     assert permute(x[:, None], 1000, keys[None, :]).shape == (3, 5)
+
+
+def test_keys_of_a_column_permute_a_row_of_numbers() -> None:
+    """A broadcast array of numbers has no C order, and numbers that are walked on are written into it."""
+    keys = np.arange(5, dtype=np.uint64)[:, None]
+    each = [permute(np.arange(1003), 1003, key).tolist() for key in range(5)]
+    assert permute(np.arange(1003), 1003, keys).tolist() == each

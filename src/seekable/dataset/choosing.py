@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from seekable._arguments import checked_count, checked_seed
+from seekable._arguments import checked_count, checked_flag, checked_fraction, checked_seed
 from seekable._lazy import lazy
 from seekable.dataset.face import Face
-from seekable.errors import WrongType
+from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.graph import known_size
 from seekable.nodes.select import Sample, Select
 from seekable.nodes.split import split
 
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes import filter as filter_node
-    from seekable.nodes import filter_rows, stratified
+    from seekable.nodes import filter_rows, stable_split, stratified
     from seekable.parallel.progress import ProgressHook
 else:
     filter_node = lazy("seekable.nodes.filter")
     filter_rows = lazy("seekable.nodes.filter_rows")
+    stable_split = lazy("seekable.nodes.stable_split")
     stratified = lazy("seekable.nodes.stratified")
 
 __all__ = ["Choosing"]
@@ -137,22 +139,35 @@ class Choosing(Face):
         """
         return self._over(Select(self._node, np.asarray(rows)))
 
-    def sample(self, n: int, *, seed: int) -> Self:
-        """Return ``n`` distinct rows, drawn once, in the order that they have here.
+    def sample(self, n: int | None = None, *, fraction: float | None = None, seed: int) -> Self:
+        """Return some distinct rows, drawn once, in the order that they have here.
 
         Args:
             n: the number of rows, at most the number of records.
+            fraction: instead of ``n``: the share of all rows, from 0 to 1. The number of rows is rounded, a
+                half to the even number.
             seed: ``0 <= seed < 2**64``. The same seed and number of records give the same rows anywhere.
 
         Raises:
-            InvalidArgument: there are fewer than ``n`` rows, or they are not the same in every epoch.
+            InvalidArgument: there are fewer than ``n`` rows, or they are not the same in every epoch; or not
+                just one of ``n`` and ``fraction`` is given.
 
         Example:
             >>> import seekable as sk
             >>> list(sk.from_sequence(range(1000)).sample(4, seed=7))
             [44, 195, 325, 515]
+            >>> len(sk.from_sequence(range(1000)).sample(fraction=0.25, seed=7))
+            250
         """
-        return self._over(Sample(self._node, checked_count("n", n, least=0), checked_seed(seed)))
+        if (n is None) == (fraction is None):
+            message = f"sample() takes either n or fraction= (got n={n!r}, fraction={fraction!r})"
+            raise InvalidArgument(message)
+        if fraction is not None:
+            size = known_size(self._node, "sample(fraction=)")
+            count = round(checked_fraction("fraction", fraction) * size)
+        else:
+            count = checked_count("n", n, least=0)
+        return self._over(Sample(self._node, count, checked_seed(seed)))
 
     def merge(self, other: Self) -> Self:
         """Return the rows of this dataset, then those of another that are not among them.
@@ -175,30 +190,44 @@ class Choosing(Face):
         return self._over(filter_node.merged(self._node, other.node))
 
     def split(
-        self, shares: Mapping[str, float], *, seed: int, by: str | Callable[[Any], Any] | None = None
-    ) -> dict[str, Self]:
-        """Deal the rows to named parts, each in ascending order.
+        self,
+        shares: Mapping[Any, float | None],
+        *,
+        seed: int,
+        by: str | Callable[[Any], Any] | None = None,
+        stable: bool = False,
+    ) -> dict[Any, Self]:
+        """Deal the rows to named parts of exact sizes, each in ascending order; each row is in one part.
 
-        Rows are dealt inside blocks of 1,000, so appended data never moves an old row to another part; a part
-        has exactly its share of every whole block.
+        The sizes are the shares of all rows, rounded by largest remainder. A part also has about its share of
+        every 1,000 rows. No memory is needed.
 
         Args:
-            shares: the share of each part; they sum to 1.
+            shares: the share of each part; they sum to 1. Or the number of rows of each part, as integers
+                that do not sum to 1. The part whose value is None gets the rest. If numbers of rows leave a
+                rest and no part has None, the rest is a part whose name is None.
             seed: ``0 <= seed < 2**64``.
-            by: a column, or a function of the record: each of its values is split by these shares by itself.
-                All records are read now.
+            by: a column, or a function of the record: each of its values is split by these shares by itself,
+                by largest remainder. All records are read now. Only with shares.
+            stable: True for parts between which appended rows never move an old one. Each part then has its
+                share of every whole block of 1,000 rows, rounded to a row, and of a last short block what its
+                permutation gives: so the sizes are not exact. Only with shares.
 
         Raises:
             InvalidArgument: the shares break a rule, or the rows are not the same in every epoch.
 
         Example:
             >>> import seekable as sk
-            >>> parts = sk.from_sequence(range(10_000)).split({"train": 0.9, "test": 0.1}, seed=0)
+            >>> parts = sk.from_sequence(range(10)).split({"train": 0.9, "test": 0.1}, seed=0)
             >>> {name: len(part) for name, part in parts.items()}
-            {'train': 9000, 'test': 1000}
+            {'train': 9, 'test': 1}
+            >>> parts = sk.from_sequence(range(800)).split({"train": None, "test": 500}, seed=0)
+            >>> {name: len(part) for name, part in parts.items()}
+            {'train': 300, 'test': 500}
         """
-        seed = checked_seed(seed)
+        seed, stable = checked_seed(seed), checked_flag("stable", stable)
         if by is not None:
-            nodes = stratified.stratified(self._node, shares, seed, by)
-            return {name: self._over(node) for name, node in nodes.items()}
-        return {name: self._over(node) for name, node in split(self._node, shares, seed).items()}
+            nodes = stratified.stratified(self._node, shares, seed, by=by, stable=stable)
+        else:
+            nodes = (stable_split.stable_split if stable else split)(self._node, shares, seed)
+        return {name: self._over(node) for name, node in nodes.items()}

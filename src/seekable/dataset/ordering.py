@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 from seekable._arguments import checked_count, checked_epoch, checked_flag, checked_seed
 from seekable._lazy import lazy
 from seekable.dataset.face import Face
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.batch import Batch
+from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.map import Map
@@ -74,6 +75,23 @@ class Ordering(Face):
         window = checked_count("window", window, least=1)
         lanes = checked_count("lanes", 1 if lanes is None else lanes, least=1)
         return self._over(WindowedShuffle(self._node, seed, window, lanes, fixed))
+
+    def __add__(self, other: Self) -> Self:
+        """Return ``sk.concat([self, other])``: the records of this dataset, then those of another.
+
+        Raises:
+            WrongType: ``other`` is no Dataset.
+            EndlessDataset: one of them has no end.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence("ab") + sk.from_sequence("cd"))
+            ['a', 'b', 'c', 'd']
+        """
+        if not isinstance(other, Face):
+            message = f"a Dataset + takes another Dataset (got a {type(other).__name__}): "
+            raise WrongType(message + "wrap a list in sk.from_sequence; a stream takes dataset.stream()")
+        return self._over(Concat((self._node, other.node)))
 
     def interleave(self, *, lanes: int) -> Self:
         """Return the natural order cut into equal runs, one for each lane, that are dealt out in turn.

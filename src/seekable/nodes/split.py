@@ -1,18 +1,11 @@
-"""Splits: parts of a dataset between which an appended record never moves an old one.
-
-Rows are dealt within blocks of 1,000: a keyed permutation of the block gives each row a slot, and each
-part owns a run of slots. So a row's part depends on its number, the shares and the seed, and never on how
-many rows follow. The permutation is one of 256 that are drawn from the seed, picked by the block's number:
-their tables fit in a cache, and any row of a part is found in constant time.
-"""
+"""Splits: parts of a dataset whose sizes are exact, and that share out all of its rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from itertools import accumulate
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat, final
 
 import numpy as np
@@ -23,8 +16,7 @@ from seekable.nodes.bases import ONE_CHILD, EachRouter, UnaryNode
 from seekable.nodes.contract import Node, OrderNode
 from seekable.nodes.graph import Router, known_size, must_be_steady
 from seekable.order.apportionment import apportion
-from seekable.order.keys import derive, derive_each, kind_key
-from seekable.order.permutation import permute
+from seekable.order.dealing import Deal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,40 +25,104 @@ if TYPE_CHECKING:
     from seekable.nodes.search import SearchRange
 
 
-__all__ = ["Split", "split"]
+__all__ = ["Split", "exact_shares", "is_in_rows", "split"]
 
-_BLOCK = 1000
-_PATTERNS = 256
 _ROUNDING = 1e-9
 """The tolerance of the sum of shares that were written as decimals, such as 1/3."""
-_KIND = kind_key("split")
+
+Parts = Mapping[Any, float | None]
+"""The share or the number of rows of each part; None for the rest."""
 
 
-def split(child: Node, shares: Mapping[str, float], seed: int) -> dict[str, Node]:
+def split(child: Node, parts: Parts, seed: int) -> dict[Any, Node]:
     """Return the named parts of a dataset; see ``Dataset.split``."""
-    if not isinstance(shares, Mapping):
-        message = f"shares must be a dict of names and shares (got {shares!r})"
-        raise WrongType(message)
-    if not shares:
-        message = "shares must name at least one part (got none)"
-        raise InvalidArgument(message)
-    exact = [_share(name, share) for name, share in shares.items()]
-    if abs(float(sum(exact)) - 1) > _ROUNDING:
-        message = f"shares must sum to 1 (got {dict(shares)!r}, which sum to {float(sum(exact))!r})"
-        raise InvalidArgument(message)
-    bounds = (0, *accumulate(apportion(exact, _BLOCK)))
+    size = known_size(child, "split()")
+    must_be_steady(child, "split()")
+    sizes = _numbers_of_rows(parts, size) if is_in_rows(parts) else _sizes_of_shares(parts, size)
+    deal = tuple(sizes.values())
     return {
-        name: Split(child, seed=seed, part=name, start=bounds[i], stop=bounds[i + 1])
-        for i, name in enumerate(shares)
+        name: Split(child, seed=seed, part=name, number=number, sizes=deal)
+        for number, name in enumerate(sizes)
     }
 
 
-def _share(name: str, share: float) -> Fraction:
+def is_in_rows(parts: Parts) -> bool:
+    """Return True if all parts are given by numbers of rows; integers that sum to 1 are shares.
+
+    Raises:
+        WrongType: ``parts`` is no dict.
+        InvalidArgument: there is no part, or more than one has None.
+
+    Example:
+        >>> is_in_rows({"a": 500, "b": None}), is_in_rows({"a": 0.5, "b": None}), is_in_rows({"a": 1})
+        (True, False, False)
+    """
+    if not isinstance(parts, Mapping):
+        message = (
+            f"shares must be a dict of names and shares, or of names and numbers of rows (got {parts!r})"
+        )
+        raise WrongType(message)
+    if not parts:
+        message = "shares must name at least one part (got none)"
+        raise InvalidArgument(message)
+    given = [value for value in parts.values() if value is not None]
+    if len(given) < len(parts) - 1:
+        message = f"one part at most gets the rest, by None (got {dict(parts)!r})"
+        raise InvalidArgument(message)
+    integers = all(isinstance(value, Integral) and not isinstance(value, bool) for value in given)
+    return integers and (len(given) < len(parts) or sum(given) != 1 or min(given) < 0)
+
+
+def _numbers_of_rows(parts: Parts, size: int) -> dict[Any, int]:
+    """Return the number of rows of each part; rows that no part gets are those of a part named None."""
+    rows = {name: None if value is None else int(value) for name, value in parts.items()}
+    for name, count in rows.items():
+        if count is not None and count < 0:
+            message = f"a number of rows must be at least 0 (got {count} for {name!r})"
+            raise InvalidArgument(message)
+    rest = size - sum(count or 0 for count in rows.values())
+    if rest < 0:
+        message = f"there are {size:,} records, and the parts take {size - rest:,} (got {dict(parts)!r})"
+        raise InvalidArgument(message)
+    if None not in rows.values() and rest:
+        rows[None] = None
+    return {name: rest if count is None else count for name, count in rows.items()}
+
+
+def _sizes_of_shares(parts: Parts, size: int) -> dict[Any, int]:
+    exact = exact_shares(parts)
+    return dict(zip(exact, apportion(list(exact.values()), size), strict=True))
+
+
+def exact_shares(parts: Parts) -> dict[Any, Fraction]:
+    """Return the share of each part as the decimal number that Python prints for it.
+
+    Raises:
+        WrongType: a share is no number.
+        InvalidArgument: a share is not from 0 to 1, or they do not sum to 1.
+
+    Example:
+        >>> exact_shares({"train": None, "test": 0.1})
+        {'train': Fraction(9, 10), 'test': Fraction(1, 10)}
+    """
+    shares = {name: None if share is None else _share(name, share) for name, share in parts.items()}
+    total = sum(share or 0 for share in shares.values())
+    rest = max(Fraction(1 - total), Fraction(0))
+    if total - 1 > _ROUNDING or (None not in shares.values() and rest > _ROUNDING):
+        message = f"shares must sum to 1 (got {dict(parts)!r}, which sum to {float(total)!r})"
+        raise InvalidArgument(message)
+    return {name: rest if share is None else share for name, share in shares.items()}
+
+
+def _share(name: object, share: float) -> Fraction:
     if not isinstance(share, SupportsFloat):
         message = f"a share must be a number (got {share!r} for {name!r})"
         raise WrongType(message)
     if not 0 <= float(share) <= 1:
-        message = f"a share must be from 0 to 1 (got {share!r} for {name!r})"
+        message = (
+            f"a share must be from 0 to 1 (got {share!r} for {name!r}); numbers of rows are integers, for "
+            f"all parts"
+        )
         raise InvalidArgument(message)
     return Fraction(repr(float(share)))
 
@@ -74,26 +130,34 @@ def _share(name: str, share: float) -> Fraction:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Split(UnaryNode, OrderNode):
-    """The rows, ascending, whose slots ``s`` in their blocks of 1,000 are ``start <= s < stop``."""
+    """The rows, ascending, of one of some parts of given sizes, dealt in blocks of 1,000."""
 
     child: Node
     seed: int
-    part: str
-    start: int
-    stop: int
+    part: Any
+    """The name of the part, which has no effect on its rows."""
 
-    kind: ClassVar[str] = "split"
+    number: int
+    """The number of the part among all parts."""
+
+    sizes: tuple[int, ...]
+    """The number of rows of each part; they sum to the child's size."""
+
+    kind: ClassVar[str] = "exact_split"
 
     def __post_init__(self) -> None:
-        """Raise EndlessDataset without a length, InvalidArgument for a child that is not steady."""
-        known_size(self.child, "split()")
+        """Raise an error for a child that has another length or is not steady."""
         must_be_steady(self.child, "split()")
+        if sum(self.sizes) != known_size(self.child, "split()"):
+            message = (
+                f"the sizes of the parts sum to {sum(self.sizes):,}, and there are {self._below:,} records"
+            )
+            raise InvalidArgument(message)
 
-    @cached
+    @property
     def size(self) -> int:
-        """The number of the part's rows in whole blocks and in the last, short block."""
-        blocks, rest = divmod(self._below, _BLOCK)
-        return blocks * self._share + int(self._table.before[_pattern_one(self.seed, blocks), rest])
+        """The number of the part's rows."""
+        return self.sizes[self.number]
 
     @property
     def steady(self) -> bool:
@@ -103,7 +167,7 @@ class Split(UnaryNode, OrderNode):
     @property
     def blocks(self) -> Int64s:
         """The child's blocks, cut down to the part's rows."""
-        return np.unique(self._before(self.child.blocks))
+        return np.unique(self._deal.before(self.number, self.child.blocks))
 
     @property
     def lanes(self) -> int:
@@ -111,8 +175,8 @@ class Split(UnaryNode, OrderNode):
         return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Return the seed and the slots; the part's name has no effect on its rows."""
-        return {"seed": self.seed, "start": self.start, "stop": self.stop}
+        """Return the seed, the sizes of all parts and the number of this one."""
+        return {"seed": self.seed, "sizes": list(self.sizes), "number": self.number}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the expression of the call of ``split``."""
@@ -126,17 +190,12 @@ class Split(UnaryNode, OrderNode):
     def route(self, positions: Int64s) -> tuple[Int64s, Int64s]:
         """Return slot 0 and the child's positions of the part's rows."""
         epochs, rows = np.divmod(positions, self.size)
-        block, place = np.divmod(rows, self._share)
-        return ONE_CHILD, epochs * self._below + block * _BLOCK + self._table.rows[
-            _pattern(self.seed, block), place
-        ]
+        return ONE_CHILD, epochs * self._below + self._deal.rows(self.number, rows)
 
     def route_one(self, position: int) -> tuple[int, int]:
         """Return slot 0 and the child's position of one row."""
         epoch, row = divmod(position, self.size)
-        block, place = divmod(row, self._share)
-        found = int(self._table.rows[_pattern_one(self.seed, block), place])
-        return 0, epoch * self._below + block * _BLOCK + found
+        return 0, epoch * self._below + self._deal.row_one(self.number, row)
 
     def child_range(self, slot: int, start: int, stop: int | None) -> tuple[int, int | None]:
         """Return the range of whole epochs of the child."""
@@ -146,53 +205,14 @@ class Split(UnaryNode, OrderNode):
     def inverse(self, slot: int, positions: Int64s, within: SearchRange) -> Int64s:
         """Return the positions of those of the child's rows that belong to the part."""
         epochs, rows = np.divmod(positions, self._below)
-        places = self._before(rows)
-        own = self._before(rows + 1) > places
+        places = self._deal.before(self.number, rows)
+        own = self._deal.before(self.number, rows + 1) > places
         return (epochs * self.size + places)[own]
-
-    def _before(self, rows: Int64s) -> Int64s:
-        """Return the number of the part's rows before each row of the child."""
-        block, row = np.divmod(rows, _BLOCK)
-        before: Int64s = block * self._share + self._table.before[_pattern(self.seed, block), row]
-        return before
-
-    @property
-    def _share(self) -> int:
-        return self.stop - self.start
 
     @property
     def _below(self) -> int:
         return known_size(self.child, "split()")
 
     @cached
-    def _table(self) -> _Table:
-        return _table(self.seed, self.start, self.stop)
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    rows: Int64s
-    """The part's rows in a block, ascending, for each pattern: shape (256, share)."""
-    before: Int64s
-    """The number of the part's rows among the first rows, for each pattern: shape (256, 1001)."""
-
-
-@lru_cache(maxsize=16)
-def _table(seed: int, start: int, stop: int) -> _Table:
-    pattern, row = np.divmod(np.arange(_PATTERNS * _BLOCK, dtype=np.int64), _BLOCK)
-    first = np.full(pattern.size, derive(_KIND, seed), dtype=np.uint64)
-    slots = permute(row, _BLOCK, derive_each(first, pattern.astype(np.uint64))).reshape(_PATTERNS, _BLOCK)
-    own = (slots >= start) & (slots < stop)
-    before = np.zeros((_PATTERNS, _BLOCK + 1), dtype=np.int64)
-    np.cumsum(own, axis=1, out=before[:, 1:])
-    return _Table(np.nonzero(own)[1].reshape(_PATTERNS, stop - start), before)
-
-
-def _pattern(seed: int, block: Int64s) -> Int64s:
-    keys = derive_each(np.array([derive(_KIND, seed, _PATTERNS)], dtype=np.uint64), block.astype(np.uint64))
-    patterns: Int64s = (keys % np.uint64(_PATTERNS)).astype(np.int64)
-    return patterns
-
-
-def _pattern_one(seed: int, block: int) -> int:
-    return derive(_KIND, seed, _PATTERNS, block) % _PATTERNS
+    def _deal(self) -> Deal:
+        return Deal(self.sizes, self.seed)

@@ -1,8 +1,8 @@
 """Stratified splits: parts of a dataset that have each label in the same shares.
 
 Each label's rows are dealt as ``split`` deals the rows of a dataset: by their numbers among the rows of that
-label. So records that are appended later never move an old row to another part, and a part has of each label
-its share to the row in every thousand rows of it.
+label. So a part has of each label its share by largest remainder; or, of a stable split, records that are
+appended later never move an old row to another part.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import BadValue, MissingColumn, WrongType
+from seekable.errors import BadValue, InvalidArgument, MissingColumn, WrongType
 from seekable.nodes.columns.names import lacking, must_have
 from seekable.nodes.display import describe_place
 from seekable.nodes.filter import Filter
-from seekable.nodes.graph import known_size, must_be_steady
+from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.saved_rows import keep_unnamed
 from seekable.nodes.sources.sequence_source import SequenceSource
-from seekable.nodes.split import split
+from seekable.nodes.split import is_in_rows, split
+from seekable.nodes.stable_split import stable_split
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import watched
 
@@ -37,14 +38,23 @@ __all__ = ["stratified"]
 
 
 def stratified(
-    child: Node, shares: Mapping[str, float], seed: int, by: str | Callable[[Any], Any]
-) -> dict[str, Node]:
+    child: Node,
+    shares: Mapping[Any, float | None],
+    seed: int,
+    *,
+    by: str | Callable[[Any], Any],
+    stable: bool,
+) -> dict[Any, Node]:
     """Return the named parts of a dataset, each label split separately; see ``Dataset.split``."""
-    split(
-        child, shares, seed
-    )  # Check the arguments here too, because a dataset without rows has no label to split.
+    deal = stable_split if stable else split
+    deal(child, shares, seed)  # A dataset without rows has no label at which the arguments would be checked.
+    if is_in_rows(shares):
+        message = (
+            f"split(by=) takes shares that sum to 1, by which each value is split (got {dict(shares)!r}): "
+            f"divide the numbers of rows by {known_size(child, 'split(by=)'):,}"
+        )
+        raise InvalidArgument(message)
     size = known_size(child, "split(by=)")
-    must_be_steady(child, "split(by=)")
     if isinstance(by, str):
         must_have(child, "split(by=)", [by])
         job = _Labels(child.narrowed(frozenset([by])), by)
@@ -55,7 +65,7 @@ def stratified(
         raise WrongType(message)
     labels = _numbered(job, size)
     name = by if isinstance(by, str) else getattr(by, "__qualname__", type(by).__qualname__)
-    owners = _owners(labels, shares, seed)
+    owners = _owners(labels, lambda rows: deal(SequenceSource(range(rows), None), shares, seed))
     return {
         part: Filter(
             child,
@@ -82,15 +92,20 @@ def _numbered(job: _Labels, size: int) -> Int64s:
     return np.concatenate(found)
 
 
-def _owners(labels: Int64s, shares: Mapping[str, float], seed: int) -> Int64s:
-    """Return the number of the part that each row belongs to."""
+def _owners(labels: Int64s, dealt: Callable[[int], Mapping[Any, Node]]) -> Int64s:
+    """Return the number of the part that each row belongs to.
+
+    Args:
+        labels: a number for the label of each row.
+        dealt: returns the parts of a number of rows.
+    """
     owners = np.empty(labels.size, dtype=np.int64)
     order = np.argsort(labels, kind="stable")
     edges = np.flatnonzero(np.diff(labels[order], prepend=-1, append=labels.size))
     for start, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
         rows = order[start:stop]
-        for i, part in enumerate(split(SequenceSource(range(rows.size), None), shares, seed).values()):
-            _, own = part.route(np.arange(part.size or 0, dtype=np.int64))  # type: ignore[attr-defined]  # a Split
+        for i, part in enumerate(dealt(rows.size).values()):
+            own = part.plan(np.arange(part.size or 0, dtype=np.int64)).origins().rows
             owners[rows[own]] = i
     return owners
 

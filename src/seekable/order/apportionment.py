@@ -33,7 +33,9 @@ Count = TypeVar("Count", int, "NDArray[np.int64]")
 
 @dataclass(frozen=True)
 class Apportionment:
-    """The draws of sources with the given integer weights, which sum to at most 2**31.
+    """The draws of sources with the given integer weights.
+
+    The weights sum to at most 2**31 for ``draw``, and to at most 2**50 for the rest.
 
     Example:
         >>> shares = Apportionment((7, 3))
@@ -68,8 +70,25 @@ class Apportionment:
             if fork.goes_left:
                 number = _ceil_scaled(number + 1, weight, own) - 1
             else:
-                number = number // own * weight + (number % own * weight + weight // 2) // own
+                number = number // own * weight + _scaled(number % own, weight, own, weight // 2)
         return number
+
+    def run(self, source: int, start: Count, stop: Count) -> tuple[Count, Count, Count]:
+        """Return how some consecutive draws would be shared out if those of each source stood together.
+
+        Returns:
+            The number of the source's draws before ``start``; then the edges of its run among the draws from
+            ``start`` to ``stop``: all sources, in an order of the tree, share them out without gaps.
+        """
+        first = start - start
+        for fork in self._tree.paths[source]:
+            left, left_stop = (_left_count(draws, fork.left, fork.weight) for draws in (start, stop))
+            if fork.goes_left:
+                start, stop = left, left_stop
+            else:
+                first = first + left_stop - left
+                start, stop = start - left, stop - left_stop
+        return start, first, first + stop - start
 
     def draw(self, draws: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the source of each draw, and the number of the draw among that source's, both int64."""
@@ -155,16 +174,26 @@ def _paths(
     return tuple(paths)
 
 
-def _left_count(draws: Count, left: Count | int, weight: Count | int) -> Count:
-    """Return ``round(draws * left / weight)``, computed without a product above 2**62."""
+def _left_count(draws: Count, left: int, weight: int) -> Count:
+    """Return ``round(draws * left / weight)``."""
     rounds, rest = draws // weight, draws % weight
-    return rounds * left + (rest * left + weight // 2) // weight
+    return rounds * left + _scaled(rest, left, weight, weight // 2)
 
 
 def _ceil_scaled(number: Count, weight: int, left: int) -> Count:
-    """Return ``ceil((number * weight - weight // 2) / left)``, computed without a product above 2**62."""
+    """Return ``ceil((number * weight - weight // 2) / left)``."""
     rounds, rest = number // left, number % left
-    return rounds * weight - (weight // 2 - rest * weight) // left
+    return rounds * weight - _scaled(-rest, weight, left, weight // 2)
+
+
+def _scaled(number: Count, times: int, over: int, plus: int) -> Count:
+    """Return ``(number * times + plus) // over``, for an array also where the product is above 2**63."""
+    if isinstance(number, int) or max(times, over) <= LARGEST_TOTAL:
+        return (number * times + plus) // over
+    # The quotient of floats is off by little, so the rest is small, although the products in it wrap around.
+    about = (number * (times / over)).astype(np.int64)
+    rest = number * times - about * over + plus
+    return about + rest // over
 
 
 LARGEST_TOTAL = 1 << 31

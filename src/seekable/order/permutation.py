@@ -149,7 +149,8 @@ def _walk(
     sizes = np.atleast_1d(n).astype(np.uint64)
     keys = key if isinstance(key, np.ndarray) else np.array([key], dtype=np.uint64)
     shape = np.broadcast_shapes(np.shape(x), sizes.shape, keys.shape)
-    values = np.broadcast_to(x, shape).astype(np.uint64)
+    # In C order, so that walked elements are written through a flat view.
+    values = np.broadcast_to(x, shape).astype(np.uint64, order="C")
     if not values.size:
         return values.astype(np.int64)
     if not (sizes <= U64(_TINY)).any():

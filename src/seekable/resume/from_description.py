@@ -24,6 +24,7 @@ from seekable.nodes.select import Sample
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
 from seekable.nodes.split import Split
+from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.nodes.zip import Zip
 from seekable.resume.continued import Continued
@@ -236,8 +237,13 @@ def _mix(tree: Tree, children: Children) -> Node:
 
 
 def _split(tree: Tree, children: Children) -> Node:
+    number = _int(tree, "number")
+    return Split(children[0], seed=_int(tree, "seed"), part=number, number=number, sizes=tuple(tree["sizes"]))
+
+
+def _stable_split(tree: Tree, children: Children) -> Node:
     start, stop = _int(tree, "start"), _int(tree, "stop")
-    return Split(children[0], seed=_int(tree, "seed"), part=f"{start}:{stop}", start=start, stop=stop)
+    return StableSplit(children[0], seed=_int(tree, "seed"), part=f"{start}:{stop}", start=start, stop=stop)
 
 
 def _windowed(tree: Tree, children: Children) -> Node:
@@ -256,6 +262,7 @@ REBUILT: Mapping[str, Callable[[Tree, Children], Node]] = {
     "concat": lambda _, children: Concat(children),
     "continued": lambda tree, children: Continued.from_arguments(tree, children[:-1], children[-1]),
     "epoch": lambda tree, children: Epoch(children[0], _int(tree, "number")),
+    "exact_split": _split,
     "interleave": lambda tree, children: Interleave(children[0], _int(tree, "lanes")),
     "map": _map,
     "map_batches": _map,
@@ -266,7 +273,7 @@ REBUILT: Mapping[str, Callable[[Tree, Children], Node]] = {
     "slice": lambda tree, children: Slice(
         children[0], _int(tree, "start"), _int(tree, "step"), tree["count"]
     ),
-    "split": _split,
+    "split": _stable_split,
     "windowed_shuffle": _windowed,
     "zip": lambda _, children: Zip(children),
     **dict.fromkeys(_OVER_COLUMNS, _map),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.display import listed
+from seekable.stream.chain import Chain
 from seekable.stream.iterator import StreamIterator
 from seekable.stream.kinds import OWN_KINDS
 from seekable.stream.methods import StageMethods
@@ -47,6 +48,24 @@ class Stream(StageMethods):
     def __iter__(self) -> StreamIterator:
         """Return a new iterator, which stands before the first item."""
         return StreamIterator(self.stage)
+
+    def __add__(self, other: Stream) -> Stream:
+        """Return ``sk.concat([self, other])``: in each lane the items of this stream, then those of another.
+
+        Raises:
+            WrongType: ``other`` is no Stream.
+            InvalidArgument: the streams have different numbers of lanes.
+
+        Example:
+            >>> import seekable as sk
+            >>> one, other = (sk.from_sequence(text).stream(epochs=1) for text in ("ab", "cd"))
+            >>> list(one + other)
+            ['a', 'b', 'c', 'd']
+        """
+        if not isinstance(other, Stream):
+            message = f"a Stream + takes another Stream (got a {type(other).__name__}): "
+            raise WrongType(message + "dataset.stream() makes one of a dataset")
+        return Stream(Chain((self.stage, other.stage)))
 
     def __getitem__(self, token: Any) -> Any:
         """Return the item of a token.
