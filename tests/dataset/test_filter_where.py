@@ -67,6 +67,9 @@ class Counting(Leaf):
     def rows_of(self, path: str, row: int) -> list[int]:
         return [row]
 
+    def close(self) -> None:
+        pass
+
     def narrowed(self, columns: frozenset[str]) -> Counting:
         return Counting(self.read, columns)
 

@@ -6,14 +6,15 @@ import resource
 import subprocess
 import sys
 import threading
+import weakref
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from seekable.errors import IndexStale
-from seekable.storage import mapped
-from seekable.storage.mapped import MappedFile, most_maps, open_mapped
+from seekable.storage.mapped import MappedFile, OpenFiles, most_maps, next_use
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ def path(tmp_path: Path) -> Path:
 
 def opened(path: Path) -> MappedFile:
     status = path.stat()
-    return open_mapped(str(path), status.st_size, status.st_mtime_ns)
+    return MappedFile(str(path), size=status.st_size, mtime_ns=status.st_mtime_ns)
 
 
 def descriptors() -> int:
@@ -47,8 +48,10 @@ def test_an_empty_file_has_an_empty_view(tmp_path: Path) -> None:
     assert bytes(file.view[:]) == b""
 
 
-def test_an_open_map_is_used_again(path: Path) -> None:
-    assert opened(path) is opened(path)
+def test_an_open_file_is_used_again(path: Path) -> None:
+    files = OpenFiles(2)
+    assert files.open(0, lambda: opened(path)) is files.open(0, lambda: opened(path))
+    assert len(files) == 1
 
 
 def _append(path: Path) -> None:
@@ -94,7 +97,7 @@ def test_a_file_that_was_changed_before_is_not_opened(path: Path, change: Callab
     status = path.stat()
     change(path)
     with pytest.raises(IndexStale):
-        open_mapped(str(path), status.st_size, status.st_mtime_ns)
+        MappedFile(str(path), size=status.st_size, mtime_ns=status.st_mtime_ns)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_a_stale_file_leaves_no_descriptor_open(path: Path) -> None:
     before = descriptors()
     for _ in range(3):
         with pytest.raises(IndexStale):
-            open_mapped(str(path), 1, 1)
+            MappedFile(str(path), size=1, mtime_ns=1)
     gc.collect()
     assert descriptors() == before
 
@@ -128,22 +131,60 @@ def few_descriptors() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("few_descriptors")
-def test_the_number_of_open_maps_is_bounded_and_those_in_use_stay(tmp_path: Path) -> None:
-    mapped._cache.forget()
-    assert most_maps() == (300 - 128) // 2
+def test_all_sources_together_leave_descriptors_to_others(tmp_path: Path) -> None:
+    assert most_maps() == 300 - 128
     for number in range(400):
         (tmp_path / str(number)).write_bytes(b"%d" % number)
-    often = opened(tmp_path / "0")
-    held = opened(tmp_path / "1").view
-    for number in range(2, 400):
-        assert bytes(opened(tmp_path / str(number)).view[:]) == b"%d" % number
-        assert opened(tmp_path / "0") is often
-    assert bytes(held[:]) == b"1"
-    assert len(mapped._cache.maps) <= most_maps()
+    sources = [OpenFiles(128), OpenFiles(128), OpenFiles(1)]
+    held = sources[2].open(0, lambda: opened(tmp_path / "0"))
+    for number in range(400):
+        found = sources[number % 2].open(number, partial(opened, tmp_path / str(number)))
+        assert bytes(found.view[:]) == b"%d" % number
+        assert sum(map(len, sources)) <= most_maps()
+    assert [len(files) > 80 for files in sources] == [True, True, False]
+    held.check()
+
+
+def test_a_closed_file_stays_readable_and_is_checked(path: Path) -> None:
+    files = OpenFiles(1)
+    before = descriptors()
+    file = files.open(0, lambda: opened(path))
+    part = file.view[5:]
+    assert descriptors() == before + 1
+    files.close()
+    assert descriptors() == before
+    assert bytes(part) == b"day"
+    file.check()
+    file.advise(0, 8)
+    path.unlink()
+    with pytest.raises(IndexStale, match="is not there any more"):
+        file.check()
+
+
+def test_the_file_used_least_recently_is_closed_first(tmp_path: Path) -> None:
+    for number in range(6):
+        (tmp_path / str(number)).write_bytes(b"%d" % number)
+    files = OpenFiles(3)
+    known: dict[int, weakref.ref[MappedFile]] = {}
+    for number in (0, 1, 2, 0, 1, 0, 3, 1, 4, 5):
+        file = known.get(number, lambda: None)()
+        file = file or files.open(number, partial(opened, tmp_path / str(number)))
+        file.last_use = next_use()
+        known[number] = weakref.ref(file)
+        del file
+    assert sorted(number for number, file in known.items() if file()) == [1, 4, 5]
+
+
+def test_a_file_that_cannot_be_opened_takes_no_place(path: Path) -> None:
+    files = OpenFiles(1)
+    for _ in range(3):
+        with pytest.raises(IndexStale):
+            files.open(0, lambda: MappedFile(str(path), size=1, mtime_ns=1))
+    assert files.open(0, lambda: opened(path)).size == 8
 
 
 def test_the_bound_follows_the_limit_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit, maps in ((64, 64), (1024, 448), (1 << 20, 4096), (resource.RLIM_INFINITY, 4096)):
+    for limit, maps in ((64, 64), (1024, 896), (1 << 20, 4096), (resource.RLIM_INFINITY, 4096)):
         monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
         assert most_maps() == maps
 
@@ -153,10 +194,11 @@ def test_threads_may_open_and_check_at_once(tmp_path: Path) -> None:
     for number, file in enumerate(paths):
         file.write_bytes(b"%d" % number)
     wrong: list[object] = []
+    files = OpenFiles(3)
 
     def work() -> None:
         for number, file in enumerate(paths):
-            found = opened(file)
+            found = files.open(number, partial(opened, file))
             found.check()
             if bytes(found.view[:]) != b"%d" % number:
                 wrong.append(number)
@@ -167,18 +209,21 @@ def test_threads_may_open_and_check_at_once(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+    assert len(files) == 3
 
 
 FORKING = """
 import os, sys
-from seekable.storage import mapped
+from seekable.storage.mapped import MappedFile, OpenFiles
 path = sys.argv[1]
 status = os.stat(path)
-mine = mapped.open_mapped(path, status.st_size, status.st_mtime_ns)
-mapped._cache.lock.acquire()  # as if another thread were opening a file now
+files = OpenFiles(1)
+make = lambda: MappedFile(path, size=status.st_size, mtime_ns=status.st_mtime_ns)
+mine = files.open(0, make)
+files._changed.acquire()  # as if another thread were opening a file now
 child = os.fork()
 if not child:
-    other = mapped.open_mapped(path, status.st_size, status.st_mtime_ns)
+    other = files.open(0, make)
     other.check()
     os._exit(0 if other is not mine and bytes(other.view[:]) == b"good day" else 1)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import mmap
 import os
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ def test_all_bytes_are_there_and_large_files_are_mapped(tmp_path: Path, size: in
     path.write_bytes(data)
     found = read_or_map(str(path), size=size)
     assert found[:] == data
-    assert isinstance(found, mmap.mmap) == (size > 64 << 10)
+    assert isinstance(found, memoryview) == (size > 64 << 10)
     assert read_or_map(str(path))[:] == data
 
 
@@ -38,3 +37,12 @@ def test_a_map_outlives_the_name_of_its_file(tmp_path: Path) -> None:
     found = read_or_map(str(path))
     path.unlink()
     assert found[-3:] == b"xxx"
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * (1 << 20))
+    before = os.listdir("/proc/self/fd")
+    found = read_or_map(str(path))
+    assert os.listdir("/proc/self/fd") == before
+    assert len(found) == 1 << 20

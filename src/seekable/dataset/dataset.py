@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from seekable.dataset.files import Files
 from seekable.dataset.ordering import Ordering
 from seekable.dataset.position import checked_place, checked_places, note_read
 from seekable.errors import InvalidArgument
+from seekable.nodes.bases import leaves_of
 from seekable.nodes.display import explained
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import ReadAhead
@@ -95,6 +96,31 @@ class Dataset(Ordering, Choosing, ColumnTools, Files):
     def __bool__(self) -> bool:
         """Return True if there is any record."""
         return self._node.size != 0
+
+    def __enter__(self) -> Self:
+        """Return the dataset, whose files are closed at the end of the ``with`` block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the files, as ``close`` does."""
+        self.close()
+
+    def close(self) -> None:
+        """Close all files that the dataset reads; ``del ds`` does the same when it is the last one over them.
+
+        A dataset is a description, so it stays usable: reading opens the files again. Datasets made of one
+        another, and their loaders, share the open files; those of other calls of ``sk.open`` do not.
+
+        Example:
+            >>> import pathlib, tempfile, seekable as sk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     _ = pathlib.Path(folder, "a.txt").write_text("one")
+            ...     with sk.open(folder) as ds:
+            ...         ds[0]
+            'one'
+        """
+        for source in leaves_of(self._node):
+            source.close()
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the records of epoch 0 once."""

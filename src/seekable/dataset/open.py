@@ -7,11 +7,11 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import DuplicateKeys
 from seekable.formats.registry import (
-    MOST_OPEN_FILES,
     SourceOptions,
     find_data,
     format_named,
@@ -21,6 +21,7 @@ from seekable.formats.registry import (
 from seekable.index.opening import open_files
 from seekable.nodes.display import listed
 from seekable.parallel.progress import progress_or_bar
+from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +92,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             is read of the others.
         strict: of tables, whether all files must have the same columns of the same types. Else records have
             the columns of all files, None where a file lacks one, in types that hold all values.
-        max_open_files: of tables, how many files are kept open.
+        max_open_files: the most files of this dataset that are open at once, one descriptor each; the file
+            used least recently is closed for the next one. The index takes none of them.
 
     Raises:
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
@@ -119,8 +121,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         errors=errors,
         columns=columns,
         strict=strict,
-        max_open_files=max_open_files,
     )
+    most = checked_count("max_open_files", max_open_files, least=1)
     spec = specs.spec_of(source) if _has_spec(source) else None
     if spec is None:
         found = find_data(source)
@@ -136,7 +138,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         files = open_files(
             found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
-    node = build(files)
+    node = build(files.limited(most))
     if key is not None:
         using = map_ranges.execution_options(jobs, executor, at_once=False)
         node = _with_keys(node, key, index_dir=index_dir, using=using, progress=progress)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS",
-    "MOST_OPEN_FILES",
     "SUFFIXES",
     "Format",
     "OnError",
@@ -42,9 +41,6 @@ __all__ = [
     "format_of_all",
     "refuse_copies",
 ]
-
-MOST_OPEN_FILES = 128
-"""The number of files of tables that a source keeps open by default."""
 
 OnError = Callable[[CorruptRecord], Any]
 """Returns what to deliver instead of a corrupt record: another record, or ``sk.HOLE``."""
@@ -76,9 +72,6 @@ class SourceOptions:
 
     strict: bool = False
     """Of tables: whether all files must have the same columns of the same types."""
-
-    max_open_files: int = MOST_OPEN_FILES
-    """Of tables: the number of files that are kept open."""
 
     def __post_init__(self) -> None:
         """Check what all formats share.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from seekable.index.table_indexer import TableIndexer, TableLayout
 from seekable.storage.ranges import RangeSource
@@ -58,6 +58,9 @@ class PageStore(Protocol):
 
 class TableFile(ABC):
     """One file, open; its methods are called from several threads at once. It is never pickled."""
+
+    shares_map: ClassVar[bool]
+    """True if batches may be slices of the mapped file, which then stays mapped as long as they are kept."""
 
     @property
     @abstractmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,11 +18,11 @@ from seekable.index.digest import digest_text
 from seekable.index.file_columns import gather, joined_columns, open_columns
 from seekable.index.indexed_files import refreshed, row_numbers
 from seekable.storage.compression import compression_of
-from seekable.storage.mapped import MappedFile, most_maps, open_mapped
+from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, most_maps, next_use
 from seekable.storage.ranges import MappedRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -79,9 +80,18 @@ class FileSet:
     at first use, in a later table of the index if its own was replaced.
     """
 
-    def __init__(self, parts: tuple[IndexedFiles, ...]) -> None:
-        """Make a set of parts of indexes; callers use `open_files` and `combine`."""
+    def __init__(
+        self, parts: tuple[IndexedFiles, ...], kept_open: tuple[tuple[int, OpenFiles], ...] = ()
+    ) -> None:
+        """Make a set of parts of indexes; callers use `open_files`, `combine` and `limited`.
+
+        Args:
+            parts: the parts.
+            kept_open: the open files of runs of consecutive files, and the number of files of each run.
+        """
         self._parts = parts
+        self._kept_open = kept_open or ((len(self), OpenFiles(MOST_OPEN_FILES)),)
+        self._ends = list(itertools.accumulate(length for length, _ in self._kept_open))
         self._opened: FileColumns | None = None
         self._open_files: dict[int, _OpenFile] = {}
 
@@ -93,8 +103,19 @@ class FileSet:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._opened is None:
-            return FileSet, (self._parts,)
-        return FileSet, (tuple(refreshed(part) for part in self._opened.parts),)
+            return FileSet, (self._parts, self._kept_open)
+        return FileSet, (tuple(refreshed(part) for part in self._opened.parts), self._kept_open)
+
+    def limited(self, most: int) -> FileSet:
+        """Return the same files, of which at most so many are open at once."""
+        files = FileSet(self._parts, ((len(self), OpenFiles(most)),))
+        files._opened = self._opened
+        return files
+
+    def close(self) -> None:
+        """Close all files; a file that is read again is opened again."""
+        for _, kept_open in self._kept_open:
+            kept_open.close()
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -221,7 +242,7 @@ class FileSet:
         mapped = known[0]() if known else None
         if mapped is None:
             return self._map(file)[0]
-        mapped.used = True
+        mapped.last_use = next_use()
         return mapped
 
     def source(self, file: int) -> RangeSource:
@@ -251,7 +272,7 @@ class FileSet:
             mapped, offsets, at = self._map(file)
         else:
             _, offsets, at = known
-            mapped.used = True
+            mapped.last_use = next_use()
         mapped.check()
         at += row
         return mapped.view[offsets[at] : offsets[at + 1]]
@@ -325,19 +346,21 @@ class FileSet:
         columns = self._columns()
         part, row = columns.parts[int(columns.part[file])], int(columns.row[file])
         path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
-        make = None
+        make: Callable[[], MappedFile] = partial(MappedFile, path, size=size, mtime_ns=mtime_ns)
         if compression_of(path):
             content = part.table.digest("content", row)
             make = partial(
                 companions.open_compressed, part.part.folder, content, path, size=size, mtime_ns=mtime_ns
             )
-        mapped = open_mapped(path, size, mtime_ns, make)
+        run = bisect_right(self._ends, file)
+        number = file - (self._ends[run - 1] if run else 0)
+        mapped = self._kept_open[run][1].open(number, make)
         offsets, first = columns.offsets[int(columns.segment[file])].view, int(columns.first[file])
         if len(self._open_files) >= 2 * most_maps():
             for number, known in list(self._open_files.items()):
                 if known[0]() is None:
                     self._open_files.pop(number, None)
-        # Weakly referenced, so that the cache of maps can still drop it.
+        # Weakly referenced, so that a file that is closed goes.
         self._open_files[file] = weakref.ref(mapped), offsets, first
         return mapped, offsets, first
 
@@ -350,4 +373,7 @@ class FileSet:
 
 def combine(filesets: Iterable[FileSet]) -> FileSet:
     """Return the files of several sets as one, those of the first set first."""
-    return FileSet(tuple(itertools.chain.from_iterable(files._parts for files in filesets)))  # noqa: SLF001 - its own class
+    sets = list(filesets)
+    parts = itertools.chain.from_iterable(files._parts for files in sets)  # noqa: SLF001 - its own class
+    kept_open = itertools.chain.from_iterable(files._kept_open for files in sets)  # noqa: SLF001 - its own class
+    return FileSet(tuple(parts), tuple(kept_open))

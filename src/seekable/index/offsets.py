@@ -11,8 +11,6 @@ import numpy as np
 from seekable.storage.files import read_or_map
 
 if TYPE_CHECKING:
-    import mmap
-
     from numpy.typing import NDArray
 
     from seekable.index.entry import Segment
@@ -25,7 +23,7 @@ class Offsets:
 
     __slots__ = ("__weakref__", "array", "in_memory", "view")
 
-    def __init__(self, data: bytes | mmap.mmap) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         """Make an array and a memoryview of the bytes."""
         self.view = memoryview(data).cast("Q")
         self.array: NDArray[np.uint64] = np.frombuffer(data, np.uint64)

@@ -285,6 +285,9 @@ class _Buffer(Generic[Item]):
                 self._changed.notify_all()
                 return item
             assert self._ended is not None
+            if isinstance(self._ended, StopIteration):
+                # A new one: the one that was raised holds frames, and with them the files of the dataset.
+                raise StopIteration
             raise self._ended
 
 

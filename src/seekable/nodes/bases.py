@@ -14,7 +14,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.contract import InnerNode, OrderNode
+from seekable.nodes.contract import InnerNode, Leaf, OrderNode
 from seekable.nodes.graph import Plan, Reader, Router, known_size
 from seekable.order.blocks import default_blocks
 
@@ -40,6 +40,7 @@ __all__ = [
     "UnaryPlan",
     "UnaryReader",
     "int64s",
+    "leaves_of",
 ]
 
 
@@ -271,3 +272,18 @@ class Ascending(UnaryNode, OrderNode):
     @property
     def _below(self) -> int:
         return known_size(self.child, self.kind)
+
+
+def leaves_of(node: Node) -> list[Leaf]:
+    """Return the sources of a dataset, each once."""
+    found: list[Leaf] = []
+    pending, seen = [node], set()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Leaf):
+            found.append(node)
+        pending.extend(reversed(node.children))
+    return found

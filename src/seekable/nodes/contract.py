@@ -79,7 +79,13 @@ class Reading(Graph):
 
     @cached
     def _compiled(self) -> CompiledGraph:
-        return CompiledGraph([self])
+        if not self.children:
+            return CompiledGraph([self])
+        # A reader holds its nodes. If this one held itself so, its files would stay open until the garbage
+        # collector runs, so a twin stands for it.
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self))
+        return CompiledGraph([twin])
 
 
 class Description(Graph):
@@ -346,6 +352,10 @@ class Leaf(RecordNode):
     @abstractmethod
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows of this source that are row ``row`` of the file ``path``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the files of the source. They are opened again when a record is read."""
 
     @property
     def children(self) -> tuple[Node, ...]:

@@ -16,7 +16,7 @@ from seekable.errors import (
 )
 from seekable.remote.block_cache import block_cache, block_cache_bytes
 from seekable.remote.remote_ranges import RemoteRanges
-from seekable.storage.mapped import open_mapped
+from seekable.storage.mapped import MappedFile
 from seekable.storage.ranges import MappedRanges
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def hub_ranges(file: HubFile) -> RangeSource:
     copy = _local_copy(file)
     if copy is not None:
         status = os.stat(copy)
-        mapped = open_mapped(copy, status.st_size, status.st_mtime_ns)
+        mapped = MappedFile(copy, size=status.st_size, mtime_ns=status.st_mtime_ns)
         return MappedRanges(mapped, path=file.uri)
     return RemoteRanges(
         partial(fetch, file),

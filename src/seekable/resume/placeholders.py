@@ -124,6 +124,11 @@ class PlaceholderSource(Leaf):
         """None: keys are of records, and there are none."""
         return None
 
+    def close(self) -> None:
+        """Close the files, if they were found again."""
+        if self.files is not None:
+            self.files.close()
+
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows of this source that are row ``row`` of a file.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from seekable.storage.memory import CACHE_VARIABLE, cache_bytes
@@ -54,6 +54,7 @@ class Cache(Generic[T]):
         """Drop everything, and take a new lock."""
         self._lock = threading.Lock()
         self._values: OrderedDict[Hashable, T] = OrderedDict()
+        self._dropped: deque[Hashable] = deque()
         self._bytes = 0
         self._wanted: OrderedDict[Hashable, tuple[int, int]] = OrderedDict()
         self._wanted_bytes = 0
@@ -82,11 +83,27 @@ class Cache(Generic[T]):
         if size > self.most_bytes:
             return
         with self._lock:
+            self._drop_noted()
             old = self._values.pop(key, None)
             self._bytes += size - (0 if old is None else self._size_of(old))
             self._values[key] = value
             while self._bytes > self.most_bytes:
                 self._bytes -= self._size_of(self._values.popitem(last=False)[1])
+
+    def drop(self, key: Hashable) -> None:
+        """Drop a value, now or at the next `put`. The garbage collector may call this at any moment."""
+        self._dropped.append(key)
+        # Not waited for: this very thread may hold the lock.
+        if self._lock.acquire(blocking=False):
+            try:
+                self._drop_noted()
+            finally:
+                self._lock.release()
+
+    def _drop_noted(self) -> None:
+        while self._dropped:
+            value = self._values.pop(self._dropped.popleft(), None)
+            self._bytes -= 0 if value is None else self._size_of(value)
 
     def should_keep(self, key: Hashable, size: int) -> bool:
         """Count a request for a value, and return True if it was requested often enough of late to be kept.

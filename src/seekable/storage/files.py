@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import mmap
 import os
 import secrets
 import stat
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from seekable._lazy import lazy
 from seekable.errors import AccessDenied, DataNotFound
+from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +42,7 @@ _QUIETLY_SECONDS = 1.0
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 _READ_BYTES = 64 << 10
-"""A file up to this size is read: a map costs a descriptor, and hundreds of sources have an index each."""
+"""A file up to this size is read: the number of maps is bounded, and there may be hundreds of indexes."""
 
 
 def write_atomically(path: str, data: bytes | Iterable[bytes | memoryview]) -> None:
@@ -133,8 +133,10 @@ def locked(path: str, *, waiting: Callable[[], None]) -> Iterator[None]:
         lock.release()
 
 
-def read_or_map(path: str, *, size: int | None = None) -> bytes | mmap.mmap:
+def read_or_map(path: str, *, size: int | None = None) -> bytes | memoryview:
     """Return all bytes of a file that does not change: read if they are few, memory-mapped if they are many.
+
+    No descriptor stays open.
 
     Args:
         path: the path of the file.
@@ -156,7 +158,7 @@ def read_or_map(path: str, *, size: int | None = None) -> bytes | mmap.mmap:
             raise FileNotFoundError(f"{path!r} has {found} bytes and not {size}")
         if found <= _READ_BYTES:
             return file.read()
-        return mmap.mmap(file.fileno(), found, access=mmap.ACCESS_READ)
+        return map_file(file.fileno(), found)
 
 
 def stat_file(path: str) -> os.stat_result:

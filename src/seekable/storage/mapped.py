@@ -1,28 +1,46 @@
-"""Memory maps of data files, a bounded number of them open for the whole process.
+"""Open data files: a bounded number of them for each source, and for the whole process.
 
-A map is opened by path, size and modification time, those that the file had when it was indexed; a file
-with others is refused. Once it is open, one ``fstat`` in `MappedFile.check` finds out if the file has
-changed. A reader calls it once per batch and file, so a truncated file is an error before it can be a SIGBUS.
+A file is opened by path, size and modification time, those that it had when it was indexed; a file with
+others is refused. Once it is open, one ``fstat`` in `MappedFile.check` finds out if the file has changed. A
+reader calls it once per batch and file, so a truncated file is an error before it can be a SIGBUS.
+
+An open file takes one descriptor. `OpenFiles` closes the descriptor of the file that was used least recently
+before it opens one more; the map lasts until the last slice of it is gone.
 """
 
 from __future__ import annotations
 
-import mmap
+import contextlib
+import itertools
 import os
 import resource
 import threading
-from typing import TYPE_CHECKING, Protocol
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable.errors import IndexStale
 from seekable.storage.files import unreadable_error
+from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+__all__ = ["MOST_OPEN_FILES", "MappedFile", "OpenFiles", "View", "most_maps", "next_use"]
+
+MOST_OPEN_FILES = 128
+"""The number of files that a source keeps open by default."""
 
 _RESERVED_DESCRIPTORS = 128
 _FEWEST_MAPS = 64
 _MOST_MAPS = 4096
 _ADVISES = hasattr(os, "posix_fadvise")
+_CLOSED = -1
+
+_descriptors: set[int] = set()
+"""The descriptors of all data files that are open in this process."""
+
+next_use = itertools.count(1).__next__
+"""Returns a higher number each time: the time of a use, for `MappedFile.last_use`."""
 
 
 class View(Protocol):
@@ -35,8 +53,8 @@ class View(Protocol):
 class MappedFile:
     """A data file, open and mapped, as it was when it was indexed.
 
-    Safe from threads. A map that was dropped from the cache stays readable while it, or any slice of its
-    view, is referenced.
+    Safe from threads. A file that was closed stays readable while it, or any slice of its view, is
+    referenced.
     """
 
     __slots__ = (
@@ -44,10 +62,11 @@ class MappedFile:
         "_change_ns",
         "_descriptor",
         "_inode",
+        "last_use",
         "mtime_ns",
         "path",
+        "reader",
         "size",
-        "used",
         "view",
     )
 
@@ -61,31 +80,43 @@ class MappedFile:
         self.path = path
         self.size = size
         self.mtime_ns = mtime_ns
-        self.used = False
-        """True if it was used since the cache last looked for a map to drop."""
+        self.last_use = next_use()
+        """What `next_use` returned when the file was used last; readers set it."""
+        self.reader: Any = None
+        """The object of a format that reads the file; None before it was made. It goes with the file."""
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise _stale(self, None) from None
         except PermissionError:
             raise unreadable_error(path) from None
+        _descriptors.add(self._descriptor)
         status = os.fstat(self._descriptor)
         if status.st_size != size or status.st_mtime_ns != mtime_ns:
             raise _stale(self, status)
         self._inode = (status.st_dev, status.st_ino)
         self._change_ns = status.st_ctime_ns
-        self.view: View = _view(self._descriptor, size)
+        # Else a page fault reads megabytes around the page; `advise` names the bytes that will be read.
+        self.view: View = map_file(self._descriptor, size, random=True)
         """The bytes of the file, decompressed if it is a compressed one."""
 
     def __del__(self) -> None:
         """Close the descriptor; the map itself goes with the last slice of the view."""
         if hasattr(self, "_descriptor"):
-            os.close(self._descriptor)
+            self.close()
+
+    def close(self) -> None:
+        """Close the descriptor; threads that read the file go on. Two threads must not call this at once."""
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            _descriptors.discard(descriptor)
+            os.close(descriptor)
 
     def advise(self, start: int, end: int) -> None:
         """Let the operating system fetch some bytes, without waiting for them."""
-        if _ADVISES:
-            os.posix_fadvise(self._descriptor, start, end - start, os.POSIX_FADV_WILLNEED)
+        if _ADVISES and (descriptor := self._descriptor) != _CLOSED:
+            with contextlib.suppress(OSError):  # Another thread may have closed the file meanwhile.
+                os.posix_fadvise(descriptor, start, end - start, os.POSIX_FADV_WILLNEED)
 
     def check(self) -> None:
         """Make sure that the file is still the one that was indexed.
@@ -93,7 +124,11 @@ class MappedFile:
         Raises:
             IndexStale: it was changed, replaced, renamed or removed.
         """
-        status = os.fstat(self._descriptor)
+        try:
+            status = os.fstat(self._descriptor)
+        except OSError:  # Another thread has closed the file to open a further one.
+            self._check_by_path()
+            return
         # Content, size, mtime, links and names: each change of one of them changes ctime.
         if status.st_ctime_ns != self._change_ns or status.st_size != self.size:
             self._check_by_path()
@@ -112,84 +147,123 @@ class MappedFile:
         self._change_ns = status.st_ctime_ns
 
 
-def _view(descriptor: int, size: int) -> memoryview:
-    if not size:
-        return memoryview(b"")  # A map of no bytes is an error for mmap.
-    data = mmap.mmap(descriptor, size, access=mmap.ACCESS_READ)
-    if _ADVISES:
-        # Else a page fault reads megabytes around the page; `advise` names the bytes that will be read.
-        data.madvise(mmap.MADV_RANDOM)
-    return memoryview(data)
+class OpenFiles:
+    """The open files of one source, at most so many at once. Safe from threads and after fork.
 
-
-class _Cache:
-    """The open maps. Hits take no lock; a second chance goes to those used since the last search."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        self.maps: dict[tuple[str, int, int], MappedFile] = {}
-        self.lock = threading.Lock()
-
-    def add(self, path: str, size: int, mtime_ns: int, make: Callable[[], MappedFile] | None) -> MappedFile:
-        # Opened outside the lock: a slow disk must not hold up the hits of other threads' misses.
-        mapped = make() if make else MappedFile(path, size=size, mtime_ns=mtime_ns)
-        with self.lock:
-            while len(self.maps) >= most_maps():
-                self._drop_one()
-            return self.maps.setdefault((path, size, mtime_ns), mapped)
-
-    def _drop_one(self) -> None:
-        while True:
-            key = next(iter(self.maps))
-            mapped = self.maps.pop(key)
-            if not mapped.used:
-                return
-            mapped.used = False
-            self.maps[key] = mapped
-
-
-_cache = _Cache()
-
-
-def open_mapped(
-    path: str, size: int, mtime_ns: int, make: Callable[[], MappedFile] | None = None
-) -> MappedFile:
-    """Return the map of a file that has this size and modification time, open already or opened now.
-
-    Args:
-        path: an absolute path.
-        size: the file's size when it was indexed.
-        mtime_ns: its modification time when it was indexed.
-        make: opens the file if it cannot be mapped as it is (a compressed one); None to map it.
-
-    Raises:
-        IndexStale: there is no such file, or it has another size or modification time.
+    Files are numbered by the caller. A pickle has the bound alone.
 
     Example:
         >>> import os, tempfile
         >>> with tempfile.NamedTemporaryFile() as file:
         ...     _ = file.write(b"good day"), file.flush()
         ...     status = os.stat(file.name)
-        ...     mapped = open_mapped(file.name, status.st_size, status.st_mtime_ns)
+        ...     files = OpenFiles(1)
+        ...     mapped = files.open(0, lambda: MappedFile(file.name, size=8, mtime_ns=status.st_mtime_ns))
         ...     mapped.check()
-        ...     bytes(mapped.view[5:])
-        b'day'
+        ...     files.close()
+        ...     bytes(mapped.view[5:]), len(files)
+        (b'day', 0)
     """
-    mapped = _cache.maps.get((path, size, mtime_ns))
-    if mapped is None:
-        return _cache.add(path, size, mtime_ns, make)
-    mapped.used = True
-    return mapped
+
+    def __init__(self, most: int) -> None:
+        """Open nothing yet.
+
+        Args:
+            most: the most files that are open at once.
+        """
+        self.most = most
+        self.forget()
+        _sources[id(self)] = self
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OpenFiles, (self.most,)
+
+    def forget(self) -> None:
+        """Drop all files, and take a new lock."""
+        self._files: dict[int, MappedFile] = {}
+        self._by_use: list[tuple[int, int]] = []
+        self._opening = 0
+        self._changed = threading.Condition(threading.Lock())
+
+    def open(self, number: int, make: Callable[[], MappedFile]) -> MappedFile:
+        """Return a file, open already or opened now, after closing others if they are too many.
+
+        Args:
+            number: the number of the file.
+            make: opens it.
+
+        Raises:
+            IndexStale: there is no such file, or it is not the file that was indexed.
+            AccessDenied: this user may not read it.
+        """
+        with self._changed:
+            while len(self._files) + self._opening >= self.most:
+                if self._files:
+                    self._close_oldest()
+                else:
+                    self._changed.wait()
+            self._opening += 1
+        _stay_below_limit()
+        opened = None
+        try:
+            # Opened outside the lock: a slow disk must not hold up other threads.
+            opened = make()
+        finally:
+            with self._changed:
+                self._opening -= 1
+                kept = None if opened is None else self._files.setdefault(number, opened)
+                self._changed.notify()
+        assert kept is not None
+        if kept is not opened:
+            opened.close()
+        return kept
+
+    def close(self) -> None:
+        """Close all files. A file that is read again later is opened again."""
+        with self._changed:
+            while self._files:
+                self._files.popitem()[1].close()
+
+    def close_oldest(self) -> None:
+        """Close the file that was used least recently, if any is open."""
+        with self._changed:
+            if self._files:
+                self._close_oldest()
+
+    def _close_oldest(self) -> None:
+        while True:
+            if not self._by_use:
+                # Sorted once for many files: of those unused since, the first one was used least recently.
+                uses = ((file.last_use, number) for number, file in self._files.items())
+                self._by_use = sorted(uses, reverse=True)
+            use, number = self._by_use.pop()
+            file = self._files.get(number)
+            if file is not None and file.last_use == use:
+                self._files.pop(number).close()
+                return
+
+
+_sources: weakref.WeakValueDictionary[int, OpenFiles] = weakref.WeakValueDictionary()
+
+
+def _stay_below_limit() -> None:
+    """Close files of the sources that have most, while the process has as many open as it may have."""
+    while len(_descriptors) >= most_maps():
+        fullest = max((files for known in _sources.valuerefs() if (files := known())), key=len)
+        if not len(fullest):
+            return  # All are read at this moment.
+        fullest.close_oldest()
 
 
 def most_maps() -> int:
-    """Return the most maps that stay open: a map and its file take a descriptor each."""
+    """Return the most data files that stay open in this process; each takes one descriptor."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
         return _MOST_MAPS
-    return min(max((limit - _RESERVED_DESCRIPTORS) // 2, _FEWEST_MAPS), _MOST_MAPS)
+    return min(max(limit - _RESERVED_DESCRIPTORS, _FEWEST_MAPS), _MOST_MAPS)
 
 
 def _stale(mapped: MappedFile, status: os.stat_result | None) -> IndexStale:
@@ -206,5 +280,11 @@ def _stale(mapped: MappedFile, status: os.stat_result | None) -> IndexStale:
     )
 
 
-# In a child process the lock may be held, by a thread that the child does not have.
-os.register_at_fork(after_in_child=_cache.forget)
+def _forget_all() -> None:
+    for known in _sources.valuerefs():
+        if (files := known()) is not None:
+            files.forget()
+
+
+# In a child process a lock may be held, by a thread that the child does not have.
+os.register_at_fork(after_in_child=_forget_all)

@@ -34,7 +34,6 @@ from seekable.storage.compression import inflated
 from seekable.storage.files import read_or_map
 
 if TYPE_CHECKING:
-    import mmap
     from collections.abc import Iterator, Sequence
 
 
@@ -72,7 +71,7 @@ class SeekPoint:
 class SeekPoints:
     """The seek points of one compressed file, read from the bytes of a table. Safe from threads."""
 
-    def __init__(self, data: bytes | mmap.mmap) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         """Check the header and the size of a table; the digest is checked by `is_whole`.
 
         Raises:

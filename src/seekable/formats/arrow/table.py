@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, SeekableError, UnsupportedFormat
@@ -57,6 +57,8 @@ _Batch = tuple["pa.RecordBatch", _Reader]
 
 class ArrowTable(TableFile):
     """Groups are record batches; what is not compressed stays where it is in the mapped file."""
+
+    shares_map: ClassVar[bool] = True
 
     def __init__(self, source: RangeSource, layout: Layout) -> None:
         """Open a file whose record batches lie like that.

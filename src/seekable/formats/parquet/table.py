@@ -7,7 +7,7 @@ import binascii
 import itertools
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class ParquetTable(TableFile):
     Rows come from the pages that hold them, leaf by leaf; a column whose pages do not tell where rows begin
     is decoded as a group.
     """
+
+    shares_map: ClassVar[bool] = False
 
     def __init__(self, source: RangeSource, footer: Footer, pages: PageStore | None) -> None:
         self._source = source

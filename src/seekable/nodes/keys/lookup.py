@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import AmbiguousKey, InvalidArgument, KeyNotFound
-from seekable.nodes.contract import Leaf
+from seekable.nodes.bases import leaves_of
 from seekable.nodes.display import describe_place
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.search import SearchRange
@@ -14,7 +14,7 @@ from seekable.nodes.search import SearchRange
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.contract import Leaf, Node
 
 __all__ = ["Lookup", "lookup_of"]
 
@@ -55,7 +55,7 @@ class Lookup:
         """
         self._dataset = dataset
         self._within = SearchRange(0, size, 0)
-        self._leaves = _leaves(dataset)
+        self._leaves = leaves_of(dataset)
         self._keyed = [(leaf, leaf.keys) for leaf in self._leaves if leaf.keys is not None]
         if not self._keyed:
             message = (
@@ -130,18 +130,3 @@ def _ambiguous(key: str | int, matches: list[_Match]) -> str:
         f"{len(matches):,} records have the key {key!r}: {shown}{rest}. Ask for the one you mean by its row "
         f"(find(path, row) tells its position), or make the keys unique"
     )
-
-
-def _leaves(node: Node) -> list[Leaf]:
-    """Return the distinct sources of a dataset."""
-    found: dict[int, Leaf] = {}
-    pending, seen = [node], set()
-    while pending:
-        node = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, Leaf):
-            found[id(node)] = node
-        pending.extend(reversed(node.children))
-    return list(found.values())

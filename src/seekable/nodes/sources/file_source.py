@@ -11,7 +11,6 @@ import numpy as np
 from seekable._cached import cached
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.decoding import decoder_named, in_column
-from seekable.formats.registry import MOST_OPEN_FILES
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
@@ -128,11 +127,15 @@ class FileSource(Leaf):
             return decoder.fast(view)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
             path, offset = self.files.path(file), self.files.range(file, row)[0]
-            return _recovered(self, decoder, view, error, path=path, row=row, offset=offset)
+            return _recovered(self.errors, decoder, view, error, path=path, row=row, offset=offset)
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows, counted over all files, of a row in each file of that path."""
         return self.files.rows_of(path, row)
+
+    def close(self) -> None:
+        """Close the files of the source. They are opened again when a record is read."""
+        self.files.close()
 
     def _advise(self, file: int, row: int) -> None:
         """Advise the system to fetch the rows of a file from this one on."""
@@ -153,8 +156,9 @@ class _FilesReader(Reader):
 
     def __init__(self, nodes: Sequence[FileSource]) -> None:
         self.files = combine([node.files for node in nodes]) if len(nodes) > 1 else nodes[0].files
-        self.sources = [node for node in nodes for _ in range(len(node.files))]
-        """The source of each file."""
+        self.decoders = [node.decoder for node in nodes for _ in range(len(node.files))]
+        """The decoder of each file. The nodes are not kept: they hold this reader."""
+        self.errors = [node.errors for node in nodes for _ in range(len(node.files))]
         self.activity = DiskActivity()
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
@@ -187,7 +191,7 @@ class _FilesPlan(Plan):
         """Read file by file in the order of offsets; return the records in the order of the positions."""
         order = np.argsort(self.rows)
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
-        fileset, sources, activity = self.reader.files, self.reader.sources, self.reader.activity
+        fileset, activity = self.reader.files, self.reader.activity
         before = disk_reads()
         if activity.may_wait:
             self._fetch(order)
@@ -199,8 +203,7 @@ class _FilesPlan(Plan):
             if file != current:
                 current, mapped = file, fileset.mapped(file)
                 mapped.check()
-                source = sources[file]
-                decoder = source.decoder
+                decoder = self.reader.decoders[file]
                 if decoder.headed:
                     decoder = decoder.for_head(_head(fileset, file))
                 view, decode = mapped.view, decoder.fast
@@ -210,7 +213,13 @@ class _FilesPlan(Plan):
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
                 row = int(self.rows[place] - fileset.starts[file])
                 out[place] = _recovered(
-                    source, decoder, record, error, path=mapped.path, row=row, offset=start
+                    self.reader.errors[file],
+                    decoder,
+                    record,
+                    error,
+                    path=mapped.path,
+                    row=row,
+                    offset=start,
                 )
         activity.note(disk_reads() - before)
         return out
@@ -254,7 +263,7 @@ class _FilesPlan(Plan):
         ):
             mapped = fileset.mapped(file)
             mapped.check()
-            length = self.reader.sources[file].decoder.span(mapped.view[start:end])
+            length = self.reader.decoders[file].span(mapped.view[start:end])
             located.append(Location(mapped.path, row - int(fileset.starts[file]), start, length))
         return located
 
@@ -265,7 +274,7 @@ def _head(files: FileSet, file: int) -> bytes:
 
 
 def _recovered(
-    source: FileSource,
+    errors: OnError | None,
     decoder: Decoder,
     view: memoryview,
     error: Exception,
@@ -286,10 +295,10 @@ def _recovered(
     except ValueError as recovering:
         error = recovering
     corrupt = CorruptRecord(path, row, offset=offset, length=len(record), preview=record, cause=error)
-    if source.errors is None:
+    if errors is None:
         raise corrupt from error
     corrupt.__cause__ = error
-    return source.errors(corrupt)
+    return errors(corrupt)
 
 
 _COLUMN_VALUES = ("text", "bytes", "json")
@@ -349,7 +358,6 @@ def _refuse_options_of_tables(name: str, options: SourceOptions) -> None:
             f"sk.open(...).select_columns({list(options.columns)!r})"
         )
         raise InvalidArgument(message)
-    if options.strict or options.max_open_files != MOST_OPEN_FILES:
-        given = "strict=" if options.strict else "max_open_files="
-        message = f"{given} is for tables (Parquet, Arrow), and this is {name}"
+    if options.strict:
+        message = f"strict= is for tables (Parquet, Arrow), and this is {name}"
         raise InvalidArgument(message)

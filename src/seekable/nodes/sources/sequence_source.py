@@ -101,6 +101,9 @@ class SequenceSource(Leaf):
         """Return the row itself if the path is the place of this sequence; otherwise no row."""
         return [row] if path == self.place and row < self.size else []
 
+    def close(self) -> None:
+        """Do nothing: the sequence is the caller's."""
+
     def items(self, rows: list[int]) -> list[Any]:
         """Return the items of some rows, in the order of ``rows``."""
         together = getattr(self.sequence, "__getitems__", None)

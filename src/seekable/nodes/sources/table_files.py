@@ -1,9 +1,7 @@
-"""The files of tables: a bounded number of open ones, and where rows lie in files, groups and blocks."""
+"""The files of tables: the open ones, and where rows lie in files, groups and blocks."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -74,40 +72,27 @@ class RowBlocks:
         return file, group - int(self.first_groups[file])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class OpenTables:
-    """Opens tables and keeps the last ones open. Safe from threads, and in a forked child."""
+    """The tables of some files; each is open as long as its file is. Safe from threads and after fork."""
 
-    def __init__(self, files: FileSet, form: TableFormat, most: int) -> None:
-        """Keep the arguments; files are opened by ``get``.
+    files: FileSet
 
-        Args:
-            files: the files.
-            form: their format.
-            most: the largest number of files that stay open.
-        """
-        self._files = files
-        self._form = form
-        self._most = most
-        self._open: OrderedDict[int, TableFile] = OrderedDict()
-        self._lock = threading.Lock()
+    form: TableFormat
+    """The format of all files."""
 
     def get(self, file: int) -> TableFile:
-        """Return an open file, after a check that it has not changed since it was indexed.
+        """Return an open table, after a check that its file has not changed since it was indexed.
 
         Raises:
             IndexStale: the file has changed.
             UnsupportedFormat: the file cannot be opened.
         """
-        mapped = self._files.mapped(file)
+        mapped = self.files.mapped(file)
         mapped.check()
-        table = self._open.get(file)
-        if table is not None:
-            return table
-        table = self._form.open(self._files.source(file), self._files.pages(file))
-        with self._lock:
-            self._open[file] = table
-            while len(self._open) > self._most:
-                self._open.popitem(last=False)
+        table: TableFile | None = mapped.reader
+        if table is None:
+            table = mapped.reader = self.form.open(self.files.source(file), self.files.pages(file))
         return table
 
 

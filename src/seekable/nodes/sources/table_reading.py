@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -181,11 +182,16 @@ class Tables:
         start, stop = self._edges[block] - first, self._edges[block + 1] - first
         columns = self.single.columns[self.single.schema_of[file]]
         try:
-            batch = self.places.open.get(file).run(number, start, stop, columns.there)
+            table = self.places.open.get(file)
+            batch = table.run(number, start, stop, columns.there)
             made = decode_rows(decode, columns, batch)
         except (CorruptRecord, Unconvertible):
             return None
-        DECODED.put((self._token, block, decode), made)
+        key = self._token, block, decode
+        DECODED.put(key, made)
+        if table.shares_map:
+            # Else the file would stay mapped after it was closed.
+            weakref.finalize(self.places.files.mapped(file), DECODED.drop, key).atexit = False
         return made
 
     def _check_files(self, blocks: Iterable[int]) -> None:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
-from seekable._arguments import checked_count, checked_flag
+from seekable._arguments import checked_flag
 from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
-from seekable.formats.registry import MOST_OPEN_FILES
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.contract import Leaf
 from seekable.nodes.sources.decode import DECODED, DECODERS
@@ -61,7 +60,6 @@ class TableSource(Leaf):
     needed: frozenset[str] | None = None
     """The columns that are used above; None for all. They are no part of the description."""
     strict: bool = False
-    max_open_files: int = MOST_OPEN_FILES
     version: str | int | None = None
     """Stands for the code of a function of keys."""
     keys: Keys | None = None
@@ -149,7 +147,7 @@ class TableSource(Leaf):
     def tables(self) -> Tables:
         """The reader of the rows of the files."""
         schemas, of_file = self._schemas
-        opened = OpenTables(self.files, self.form, self.max_open_files)
+        opened = OpenTables(self.files, self.form)
         places = RowPlaces(self.files, self.row_blocks, opened)
         columns = tuple(Columns.of(self.wanted, schema) for schema in schemas)
         return Tables(places, RowReader(places, columns, of_file, self.errors), self.decode)
@@ -168,6 +166,10 @@ class TableSource(Leaf):
         return self.files.rows_of(
             placeholder.path_of_display([root for root, _, _ in self.files.runs], path), row
         )
+
+    def close(self) -> None:
+        """Close the files of the source. They are opened again when a record is read."""
+        self.files.close()
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source with fewer columns to read."""
@@ -248,7 +250,6 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
         raise InvalidArgument(message)
     columns = None if options.columns is None else _checked_names(options.columns)
     strict = checked_flag("strict", options.strict)
-    most = checked_count("max_open_files", options.max_open_files, least=1)
 
     def source(files: FileSet) -> TableSource:
         made = TableSource(
@@ -258,7 +259,6 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
             asked=options.shown,
             columns=columns,
             strict=strict,
-            max_open_files=most,
             version=options.version,
             errors=options.errors,
         )
