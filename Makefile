@@ -24,6 +24,9 @@ PEERS := data-forager lhotse datasets grain lance webdataset indexed-parquet-dat
 streaming := torch==2.13.0 mosaicml-streaming==0.13.0
 litdata := torch==2.13.0 litdata==0.2.76
 APART := streaming litdata
+# What is tested beside ours goes without its requirements, which exclude our NumPy and Transformers, into a folder
+# that its tests alone import from: the modules that it imports, and no client of an object store.
+streaming-alone := mosaicml-streaming==0.13.0 torchvision==0.28.0 brotli catalogue pillow python-snappy zstd
 
 # One process a processor, but no more than 8: each collects all tests.
 SHARED := -n $(shell nproc 2>/dev/null || echo 2) --maxprocesses=8
@@ -84,6 +87,7 @@ $(VENV)/.made: pyproject.toml
 $(VENV)/.frameworks: $(VENV)/.made
 	@echo "installing the frameworks that are tested with"
 	@$(VENV)/bin/python $(PIP) install --editable '.[frameworks]'
+	@$(VENV)/bin/python $(PIP) install --no-deps --upgrade --target $(VENV)/apart/streaming $(streaming-alone)
 	@touch $@
 
 $(BENCH)/.made: pyproject.toml

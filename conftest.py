@@ -16,7 +16,9 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pathlib import Path
 
-FRAMEWORKS = frozenset({"accelerate", "grain", "jax", "lightning", "torch", "transformers"})
+FRAMEWORKS = frozenset(
+    {"accelerate", "grain", "jax", "lhotse", "lightning", "streaming", "torch", "transformers", "webdataset"}
+)
 
 # Modules beside the tests assert as tests do: their asserts print values, and hold under `python -O` too.
 pytest.register_assert_rewrite("tests")
@@ -44,11 +46,13 @@ def pytest_collection_finish() -> None:
 def marker_of(path: Path) -> pytest.MarkDecorator | None:
     """Return the marker of all tests in a file, or None.
 
-    A module of a folder ``integrations`` whose name begins with a framework imports that framework.
+    A module of a folder ``integrations`` whose name begins with a framework imports that framework. So does a
+    module ``test_from_<framework>.py`` of ``tests/docs``.
     """
-    name = path.stem.removeprefix("test_").partition("_")[0]
     folder = path.parent.name
-    if folder == "integrations" and name in FRAMEWORKS:
+    prefix = "test_from_" if folder == "docs" else "test_"
+    name = path.stem.removeprefix(prefix).partition("_")[0]
+    if folder in {"integrations", "docs"} and name in FRAMEWORKS:
         return pytest.mark.frameworks(name)
     folders = {"benchmarks": pytest.mark.bench, "examples": pytest.mark.demo}
     return folders.get(folder)

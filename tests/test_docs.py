@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from conftest import FRAMEWORKS
 
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
@@ -183,17 +184,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# JAX, once it has run, objects to forks of the process, and other tests fork.
-APART = frozenset({"docs/howto/jax.md"})
+# Pages that run in a process of their own, and the code that comes first there. JAX, once it has run, objects
+# to forks, and other tests fork. Forager configures the root logger. WebDataset leaves files open. Streaming
+# is imported from a folder of its own.
+APART = {
+    "docs/howto/jax.md": "",
+    "docs/howto/from-forager.md": "",
+    "docs/howto/from-webdataset.md": "",
+    "docs/howto/from-mosaicml-streaming.md": "import tests.docs.streaming_alone as s; s.streaming()",
+}
 ALONE = """
 import sys
 from pathlib import Path
 from tests.test_docs import run_page
+exec(sys.argv[3])
 run_page(Path(sys.argv[1]).read_text(encoding="utf-8"), Path.cwd(), sys.argv[2])
 """
 
 PAGES = sorted([*ROOT.glob("README.md"), *(ROOT / "docs").rglob("*.md")])
-IMPORT = re.compile(r"^(?:import|from) (accelerate|grain|jax|lightning|torch|transformers)\b", re.MULTILINE)
+IMPORT = re.compile(rf"^(?:import|from) ({'|'.join(sorted(FRAMEWORKS))})\b", re.MULTILINE)
 
 
 def case_of(page: Path) -> ParameterSet:
@@ -217,7 +226,8 @@ def test_what_a_page_shows_is_true(page: Path, folder: Path) -> None:
         run_page(page.read_text(encoding="utf-8"), folder, name)
         return
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-c", ALONE, page, name], cwd=folder, env=environment, check=True)
+    command = [sys.executable, "-c", ALONE, str(page), name, APART[name]]
+    subprocess.run(command, cwd=folder, env=environment, check=True)
 
 
 def fenced(info: str, *lines: str) -> str:

@@ -10,6 +10,7 @@ from benchmarks.pipelines import BATCH, WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from types import ModuleType
 
 DISTRIBUTION = "mosaicml-streaming"
 _COLUMNS = {"id": "int", "source": "str", "text": "str"}
@@ -17,7 +18,7 @@ _COLUMNS = {"id": "int", "source": "str", "text": "str"}
 
 def convert(source: str, folder: str) -> None:
     """Write the JSON lines as shards of its default size."""
-    streaming = _imported()
+    streaming = imported()
     with open(source, "rb") as lines, streaming.MDSWriter(out=folder, columns=_COLUMNS) as writer:
         for line in lines:
             writer.write(json.loads(line))
@@ -27,7 +28,7 @@ class Opponent:
     """A StreamingDataset whose shards are all here."""
 
     def __init__(self, folder: str) -> None:
-        streaming = _imported()
+        streaming = imported()
         torch = importlib.import_module("torch.utils.data")
         # What a process that was killed has left would be taken for another rank of this one.
         importlib.import_module("streaming.base.util").clean_stale_shared_memory()
@@ -51,8 +52,8 @@ class Opponent:
         return batches
 
 
-def _imported() -> Any:
-    """Import it, with a torchvision that does not fit its torch too.
+def imported() -> ModuleType:
+    """Return it, imported with a torchvision that does not fit its torch too.
 
     It imports torchvision for its pictures. One that was built for a GPU, beside a torch that was built
     without, misses its own operators when it is imported; none of them is used here.
