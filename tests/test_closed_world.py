@@ -27,6 +27,7 @@ from seekable.nodes.columns.rename import MapColumns, Rename
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.filter import Filter
+from seekable.nodes.flatten import Flatten
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.join import Join
 from seekable.nodes.map import Map
@@ -204,6 +205,10 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
         lambda n, _: steady_dicts(2 * n).filter(where=[("id", ">=", n)]),
         lambda n, folder: from_files(n, folder).filter(files="*.jsonl"),
     ],
+    Flatten: [
+        lambda n, _: flattened(n),
+        lambda n, folder: flattened(n, save=folder / "items.u64"),
+    ],
     Interleave: [lambda n, _: shuffled(n).interleave(lanes=7)],
     Join: [
         lambda n, _: sk.join(
@@ -259,6 +264,17 @@ def continued_in_lanes(n: int) -> sk.Dataset:
     olds = numbers(n).interleave(lanes=3).node, shuffled(n).interleave(lanes=3).node
     axis = Remaining.after(0, [n // 8, n // 300])
     return sk.Dataset(Continued(olds, shuffled(n).node, tuple(pieces), axis, 3 * n))
+
+
+def flattened(n: int, save: Path | None = None) -> sk.Dataset:
+    """Return just n items: two or none of each record, and one of the last if n is odd."""
+    return numbers(n).flatten(lambda row: twice(row, n), save=save, version=1, jobs=1)
+
+
+def twice(row: int, n: int) -> list[int]:
+    if row == n - 1 and n % 2:
+        return [row]
+    return [row, -row] if row % 2 == 0 else []
 
 
 def endless() -> sk.Dataset:

@@ -120,6 +120,19 @@ def interleave(below: Graph, lanes: int) -> Graph:
     return graph(below.dataset.interleave(lanes=lanes), epochs, steady=below.steady)
 
 
+def halves(record: Any) -> list[Any]:
+    """Return no, one, two or three items, by the record."""
+    return [(record, number) for number in range(crc32(repr(record).encode()) % 4)]
+
+
+def flatten(below: Graph) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        items = below.epoch(number)
+        return [Item(part, item.place) for item in items for part in halves(item.record)]
+
+    return graph(below.dataset.flatten(halves, jobs=1), epochs, steady=True)
+
+
 def cut(below: Graph, dataset: sk.Dataset, rows: slice) -> Graph:
     return graph(dataset, lambda number: below.epoch(number)[rows], steady=below.steady)
 
@@ -363,6 +376,7 @@ NODES: list[Callable[[st.DrawFn, Graph, int], Graph]] = [
     _take,
     _windowed,
     _zip,
+    lambda _, below, __: flatten(below) if below.steady else below,
     lambda draw, below, _: fixed_shuffle(below, draw(st.integers(0, 9))),
     lambda draw, below, _: interleave(below, draw(st.integers(1, 6))),
     lambda draw, below, _: batch(below, draw(st.integers(1, 5))),

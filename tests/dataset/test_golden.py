@@ -104,6 +104,12 @@ def test_stable_split() -> None:
     assert list(thrice["y"])[-5:] == [975, 978, 983, 984, 993]
 
 
+def test_flatten() -> None:
+    flat = sk.from_sequence(["to be", "or", "not to be"], version="golden").flatten(str.split)
+    assert list(flat) == ["to", "be", "or", "not", "to", "be"]
+    assert flat.fingerprint == "xxh3:529fa87f6e1ee34a8d0c9adcda697e20"
+
+
 def test_fingerprints() -> None:
     assert FEW.fingerprint == "xxh3:b97c510dca89790571cc714c3f95bd03"
     mixed = sk.mix({"a": A.shuffle(seed=1), "b": B.shuffle(seed=2)}, weights={"a": 0.7, "b": 0.3}, seed=3)

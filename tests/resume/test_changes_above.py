@@ -95,6 +95,51 @@ def test_rows_that_another_filter_kept_are_not_guessed(tmp_path: Path) -> None:
         loader_of(sk.open(tmp_path).filter(keep_others)).load_state_dict(state, resume="rows")
 
 
+def parts(record: dict[str, int]) -> list[dict[str, int]]:
+    return [{**record, "part": part} for part in range(record["n"] % 3)]
+
+
+def parts_by_two(record: dict[str, int]) -> list[dict[str, int]]:
+    return [{**record, "part": part} for part in range(record["n"] % 2)]
+
+
+def test_items_of_records_go_on_where_files_were_added_and_records_are_made_anew(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    write(data, "b.jsonl", range(20))
+    write(data, "d.jsonl", range(20, 50))
+    loader, first = after(3, sk.open(data).flatten(parts).shuffle(seed=1))
+    write(data, "a.jsonl", range(100, 110))
+    now = sk.open(data).map(tagged).flatten(parts).map(tagged).shuffle(seed=9)
+    again = loader_of(now, epochs=2)
+    again.load_state_dict(loader.state_dict(), resume="rows")
+    rest = rest_of(again)
+    items = [(n, part) for n in range(50) for part in range(n % 3)]
+    left = len(items) - len(first)
+    assert sorted((item["n"], item["part"]) for item in [*first, *rest[:left]]) == items
+    assert all(item["tag"] for item in rest)
+    assert rest[left:] == list(now.epoch(1))
+
+
+def test_items_whose_numbers_have_changed_need_a_file_of_rows(tmp_path: Path) -> None:
+    data, old = tmp_path / "data", tmp_path / "old.u64"
+    write(data, "a.jsonl", range(30))
+    state = after(2, sk.open(data).flatten(parts).shuffle(seed=1))[0].state_dict()
+    with pytest.raises(
+        sk.InvalidArgument, match=r"30 rows that a flatten had chosen.*ds.flatten\(fn, save=\)"
+    ):
+        loader_of(sk.open(data).flatten(parts_by_two)).load_state_dict(state, resume="rows")
+    with pytest.raises(sk.StateMismatch, match="what was flatten"):
+        loader_of(sk.open(data)).load_state_dict(state, resume="rows")
+    plain = after(2, sk.open(data).shuffle(seed=1))[0].state_dict()
+    with pytest.raises(sk.StateMismatch, match="is flatten now"):
+        loader_of(sk.open(data).flatten(parts)).load_state_dict(plain, resume="rows")
+    loader, first = after(2, sk.open(data).flatten(parts, save=old).shuffle(seed=1))
+    again = loader_of(sk.open(data).flatten(parts, version=2).shuffle(seed=3))
+    again.load_state_dict(through_json(loader.state_dict()), resume="rows")
+    numbers = sorted(item["n"] for item in [*first, *rest_of(again)])
+    assert numbers == [n for n in range(30) for _ in range(n % 3)]
+
+
 @pytest.mark.parametrize("weights", [[1, 2], [(0, [1, 2]), (9, [3, 1]), (30, [1, 1])]])
 def test_a_folder_says_what_an_endless_mixture_was(tmp_path: Path, weights: Any) -> None:
     before = sk.mix([source("a", 20), source("b", 30)], weights=weights, seed=1, stop="never")

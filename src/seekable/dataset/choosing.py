@@ -16,17 +16,20 @@ from seekable.nodes.split import split
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Executor
 
     from numpy.typing import NDArray
 
+    from seekable.nodes import evaluated, filter_rows, stable_split, stratified
     from seekable.nodes import filter as filter_node
-    from seekable.nodes import filter_rows, stable_split, stratified
+    from seekable.nodes import flatten as flatten_node
     from seekable.parallel.progress import ProgressHook
 else:
+    evaluated = lazy("seekable.nodes.evaluated")
     filter_node = lazy("seekable.nodes.filter")
     filter_rows = lazy("seekable.nodes.filter_rows")
+    flatten_node = lazy("seekable.nodes.flatten")
     stable_split = lazy("seekable.nodes.stable_split")
     stratified = lazy("seekable.nodes.stratified")
 
@@ -89,10 +92,8 @@ class Choosing(Face):
             [{'n': 5}]
         """
         chosen = filter_rows.choice(fn, where=where, files=files, limit=limit, version=version)
-        kept = filter_node.filtered(
-            self._node, chosen, save=save, jobs=jobs, executor=executor, progress=progress
-        )
-        return self._over(kept)
+        running = evaluated.Running(save, jobs, executor, progress)
+        return self._over(filter_node.filtered(self._node, chosen, running))
 
     def filter_batches(
         self,
@@ -120,10 +121,50 @@ class Choosing(Face):
             [4, 5]
         """
         chosen = filter_rows.choice(fn, together=checked_count("size", size, least=1), version=version)
-        kept = filter_node.filtered(
-            self._node, chosen, save=save, jobs=jobs, executor=None, progress=progress
-        )
-        return self._over(kept)
+        running = evaluated.Running(save, jobs, None, progress)
+        return self._over(filter_node.filtered(self._node, chosen, running))
+
+    def flatten(
+        self,
+        fn: Callable[[Any], Iterable[Any]] | None = None,
+        *,
+        save: str | os.PathLike[str] | None = None,
+        version: str | int | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Self:
+        """Return the items of ``fn(record)`` for each record, in their order; every record is read now, once.
+
+        Only the row of each item is kept, 8 bytes an item, in a memory-mapped file as in ``filter``. To read
+        an item, its record is read and ``fn`` called again; once for items of a record that are read together
+        or one after another. ``locate`` and ``find`` lead to the record; ``key`` to its first item.
+
+        Args:
+            fn: returns the items of a record, none, one or several; the same items for the same record each
+                time. It may be called in other processes and in any order. Without a function the records
+                themselves are lists of items. It enters the fingerprint by qualified name. A hole is an item.
+            save: as in ``filter``.
+            version: enters the fingerprint, and stands for the function's code in ``save``.
+            jobs: as in ``filter``.
+            executor: as in ``filter``.
+            progress: as in ``filter``.
+
+        Raises:
+            InvalidArgument: the rows are not the same in every epoch, or ``save`` names something else.
+            StateMismatch: the saved rows are those of another dataset or function.
+            CorruptState: the saved rows are damaged.
+            WrongType: ``fn`` returned something that is not iterable.
+            BadValue: when an item is read: ``fn`` returns another number of items than it did here.
+
+        Example:
+            >>> import seekable as sk
+            >>> words = sk.from_sequence(["to be", "", "or not"]).flatten(str.split)
+            >>> len(words), words[3], words.locate(3).row
+            (4, 'not', 2)
+        """
+        running = evaluated.Running(save, jobs, executor, progress)
+        return self._over(flatten_node.flattened(self._node, fn, version, running))
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Self:
         """Return the given rows in the given order; rows may repeat, and negative ones count from the end.

@@ -26,7 +26,7 @@ from seekable.loader.checkpoint_files import (
 )
 from seekable.loader.compatibility import described
 from seekable.nodes.contract import Leaf, Node
-from seekable.nodes.filter import row_files_of
+from seekable.nodes.evaluated import row_files_of
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.state.canonical import canonical_json

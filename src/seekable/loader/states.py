@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import Batch
     from seekable.loader.steps import Steps
-    from seekable.nodes import filter as filters
+    from seekable.nodes import evaluated
     from seekable.nodes.contract import Node
     from seekable.resume import by_rows, continued, serialize
     from seekable.state import descriptions
     from seekable.stream.stream import Stream
 else:
     compatibility = lazy("seekable.loader.compatibility")
-    filters = lazy("seekable.nodes.filter")
+    evaluated = lazy("seekable.nodes.evaluated")
     by_rows = lazy("seekable.resume.by_rows")
     continued = lazy("seekable.resume.continued")
     serialize = lazy("seekable.resume.serialize")
@@ -183,4 +183,4 @@ class DatasetState:
 
 def _described(dataset: Node) -> descriptions.Description:
     """Return the description that states of a dataset carry: with all weights, also of later positions."""
-    return descriptions.Description(dataset.describe(None), filters.row_files_of(dataset))
+    return descriptions.Description(dataset.describe(None), evaluated.row_files_of(dataset))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -11,25 +10,24 @@ import numpy as np
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import Ascending, EachRouter
 from seekable.nodes.concat import Concat
-from seekable.nodes.contract import Node
+from seekable.nodes.evaluated import Evaluated, Evaluation, evaluated_rows
 from seekable.nodes.filter_rows import Choice, kept_rows
+from seekable.nodes.flatten import Flatten
 from seekable.nodes.graph import known_size, must_be_steady
-from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
-from seekable.parallel.map_ranges import execution_options
-from seekable.parallel.progress import watched
-from seekable.state.functions import python_version
+from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from concurrent.futures import Executor
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
+    from seekable.nodes.evaluated import Running
     from seekable.nodes.graph import Router
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.map_ranges import ExecutionOptions
+    from seekable.parallel.progress import Watch
 
 
-__all__ = ["Filter", "filtered", "merged", "row_files_of"]
+__all__ = ["Filter", "filtered", "merged"]
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -37,53 +35,28 @@ _ROW_BITS = 40
 """A row is a number of 23 bits for its file and one of 40 bits in the file."""
 
 
-def filtered(
-    child: Node,
-    choice: Choice,
-    *,
-    save: str | os.PathLike[str] | None,
-    jobs: int | None,
-    executor: Executor | None,
-    progress: ProgressHook | None,
-) -> Node:
+def filtered(child: Node, choice: Choice, running: Running) -> Node:
     """Return a node of the rows whose records pass; see ``Dataset.filter``."""
-    size = known_size(child, "filter()")
+    known_size(child, "filter()")
     must_be_steady(child, "filter()")
     if choice.fn is not None and not callable(choice.fn):
         message = f"filter() needs a function (got {choice.fn!r} of type {type(choice.fn).__name__})"
         raise WrongType(message)
-    using = execution_options(jobs, executor, at_once=True)
-    path, origin = None, None
-    if save is not None:
-        path = _checked_path(save)
-        origin = Origin(child.fingerprint, size, choice.function, choice.code, python_version())
-    with watched(progress, task="filtering", rows=size) as watch:
 
-        def keep() -> Iterator[Int64s]:
-            return kept_rows(child, choice, size, using=using, watch=watch)
+    def find(size: int, using: ExecutionOptions, watch: Watch) -> Iterator[Int64s]:
+        return kept_rows(child, choice, size, using=using, watch=watch)
 
-        if path is None or origin is None:
-            rows = keep_unnamed(keep())
-        else:
-            notice = f"another process is filtering into {path!r}: waiting for it"
-            rows = saved_rows(path, origin, keep, waiting=lambda: watch(0, notice=notice))
-    return Filter(child, rows, choice.name)
-
-
-def _checked_path(save: object) -> str:
-    if not isinstance(save, str | os.PathLike):
-        message = f"save must be the path of a file (got {save!r} of type {type(save).__name__})"
-        raise WrongType(message)
-    path = os.fsdecode(save)
-    if not os.path.basename(path):
-        message = f"save must name a file (got {path!r})"
-        raise InvalidArgument(message)
-    return os.path.abspath(path)
+    # Names of functions are needed only where rows are compared with those of an earlier run.
+    named = running.save is not None
+    question = Evaluation(
+        "filter", "filtering", choice.function if named else {}, choice.code if named else None
+    )
+    return Filter(child, evaluated_rows(child, question, find, running), choice.name)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Filter(Ascending):
+class Filter(Evaluated, Ascending):
     """Row ``r`` is the ``r``-th row of the child that was kept."""
 
     child: Node
@@ -120,20 +93,13 @@ class Filter(Ascending):
         return EachRouter(nodes)
 
 
-def row_files_of(node: Node) -> dict[str, str]:
-    """Return the paths of the files that ``filter(save=)`` wrote for a graph, by the digest of their rows."""
-    found = {} if not isinstance(node, Filter) or not node.rows.named else {node.rows.digest: node.rows.path}
-    for child in node.children:
-        found |= row_files_of(child)
-    return found
-
-
 def merged(one: Node, other: Node) -> Node:
     """Return the rows of two datasets, each row of a file once; see ``Dataset.merge``."""
     files: dict[str, int] = {}
     codes = []
     for side in (one, other):
         must_be_steady(side, "merge()")
+        _must_not_flatten(side)
         some = list(_row_codes(side, known_size(side, "merge()"), files))
         codes.append(np.concatenate([np.empty(0, dtype=np.int64), *some]))
     together = np.concatenate(codes)
@@ -146,6 +112,17 @@ def merged(one: Node, other: Node) -> Node:
         if rows.size or side is one
     ]
     return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+
+def _must_not_flatten(node: Node) -> None:
+    if isinstance(node, Flatten):
+        message = (
+            f"merge() compares the rows of files, and {node!r} makes several records of one row: merge "
+            f"first, then flatten()"
+        )
+        raise InvalidArgument(message)
+    for child in node.children:
+        _must_not_flatten(child)
 
 
 def _with_rows(side: Node, rows: Int64s) -> Node:

@@ -1,4 +1,4 @@
-"""Files of kept rows: ascending row numbers, mapped into memory.
+"""Files of kept rows: row numbers that ``filter``, ``flatten`` or ``sort`` found, mapped into memory.
 
 A file holds little-endian uint64 and nothing else. Without ``save=`` it lies in the folder for temporary
 files. The process that wrote it removes it with the last dataset over it, or when the process ends. A pickle
@@ -7,9 +7,9 @@ that uses the file holds a shared lock on it, by which the next filter recognise
 killed processes left.
 
 With ``save=`` the file stays. Its description ``<name>.json`` is written before it: a file without a
-description was not written by a filter, and a description without a file was left by a killed process. The
-process that finds no file takes the lock ``<name>.lock``, checks again, and writes the file; other processes
-wait for the lock.
+description was not written by this library, and a description without a file was left by a killed process.
+The process that finds no file takes the lock ``<name>.lock``, checks again, and writes the file; other
+processes wait for the lock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import os
 import re
 import tempfile
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -50,7 +50,7 @@ _PREFIX, _SUFFIX = "seekable-kept-", ".u64"
 
 @dataclass(frozen=True, eq=False)
 class KeptRows:
-    """Ascending row numbers in a file, which each process maps into memory at first use."""
+    """Row numbers in a file, which each process maps into memory at first use."""
 
     path: str
     """The absolute path of the file."""
@@ -63,6 +63,9 @@ class KeptRows:
 
     named: bool
     """True if the user named the file with ``save=``."""
+
+    operation: str = "filter"
+    """The method of a dataset that found the rows."""
 
     @cached
     def array(self) -> Int64s:
@@ -86,13 +89,13 @@ class KeptRows:
         if found != self.digest:
             message = (
                 f"{self.path!r} has the digest {found}, and was written with {self.digest}: something else "
-                f"changed it; remove it to filter again"
+                f"changed it; remove it to {self.operation} again"
             )
             raise CorruptState(message)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the fields alone, without the mapped file."""
-        return {"path": self.path, "count": self.count, "digest": self.digest, "named": self.named}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @cached
     def _map(self) -> mmap.mmap:
@@ -105,7 +108,7 @@ class KeptRows:
             if size != self.count * ROW_BYTES:
                 message = (
                     f"{self.path!r} has {size:,} bytes, and {self.count:,} kept rows have "
-                    f"{self.count * ROW_BYTES:,}: it was cut or replaced; remove it to filter again"
+                    f"{self.count * ROW_BYTES:,}: it was cut or replaced; remove it to {self.operation} again"
                 )
                 raise CorruptState(message)
             if not self.named:
@@ -117,10 +120,10 @@ class KeptRows:
 
     def _gone(self) -> str:
         if self.named:
-            return f"the kept rows in {self.path!r} are gone: filter again"
+            return f"the kept rows in {self.path!r} are gone: {self.operation} again"
         return (
             f"the kept rows in {self.path!r} are gone: they lasted as long as the process that kept them. "
-            f"Name a file with filter(..., save=) where other processes or later runs need them"
+            f"Name a file with {self.operation}(..., save=) where other processes or later runs need them"
         )
 
 
@@ -145,11 +148,12 @@ class Digested:
         return f"xxh3:{self._hasher.hexdigest()}"
 
 
-def keep_unnamed(arrays: Iterable[Int64s]) -> KeptRows:
+def keep_unnamed(arrays: Iterable[Int64s], operation: str = "filter") -> KeptRows:
     """Write rows to a temporary file, which is removed with the returned object.
 
     Args:
-        arrays: int64 arrays of rows, ascending over all of them.
+        arrays: int64 arrays of rows.
+        operation: the method of a dataset that finds the rows.
 
     Example:
         >>> kept = keep_unnamed([np.array([3, 5]), np.array([8])])
@@ -167,7 +171,7 @@ def keep_unnamed(arrays: Iterable[Int64s]) -> KeptRows:
         with open(descriptor, "wb") as file:
             file.writelines(parts)
             file.flush()
-            kept = KeptRows(path, parts.count, parts.digest, named=False)
+            kept = KeptRows(path, parts.count, parts.digest, named=False, operation=operation)
             if kept.count:
                 kept._map  # noqa: B018, SLF001 - from now on this is what holds the file
     except BaseException:
@@ -223,7 +227,10 @@ _SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The dataset and function that decide the kept rows."""
+    """The operation, dataset and function that decide the kept rows."""
+
+    operation: str
+    """The method of a dataset that finds the rows."""
 
     dataset: str
     """The fingerprint of the dataset."""
@@ -241,7 +248,7 @@ class Origin:
     """The minor version of Python, on which the code's digest depends."""
 
 
-class _Sidecar(msgspec.Struct):
+class _Sidecar(msgspec.Struct, omit_defaults=True):
     seekable_kept: int
     dataset: str
     records: int
@@ -250,6 +257,7 @@ class _Sidecar(msgspec.Struct):
     python: str
     count: int
     rows: str
+    operation: str = "filter"
 
 
 def saved_rows(
@@ -263,14 +271,14 @@ def saved_rows(
 
     Args:
         path: the absolute path of the file.
-        origin: the dataset and function that the rows must come from.
-        keep: returns arrays of the rows, ascending; called only if the file does not exist.
+        origin: the operation, dataset and function that the rows must come from.
+        keep: returns arrays of the rows; called only if the file does not exist.
         waiting: called if another process is writing the file.
 
     Raises:
-        StateMismatch: the file holds rows of another dataset or function.
+        StateMismatch: the file holds rows of another operation, dataset or function.
         CorruptState: the file or its description has changed since it was written.
-        InvalidArgument: the file was not written by a filter.
+        InvalidArgument: the file was not written by this library.
     """
     if kept := _opened(path, origin):
         return kept
@@ -285,36 +293,36 @@ def _opened(path: str, origin: Origin) -> KeptRows | None:
     # The rows are looked for before the description, which is written first.
     if not os.path.lexists(path):
         return None
-    sidecar = _sidecar(path)
+    sidecar = _sidecar(path, origin.operation)
     if lines := _differences(sidecar, origin):
         message = (
             f"{path!r} holds rows that were kept of something else:\n"
             + "\n".join(lines)
-            + "\nName another file with save=, or remove this one to filter again"
+            + f"\nName another file with save=, or remove this one to {origin.operation} again"
         )
         raise StateMismatch(message)
-    kept = KeptRows(path, sidecar.count, sidecar.rows, named=True)
+    kept = KeptRows(path, sidecar.count, sidecar.rows, named=True, operation=origin.operation)
     kept.check()
     return kept
 
 
-def _sidecar(path: str) -> _Sidecar:
+def _sidecar(path: str, operation: str) -> _Sidecar:
     try:
         with open(f"{path}.json", "rb") as file:
             sidecar = msgspec.json.decode(file.read(), type=_Sidecar)
     except FileNotFoundError:
         message = (
             f"{path!r} is there, and {path + '.json'!r}, which would say what rows it holds, is not: it was "
-            f"not kept by filter(). Name another file with save=, or remove this one if nobody needs it"
+            f"not kept by {operation}(). Name another file with save=, or remove this one if nobody needs it"
         )
         raise InvalidArgument(message) from None
     except ValueError as error:
-        message = f"{path + '.json'!r} cannot be read ({error}): remove it and {path!r} to filter again"
+        message = f"{path + '.json'!r} cannot be read ({error}): remove it and {path!r} to {operation} again"
         raise CorruptState(message) from error
     if sidecar.seekable_kept != _SCHEMA:
         message = (
             f"{path + '.json'!r} has version {sidecar.seekable_kept}, and this seekable knows {_SCHEMA}: use "
-            f"the version that wrote it, or remove it and {path!r} to filter again"
+            f"the version that wrote it, or remove it and {path!r} to {operation} again"
         )
         raise CorruptState(message)
     return sidecar
@@ -322,6 +330,8 @@ def _sidecar(path: str) -> _Sidecar:
 
 def _differences(was: _Sidecar, now: Origin) -> list[str]:
     lines = []
+    if was.operation != now.operation:
+        lines.append(f"the rows were found by {was.operation}(), and here by {now.operation}()")
     if was.dataset != now.dataset:
         lines.append(
             f"the dataset was {was.dataset} of {was.records:,} records, "
@@ -359,11 +369,12 @@ def _written(path: str, origin: Origin, arrays: Iterable[Int64s]) -> KeptRows:
             origin.python,
             parts.count,
             parts.digest,
+            origin.operation,
         )
         write_atomically(f"{path}.json", msgspec.json.format(msgspec.json.encode(sidecar)) + b"\n")
 
     write_atomically(path, rows_then_description())
-    return KeptRows(path, parts.count, parts.digest, named=True)
+    return KeptRows(path, parts.count, parts.digest, named=True, operation=origin.operation)
 
 
 def _remove_torn(path: str) -> None:

@@ -56,6 +56,7 @@ __all__ = [
 UNKNOWN_ROWS = {
     "select": "the description has a digest of the rows that were selected, and not the rows",
     "filter": "the description has a digest of the rows that were kept, and not the rows",
+    "flatten": "the description has a digest of the rows that have items, and not the rows",
     "join": "the description has a digest of the rows that were matched, and not the rows",
 }
 """The kinds of node whose order cannot be rebuilt, and why."""

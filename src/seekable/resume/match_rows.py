@@ -17,10 +17,11 @@ from seekable.errors import InvalidArgument, StateMismatch
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
+from seekable.nodes.evaluated import Evaluated
 from seekable.nodes.filter import Filter
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
-from seekable.nodes.select import Select
 from seekable.nodes.slice import Slice
+from seekable.resume.sources import with_child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,12 +73,13 @@ def matching_rows(described: Mapping[str, Any], present: Node) -> Node:
 def selected_rows(
     described: Mapping[str, Any], child: Node, nodes: Sequence[Node], *, path: str | None
 ) -> Node:
-    """Return the rows that a described ``filter`` or ``select`` chose.
+    """Return the rows that a described ``filter``, ``flatten`` or ``select`` chose.
 
     Args:
         described: the description of the old node: its kind, how many rows it chose, and their digest.
         child: the rows that it chose from, in the old order.
-        nodes: the nodes of the present pipeline, one of which may choose the same rows.
+        nodes: the nodes of the present pipeline, one of which may choose the same rows. The items of a
+            ``flatten`` are those of its function in one of these.
         path: the file that the old rows were saved in, if the user named one.
 
     Raises:
@@ -85,27 +87,37 @@ def selected_rows(
         CorruptState: the file has other rows.
     """
     wanted = (described["count"], described["rows"])
-    for node in nodes:
-        if not isinstance(node, Filter | Select) or node.kind != described["kind"]:
-            continue
+    alike = [node for node in nodes if node.kind == described["kind"]]
+    for node in alike:
         arguments = node.arguments(None)
         if (arguments["count"], arguments["rows"]) == wanted:
-            return replace(node, child=child)
-        if isinstance(node, Filter):
-            kept = keep_unnamed(_kept_rows_of(node, child))
+            return with_child(node, child)
+        if isinstance(node, Evaluated):
+            kept = keep_unnamed(_kept_rows_of(node, child), node.kind)
             if (kept.count, kept.digest) == wanted:
-                return replace(node, child=child, rows=kept)
+                return _over_rows(node, child, kept)
     if path is not None and os.path.isabs(path) and os.path.exists(path):
-        kept = KeptRows(path, *wanted, named=True)
+        kept = KeptRows(path, *wanted, named=True, operation=described["kind"])
         kept.check()
-        return Filter(child, kept, os.path.basename(path))
+        if described["kind"] == Filter.kind:
+            return Filter(child, kept, os.path.basename(path))
+        for node in alike:
+            return _over_rows(node, child, kept)
     message = (
         f"the begun epoch was over {described['count']:,} rows that a {described['kind']} had chosen, and "
         f"the present pipeline does not choose these: a state has only their digest. Finish the epoch with "
         f"the {described['kind']} that it began with; or save rows in files of their own, which stay, with "
-        f"ds.filter(fn, save=); or let a stream filter: ds.stream().filter(fn)"
+        f"ds.{described['kind']}(fn, save=)"
     )
+    if described["kind"] == Filter.kind:
+        message += "; or let a stream filter: ds.stream().filter(fn)"
     raise InvalidArgument(message)
+
+
+def _over_rows(node: Node, child: Node, rows: KeptRows) -> Node:
+    """Return a node of the same function with another child and other rows of it."""
+    made: Node = replace(node, child=child, rows=rows)  # type: ignore[type-var]  # nodes are dataclasses
+    return made
 
 
 def _spans_of(present: Node, spans: Sequence[tuple[int, int]]) -> Node:
@@ -159,10 +171,10 @@ def _shown(described: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value!r:.60}" for key, value in described.items())
 
 
-def _kept_rows_of(node: Filter, child: Node) -> Iterator[Int64s]:
-    """Yield, in ascending order, the rows of ``child`` that a filter keeps of the same sources.
+def _kept_rows_of(node: Evaluated, child: Node) -> Iterator[Int64s]:
+    """Yield, in ascending order, the rows of ``child`` that a filter or flatten has of the same sources.
 
-    The filter's own child may have more sources, or the same ones in another order.
+    The node's own child may have more sources, or the same ones in another order.
     """
     present = list(_spans_in(node.child))
     kept = node.rows.array

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import SeekableError, StateMismatch
 from seekable.nodes.bases import UnaryNode
-from seekable.nodes.filter import Filter
+from seekable.nodes.evaluated import Evaluated
 from seekable.resume.continued import Continued
 from seekable.resume.from_description import REBUILT, UNKNOWN_ROWS
 from seekable.resume.match_rows import selected_rows
@@ -152,7 +152,7 @@ def _brief(node: Node, nodes: Sequence[Node]) -> dict[str, Any]:
     for number, own in enumerate(nodes):
         if isinstance(node, UnaryNode) and _differ_in_child_alone(node, own):
             return {"like": number, "of": below}
-    path = {"path": node.rows.path} if isinstance(node, Filter) and node.rows.named else {}
+    path = {"path": node.rows.path} if isinstance(node, Evaluated) and node.rows.named else {}
     return {"kind": node.kind, **node.arguments(None), **path, "of": below}
 
 

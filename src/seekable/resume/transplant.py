@@ -18,6 +18,7 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
+from seekable.nodes.flatten import Flatten
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.zip import Zip
 from seekable.resume.from_description import UNKNOWN_ROWS, rebuild_loosely
@@ -78,7 +79,8 @@ def transplanted(old: Node, new: Node) -> Node:
 def _orders_above_core(old: Node) -> tuple[list[Node], Node]:
     """Return the nodes that order or choose rows, outermost first, and the first node that is none of these.
 
-    Nodes over one child that neither order nor choose rows are left out: the new pipeline has its own.
+    Nodes over one child that neither order nor choose rows are left out: the new pipeline has its own. A node
+    that made several records of one is a core, because what is below it must stay below.
     """
     orders: list[Node] = []
     while True:
@@ -95,7 +97,8 @@ def _orders_above_core(old: Node) -> tuple[list[Node], Node]:
 
 def _has_selected(old: PlaceholderSource) -> bool:
     """Return True for a node that chose rows of one child; a join has two, and must be what it was."""
-    return old.described["kind"] in UNKNOWN_ROWS and len(old.described["of"]) == 1
+    kind = old.described["kind"]
+    return kind in UNKNOWN_ROWS and kind != Flatten.kind and len(old.described["of"]) == 1
 
 
 def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
@@ -108,7 +111,7 @@ def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
 
 
 def _is_over_one(node: Node) -> TypeGuard[UnaryNode]:
-    return isinstance(node, UnaryNode) and not isinstance(node, Batch)
+    return isinstance(node, UnaryNode) and not isinstance(node, Batch | Flatten)
 
 
 def _transplanted_core(old: Node, new: Node) -> Node:
@@ -155,9 +158,17 @@ def _batched(old: Batch, new: Batch) -> Node:
     return Batch(transplanted(old.child, new.child), old.length)
 
 
+def _flattened(old: PlaceholderSource, new: Flatten) -> Node | None:
+    if old.described["kind"] != Flatten.kind:
+        return None
+    below = transplanted(rebuild_loosely(old.described["of"][0], old.row_files), new.child)
+    return selected_rows(old.described, below, [new], path=old.row_files.get(old.described["rows"]))
+
+
 _RULES: Mapping[tuple[type, type], Rule] = {
     (PlaceholderSource, Leaf): _rows_of_leaf,
     (PlaceholderSource, Concat): _rows_of_one_part,
+    (PlaceholderSource, Flatten): _flattened,
     (Concat, Concat): _each_part,
     (Concat, Leaf): _all_parts_of_leaf,
     (Zip, Zip): _zipped,

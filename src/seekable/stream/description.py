@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seekable.nodes.filter import row_files_of
+from seekable.nodes.evaluated import row_files_of
 from seekable.state.descriptions import Description, text_of
 from seekable.stream.stage import described
 

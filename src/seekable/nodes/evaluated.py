@@ -1,0 +1,124 @@
+"""Nodes whose rows are found by reading all records once, when the dataset is made."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import InvalidArgument, WrongType
+from seekable.nodes.bases import UnaryNode
+from seekable.nodes.graph import known_size, must_be_steady
+from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
+from seekable.parallel.map_ranges import execution_options
+from seekable.parallel.progress import watched
+from seekable.state.functions import python_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Executor
+
+    from seekable._typing import Int64s
+    from seekable.nodes.contract import Node
+    from seekable.parallel.map_ranges import ExecutionOptions
+    from seekable.parallel.progress import ProgressHook, Watch
+
+__all__ = ["Evaluated", "Evaluation", "Running", "evaluated_rows", "row_files_of"]
+
+
+class Evaluated(UnaryNode):
+    """A node whose records or order depend on a file of rows of the child, which is steady."""
+
+    rows: KeptRows
+    """Rows of the child, found by reading its records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The question that is put to all records of a dataset: what decides the rows, besides the dataset."""
+
+    operation: str
+    """The method of a dataset that finds the rows."""
+
+    doing: str
+    """The operation as a word for what is going on: ``"filtering"``."""
+
+    function: dict[str, Any]
+    """The name and version of the function, and what else decides the rows, JSON-safe."""
+
+    code: str | None
+    """The digest of the function's code; None without a function, or where a version replaces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The arguments of a user for how an evaluation runs and where its rows are kept."""
+
+    save: str | os.PathLike[str] | None
+    jobs: int | None
+    executor: Executor | None
+    progress: ProgressHook | None
+
+
+def evaluated_rows(
+    child: Node,
+    question: Evaluation,
+    find: Callable[[int, ExecutionOptions, Watch], Iterable[Int64s]],
+    running: Running,
+) -> KeptRows:
+    """Return the rows that an evaluation finds, or that an earlier one kept in the file ``save=``.
+
+    Args:
+        child: the dataset whose records are read.
+        question: what decides the rows.
+        find: returns arrays of the rows; its arguments are the number of records, the processes that it may
+            use, and what it calls as it goes on.
+        running: how it runs and where rows are kept.
+
+    Raises:
+        EndlessDataset: the dataset has no length.
+        InvalidArgument: the dataset is not steady, or ``save`` names something else.
+        StateMismatch: the saved rows are those of another dataset, operation or function.
+        CorruptState: the saved rows are damaged.
+    """
+    call = f"{question.operation}()"
+    size = known_size(child, call)
+    must_be_steady(child, call)
+    using = execution_options(running.jobs, running.executor, at_once=True)
+    path = None if running.save is None else _checked_path(running.save)
+    with watched(running.progress, task=question.doing, rows=size) as watch:
+        if path is None:
+            return keep_unnamed(find(size, using, watch), question.operation)
+        notice = f"another process is {question.doing} into {path!r}: waiting for it"
+        return saved_rows(
+            path,
+            Origin(
+                question.operation,
+                child.fingerprint,
+                size,
+                question.function,
+                question.code,
+                python_version(),
+            ),
+            lambda: find(size, using, watch),
+            waiting=lambda: watch(0, notice=notice),
+        )
+
+
+def _checked_path(save: object) -> str:
+    if not isinstance(save, str | os.PathLike):
+        message = f"save must be the path of a file (got {save!r} of type {type(save).__name__})"
+        raise WrongType(message)
+    path = os.fsdecode(save)
+    if not os.path.basename(path):
+        message = f"save must name a file (got {path!r})"
+        raise InvalidArgument(message)
+    return os.path.abspath(path)
+
+
+def row_files_of(node: Node) -> dict[str, str]:
+    """Return the paths of the files that ``save=`` named for a graph, by the digest of their rows."""
+    found = {node.rows.digest: node.rows.path} if isinstance(node, Evaluated) and node.rows.named else {}
+    for child in node.children:
+        found |= row_files_of(child)
+    return found
