@@ -285,10 +285,10 @@ class Child:
 
 
 class Warm:
-    """A process that has imported seekable and what huggingface_hub imports, and forks to run code.
+    """A process that has imported seekable and huggingface_hub, and forks to run code.
 
     Each fork has its own variables of the environment, and nothing of another's in memory. huggingface_hub
-    reads the variables when it is imported: each fork imports it anew.
+    reads the variables when its constants are imported: each fork imports these anew.
     """
 
     def __enter__(self) -> Self:
@@ -359,12 +359,11 @@ def _import_ahead() -> None:
     for module in pkgutil.walk_packages(seekable.__path__, "seekable."):
         if not module.name.startswith(("seekable.integrations", "seekable.__main__")):
             importlib.import_module(module.name)
-    for name in ("pyarrow.parquet", "huggingface_hub.hf_api", "huggingface_hub.file_download"):
+    hub = ("huggingface_hub.hf_api", "huggingface_hub.file_download", "huggingface_hub.repocard")
+    for name in ("pyarrow.parquet", *hub):
         importlib.import_module(name)
     with suppress(ImportError):
         importlib.import_module("pandas")  # pyarrow imports it if it is there.
-    for name in [name for name in sys.modules if name.partition(".")[0] == "huggingface_hub"]:
-        del sys.modules[name]
 
 
 def _run_in_fork(files: tuple[IO[bytes], ...], code: str, env: dict[str, str], args: tuple[str, ...]) -> None:
@@ -374,6 +373,7 @@ def _run_in_fork(files: tuple[IO[bytes], ...], code: str, env: dict[str, str], a
         os.dup2(file.fileno(), descriptor)
     os.environ.clear()
     os.environ.update(env)
+    importlib.reload(sys.modules["huggingface_hub.constants"])
     sys.argv = ["-c", *args]
     exec(compile(code, "<code of a test>", "exec"), {"__name__": "__main__"})
 

@@ -38,7 +38,7 @@ def ranges(data: bytes, *, chunk_bytes: int, name: str = "csv") -> list[tuple[in
     """Return where records begin and end, the header not among them."""
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
-        source = ByteSource(file.fileno(), size=len(data), head=data[: 1 << 16], chunk_bytes=chunk_bytes)
+        source = ByteSource(file, size=len(data), head=data[: 1 << 16], chunk_bytes=chunk_bytes)
         starts = [int(start) for start in CsvScanner(name).scan(source)]
     return list(itertools.pairwise([*starts, len(data)]))
 

@@ -27,7 +27,7 @@ def scan(data: bytes, *, keep_blank: bool, chunk_bytes: int, head_bytes: int = 1
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
         file.seek(0)
-        source = ByteSource(file.fileno(), size=len(data), head=data[:head_bytes], chunk_bytes=chunk_bytes)
+        source = ByteSource(file, size=len(data), head=data[:head_bytes], chunk_bytes=chunk_bytes)
         starts = scan_lines(source, keep_blank=keep_blank)
         hasher = PieceHasher()
         hasher.update(memoryview(data))

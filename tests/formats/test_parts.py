@@ -25,9 +25,7 @@ def scan_parts(data: bytes, cuts: list[int], *, keep_blank: bool, chunk_bytes: i
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(data)
         for part in itertools.pairwise([0, *cuts, len(data)]):
-            source = ByteSource(
-                file.fileno(), size=len(data), head=data[:99], part=part, chunk_bytes=chunk_bytes
-            )
+            source = ByteSource(file, size=len(data), head=data[:99], part=part, chunk_bytes=chunk_bytes)
             starts: list[int] = scan_lines(source, keep_blank=keep_blank).tolist()
             assert all(part[0] <= start < part[1] for start in starts)
             found.append(starts)
@@ -62,7 +60,7 @@ def test_the_pieces_of_parts_are_those_of_the_file(*, data: bytes, piece: int, p
         found = b""
         for start in range(0, len(data), piece * pieces):
             part = start, min(start + piece * pieces, len(data))
-            source = ByteSource(file.fileno(), size=len(data), head=b"", part=part, chunk_bytes=4)
+            source = ByteSource(file, size=len(data), head=b"", part=part, chunk_bytes=4)
             scan_lines(source, keep_blank=True)
             found += source.piece_digests()
         assert found == whole.digests()
@@ -72,7 +70,7 @@ def test_what_is_beyond_a_part_is_neither_hashed_nor_told() -> None:
     told: list[int] = []
     with tempfile.TemporaryFile(buffering=0) as file:
         file.write(b"a\n   b\nc\n")
-        source = ByteSource(file.fileno(), size=9, head=b"", part=(0, 4), on_bytes=told.append)
+        source = ByteSource(file, size=9, head=b"", part=(0, 4), on_bytes=told.append)
         assert scan_lines(source, keep_blank=False).tolist() == [0, 2]
         expected = PieceHasher()
         expected.update(memoryview(b"a\n  "))

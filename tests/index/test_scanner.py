@@ -14,7 +14,7 @@ def source_of(file: IO[bytes], data: bytes, *, size: int, chunk_bytes: int, told
     file.write(data)
     file.flush()
     file.seek(0)
-    return ByteSource(file.fileno(), size=size, head=b"", chunk_bytes=chunk_bytes, on_bytes=told.append)
+    return ByteSource(file, size=size, head=b"", chunk_bytes=chunk_bytes, on_bytes=told.append)
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 3, 10, 1000])

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.registry import format_named
+from seekable.formats.registry import FORMATS, format_named, format_of_all
 from seekable.index.catalog import read_table
 from seekable.index.index_location import find_index, hub_folder
 from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.progress import Progress
 from seekable.remote.hub import hub_ranges
 from seekable.remote.hub_listing import list_folder, list_hub
-from seekable.remote.placeholder import HubFile, write_placeholders
+from seekable.remote.placeholder import is_placeholder_folder, read_placeholder, write_placeholders
 from seekable.remote.remote_ranges import AT_ONCE
+from seekable.storage.compression import COMPRESSED
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
-    from seekable.formats.registry import SourceOptions
+    from seekable.formats.registry import Format, SourceOptions
+    from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["HubSpec", "hub_files"]
+__all__ = ["HubSpec", "fetch_footers", "hub_files"]
 
-_FORMAT = "parquet"
+_TEXT_COLUMN = "text"
+"""The column of lines of text, as the package ``datasets`` names it."""
+
+_SUFFIX_OF = {"csv-semicolon": "csv"}
+"""Formats whose files have the suffixes of another format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +57,49 @@ class HubSpec:
     column: str | None
     """The only column to read; None for all columns."""
 
-    format: ClassVar[str] = _FORMAT
+    format: str | None = None
+    """The format that the user named; None for the format that the files have."""
 
-    def narrowed(self, options: SourceOptions) -> SourceOptions:
-        """Return the options for the files: the column of the spec is the only one that is read.
+    def check(self, options: SourceOptions) -> None:
+        """Check options for the files, before these are listed.
 
         Raises:
-            InvalidArgument: the options name columns too.
+            InvalidArgument: the options name columns, and the spec does.
         """
-        if self.column is None:
-            return options
-        if options.columns is not None:
+        if self.column is not None and options.columns is not None:
             message = (
                 f"{self.text!r} and columns={list(options.columns)!r} both choose the columns to read: "
                 f"write {self.text.removesuffix(f':{self.column}')!r} to have columns="
             )
             raise InvalidArgument(message)
-        return replace(options, columns=[self.column])
+
+    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
+        """Return the options for the files: the column of the spec is the only one that is read.
+
+        Args:
+            options: the arguments of the user.
+            form: the format of the files.
+
+        Raises:
+            InvalidArgument: lines of text have another column.
+        """
+        if form.name == "text":
+            return self._of_text(options)
+        if self.column is None:
+            return options
+        if is_table_indexer(form.scanner):
+            return replace(options, columns=[self.column])
+        return replace(options, field=self.column)
+
+    def _of_text(self, options: SourceOptions) -> SourceOptions:
+        if self.column not in (None, _TEXT_COLUMN):
+            message = (
+                f"{self.text!r} has lines of text, which have one column, {_TEXT_COLUMN!r}: write "
+                f"{self.text.removesuffix(f':{self.column}')}:{_TEXT_COLUMN}, and rename it with "
+                f".rename({{{_TEXT_COLUMN!r}: {self.column!r}}})"
+            )
+            raise InvalidArgument(message)
+        return replace(options, column=_TEXT_COLUMN)
 
     @property
     def is_local(self) -> bool:
@@ -75,64 +107,109 @@ class HubSpec:
         return self.repo.startswith("/")
 
 
-def hub_files(
-    spec: HubSpec, *, index_dir: str | os.PathLike[str] | None, progress: ProgressHook | None
-) -> tuple[Found, ...]:
-    """Return the files of a split.
-
-    Files on the Hub get placeholders. The footers of files without an index are fetched, many at a time.
+def hub_files(spec: HubSpec, *, index_dir: str | os.PathLike[str] | None) -> tuple[tuple[Found, ...], Format]:
+    """Return the files of a split and their format. Files on the Hub get placeholders.
 
     Args:
         spec: the split.
         index_dir: the user's folder for indexes, if any; placeholders and blocks are written there too.
-        progress: is called with the number of footers that were fetched.
 
     Raises:
         AccessDenied: the repository is private or gated.
         DataNotFound: the repository or the split does not exist.
         Unreachable: the Hub cannot be reached.
-        InvalidArgument: several datasets of the repository have the split.
+        InvalidArgument: several datasets of the repository have the split, or no format has the name.
+        UnsupportedFormat: the files of the split have several formats.
         MissingDependency: ``huggingface_hub`` is not installed.
     """
+    suffixes = _suffixes(spec.format)
     if spec.is_local:
-        return (Found(spec.repo, tuple(list_folder(spec))),)
-    files = list_hub(spec, hub_folder(index_dir))
-    write_placeholders(files)
-    root = files[0].placeholder.removesuffix(files[0].path).rstrip("/")
-    names = tuple(file.path for file in files)
-    _fetch_footers(_not_indexed(files, root, index_dir=index_dir), progress)
-    return (Found(root, names),)
+        found = Found(spec.repo, tuple(list_folder(spec, suffixes)))
+    else:
+        files = list_hub(spec, hub_folder(index_dir), suffixes)
+        write_placeholders(files)
+        root = files[0].placeholder.removesuffix(files[0].path).rstrip("/")
+        found = Found(root, tuple(file.path for file in files))
+    form = format_of_all([found]) if spec.format is None else format_named(spec.format)
+    return (found,), form
 
 
-def _not_indexed(
-    files: Sequence[HubFile], root: str, *, index_dir: str | os.PathLike[str] | None
-) -> list[HubFile]:
-    table = read_table(find_index(root, index_dir=index_dir).folder)
-    if table is None:
-        return list(files)
-    name = format_named(_FORMAT).scanner.name
-    rows = table.rows([file.path for file in files], format_name=name).tolist()
-    return [file for file, row in zip(files, rows, strict=True) if row < 0]
+def _suffixes(format_name: str | None) -> dict[str, tuple[str, ...]]:
+    """Return the suffixes of data files by format; those of one format if the user named one.
+
+    Raises:
+        InvalidArgument: no format has the name.
+    """
+    suffixes = {
+        form.name: tuple(
+            suffix + more
+            for suffix in form.suffixes
+            for more in ("", *(f".{kind}" for kind in COMPRESSED if form.compressible))
+        )
+        for form in FORMATS.values()
+    }
+    if format_name is None:
+        return suffixes
+    named = format_named(format_name).name
+    return {named: suffixes[_SUFFIX_OF.get(named, named)]}
 
 
-def _fetch_footers(files: Sequence[HubFile], progress: ProgressHook | None) -> None:
-    """Fetch the bytes that indexing will read, many files at a time; indexing reads one after the other."""
-    if not files:
+def fetch_footers(
+    found: Sequence[Found],
+    form: Format,
+    *,
+    index_dir: str | os.PathLike[str] | None,
+    progress: ProgressHook | None,
+) -> None:
+    """Fetch the footers of tables on the Hub that have no index, many files at a time.
+
+    Indexing reads one file after the other. Of other formats it reads each file as a whole: for these nothing
+    is done here, nor for local files.
+
+    Args:
+        found: the files.
+        form: their format.
+        index_dir: the user's folder for indexes, if any.
+        progress: is called with the number of footers that were fetched.
+
+    Raises:
+        AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
+    """
+    scanner = form.scanner
+    if not is_table_indexer(scanner):
         return
-    form = format_named(_FORMAT).scanner
-    assert is_table_indexer(form)
+    for run in found:
+        if is_placeholder_folder(run.root):
+            _fetch_footers(_not_indexed(run, form, index_dir=index_dir), scanner, progress)
 
-    def look(file: HubFile) -> None:
+
+def _not_indexed(run: Found, form: Format, *, index_dir: str | os.PathLike[str] | None) -> list[str]:
+    """Return the paths of the placeholders that have no index."""
+    paths = [os.path.join(run.root, name) for name in run.names]
+    table = read_table(find_index(run.root, index_dir=index_dir).folder)
+    if table is None:
+        return paths
+    rows = table.rows(list(run.names), format_name=form.scanner.name).tolist()
+    return [path for path, row in zip(paths, rows, strict=True) if row < 0]
+
+
+def _fetch_footers(paths: Sequence[str], form: TableIndexer, progress: ProgressHook | None) -> None:
+    if not paths:
+        return
+
+    def look(path: str) -> None:
+        with open(path, "rb") as file:
+            text = file.read()
         with suppress(UnsupportedFormat):  # Indexing fetches the bytes again, and raises the error.
-            form.read_layout(hub_ranges(file))
+            form.read_layout(hub_ranges(read_placeholder(path, text)))
 
-    with ThreadPoolExecutor(min(len(files), AT_ONCE)) as threads:
-        fetches = [threads.submit(look, file) for file in files]
+    with ThreadPoolExecutor(min(len(paths), AT_ONCE)) as threads:
+        fetches = [threads.submit(look, path) for path in paths]
         try:
             for done, answer in enumerate(as_completed(fetches), start=1):
                 answer.result()
                 if progress is not None:
-                    progress(Progress(0, 0, 0, 0, done, task="fetching footers", rows=len(files)))
+                    progress(Progress(0, 0, 0, 0, done, task="fetching footers", rows=len(paths)))
         except BaseException:
             threads.shutdown(wait=False, cancel_futures=True)
             raise

@@ -70,7 +70,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
 
     Args:
         source: a path, a folder (its data files by known suffix, in natural order), a glob, or a list of
-            those; or ``hf:REPO:SPLIT:COLUMN``, the Parquet files of a split on the Hugging Face Hub (all
+            those; or ``hf:REPO:SPLIT:COLUMN``, the data files of a split on the Hugging Face Hub (all
             columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
             where a repository has several datasets), or ``txt:PATH:COLUMN``, lines as records of one column.
         format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; found by the suffix if left out.
@@ -127,14 +127,15 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     if spec is None:
         found = find_data(source)
         form = format_of_all(found) if format is None else format_named(format)
-        build = form.source(options)
     else:
-        found, form = (), specs.format_of_spec(spec, format)
-        build = form.source(spec.narrowed(options))
+        spec.check(options)
+        found, form = specs.files_of(spec, format, index_dir=index_dir)
+        options = spec.narrowed(options, form)
+    build = form.source(options)
+    refuse_copies(found)
     with progress_or_bar(progress) as shown:
         if spec is not None:
-            found = specs.files_of(spec, index_dir=index_dir, progress=shown)
-        refuse_copies(found)
+            specs.fetch_footers(found, form, index_dir=index_dir, progress=shown)
         files = open_files(
             found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from seekable.dataset.hub_files import HubSpec, hub_files
+from seekable.dataset.hub_files import HubSpec, fetch_footers, hub_files
 from seekable.errors import InvalidArgument
 from seekable.formats.registry import format_named
 from seekable.storage.compression import COMPRESSED
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seekable.formats.registry import Format, SourceOptions
-    from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 
 
-__all__ = ["HubSpec", "Spec", "TextSpec", "files_of", "format_of_spec", "refuse_specs_among", "spec_of"]
+__all__ = ["HubSpec", "Spec", "TextSpec", "fetch_footers", "files_of", "refuse_specs_among", "spec_of"]
 
 
 _HUB, _TEXT = "hf:", "txt:"
@@ -51,7 +50,10 @@ class TextSpec:
 
     format: ClassVar[str] = "text"
 
-    def narrowed(self, options: SourceOptions) -> SourceOptions:
+    def check(self, options: SourceOptions) -> None:
+        """Check options for the files: none is refused here."""
+
+    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
         """Return the options for the files: each line is the value of the spec's column."""
         return replace(options, column=self.column)
 
@@ -122,40 +124,33 @@ def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
 
 
 def files_of(
-    spec: Spec, *, index_dir: str | os.PathLike[str] | None, progress: ProgressHook | None
-) -> tuple[Found, ...]:
-    """Return the files of a spec.
+    spec: Spec, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+) -> tuple[tuple[Found, ...], Format]:
+    """Return the files of a spec, and their format.
 
     Args:
         spec: the spec.
+        format_name: the format that the user named, if any.
         index_dir: the user's folder for indexes, if any; files on the Hub get placeholders there.
-        progress: called as footers of files on the Hub are fetched.
 
     Raises:
         DataNotFound: the file, the repository or the split does not exist.
         AccessDenied: this user may not read the folder, or the repository is private or gated.
         Unreachable: the Hub cannot be reached.
+        InvalidArgument: no format has the name, or the spec is of another one.
+        UnsupportedFormat: the files of a split have several formats.
     """
     if isinstance(spec, HubSpec):
-        return hub_files(spec, index_dir=index_dir, progress=progress)
+        return hub_files(replace(spec, format=format_name), index_dir=index_dir)
+    if format_name not in (None, spec.format):
+        message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
+        raise InvalidArgument(message)
     endings = [
         f"{suffix}{more}"
         for suffix in format_named(spec.format).suffixes
         for more in ("", *(f".{kind}" for kind in COMPRESSED))
     ]
-    return find_files(os.path.expanduser(spec.path), suffixes=endings)
-
-
-def format_of_spec(spec: Spec, format_name: str | None) -> Format:
-    """Return the format of the data of a spec.
-
-    Raises:
-        InvalidArgument: ``format_name`` is another format.
-    """
-    if format_name not in (None, spec.format):
-        message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
-        raise InvalidArgument(message)
-    return format_named(spec.format)
+    return find_files(os.path.expanduser(spec.path), suffixes=endings), format_named(spec.format)
 
 
 def refuse_specs_among(source: object) -> None:

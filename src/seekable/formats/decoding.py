@@ -60,11 +60,16 @@ class Decoder:
     column: str = ""
     """The key of the only value, if records are dicts of one value; otherwise empty."""
 
+    field: str = ""
+    """The only field that is kept of each record; empty for all fields."""
+
     plain: Decoder | None = None
-    """The decoder of that value."""
+    """The decoder of the value of the column, or of all fields."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name, because some decoders are functions of C extensions."""
+        if self.plain is not None and self.field:
+            return only_field, (self.plain, self.field)
         if self.plain is not None:
             return in_column, (self.plain, self.column)
         return decoder_named, (self.function or self.name, self.form)
@@ -75,7 +80,7 @@ class Decoder:
         Args:
             head: the bytes before the file's first record.
         """
-        return _csv_decoder(self.form, head)
+        return _csv_decoder(self.form, head, self.field)
 
     def span(self, view: memoryview) -> int:
         """Return the length of the record at the start of its range, without its line end."""
@@ -120,6 +125,19 @@ def in_column(decoder: Decoder, column: str) -> Decoder:
     fast = _InColumn(decoder.fast, column)
     name = f"{decoder.name} in {column!r}"
     return replace(decoder, name=name, fast=fast, recover=recover, column=column, plain=decoder)
+
+
+def only_field(decoder: Decoder, field: str) -> Decoder:
+    """Return a decoder of dicts that keeps one field of each; a record without the field cannot be decoded.
+
+    Example:
+        >>> only_field(decoder_named("json"), "text").fast(memoryview(b'{"id": 7, "text": "good day"}'))
+        {'text': 'good day'}
+    """
+    recover = None if decoder.recover is None else _OnlyField(decoder.recover, field)
+    fast = _OnlyField(decoder.fast, field)
+    name = f"{field!r} of {decoder.name}"
+    return replace(decoder, name=name, fast=fast, recover=recover, field=field, plain=decoder)
 
 
 def line_span(view: memoryview) -> int:
@@ -178,15 +196,36 @@ class _InColumn:
         return {self.column: self.decode(view)}
 
 
+@dataclass(frozen=True, slots=True)
+class _OnlyField:
+    decode: Callable[[Any], Any]
+    field: str
+
+    def __call__(self, view: Any) -> dict[str, Any]:
+        record = self.decode(view)
+        if not isinstance(record, dict):
+            message = f"it is no object with a field {self.field!r}, but {type(record).__name__}"
+            raise ValueError(message)  # noqa: TRY004 - it is the data that is wrong
+        if self.field not in record:
+            fields = ", ".join(map(repr, record)) or "none"
+            message = (
+                f"it has no field {self.field!r}; its fields are {fields}. errors= of sk.open says what to "
+                f"deliver instead"
+            )
+            raise ValueError(message)
+        return {self.field: record[self.field]}
+
+
 def _headless(_: memoryview) -> Any:
     message = "records of CSV are decoded with the header of their file: take the decoder of for_head"
     raise ValueError(message)
 
 
 @lru_cache(maxsize=_HEADS_REMEMBERED)
-def _csv_decoder(form: str, head: bytes) -> Decoder:
+def _csv_decoder(form: str, head: bytes, field: str) -> Decoder:
     records = csv.csv_records(head, csv.CSV_DELIMITERS[form])
-    return Decoder(form, records.fast, records.recover, form=form)
+    decoder = Decoder(form, records.fast, records.recover, form=form)
+    return only_field(decoder, field) if field else decoder
 
 
 def _qualified_name(function: Callable[[bytes], Any]) -> str:

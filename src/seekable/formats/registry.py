@@ -67,6 +67,9 @@ class SourceOptions:
     column: str | None = None
     """Of lines: the name of the only column that records have; None if a record is what the line holds."""
 
+    field: str | None = None
+    """Of JSON lines and CSV: the only field to read of each record; None for all fields."""
+
     columns: Sequence[str] | None = None
     """Of tables: the columns to read, in the order of records; None for all."""
 

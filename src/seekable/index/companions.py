@@ -15,31 +15,40 @@ import xxhash
 
 from seekable._lazy import lazy
 from seekable.errors import IndexStale
+from seekable.index.index_location import may_hold_placeholders
 from seekable.storage.compression import compression_of
 from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
+    from seekable.index import remote_file
     from seekable.index.entry import Entry
+    from seekable.remote import placeholder
     from seekable.storage import compressed, seek_points
-    from seekable.storage.compressed import CompressedFile
+    from seekable.storage.mapped import MappedFile
+    from seekable.storage.seek_points import SeekPoints
 else:
     compressed = lazy("seekable.storage.compressed")
+    placeholder = lazy("seekable.remote.placeholder")
+    remote_file = lazy("seekable.index.remote_file")
     seek_points = lazy("seekable.storage.seek_points")
 
 __all__ = [
     "PageTableFile",
     "content_size",
     "has_points",
-    "open_compressed",
+    "open_unmapped",
     "pages_name",
     "read_schema",
     "schema_digest",
     "schema_name",
+    "shown_path",
 ]
 
 
-def open_compressed(folder: str, content: int, path: str, *, size: int, mtime_ns: int) -> CompressedFile:
-    """Open a compressed file of which any range can be read.
+def open_unmapped(
+    folder: str, content: int, path: str, *, size: int, mtime_ns: int, remote: bool
+) -> MappedFile:
+    """Open a file that cannot be mapped as it is: a compressed one, or one that lies elsewhere.
 
     Args:
         folder: the index folder.
@@ -47,22 +56,36 @@ def open_compressed(folder: str, content: int, path: str, *, size: int, mtime_ns
         path: the path of the file.
         size: its size when it was indexed.
         mtime_ns: its modification time then.
+        remote: True if the file is a placeholder.
 
     Raises:
         IndexStale: the table of its seek points is gone or damaged, or it is not the file that was indexed.
+        UnsupportedFormat: it is a placeholder that was moved or damaged.
     """
     kind = compression_of(path)
+    points = None if kind is None else _points(folder, content, path)
+    if remote:
+        return remote_file.RemoteFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
     assert kind is not None
+    assert points is not None
+    return compressed.CompressedFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+
+
+def _points(folder: str, content: int, path: str) -> SeekPoints:
     table = os.path.join(folder, seek_points.points_name(content))
     try:
-        points = seek_points.open_points(table)
+        return seek_points.open_points(table)
     except (FileNotFoundError, ValueError) as error:
         message = (
             f"{table!r}, the seek points of {path!r}, is gone or damaged ({error}): remove it, and open the "
             f"dataset again"
         )
         raise IndexStale(message) from None
-    return compressed.CompressedFile(path, size=size, mtime_ns=mtime_ns, kind=kind, points=points)
+
+
+def shown_path(path: str) -> str:
+    """Return the name of a file in messages: its path, and of a placeholder the address on the Hub."""
+    return placeholder.display_path(path) if may_hold_placeholders(path) else path
 
 
 def has_points(folder: str, content: int) -> bool:

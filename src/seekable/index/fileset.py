@@ -16,6 +16,7 @@ from seekable._lazy import lazy
 from seekable.index.companions import PageTableFile
 from seekable.index.digest import digest_text
 from seekable.index.file_columns import gather, joined_columns, open_columns
+from seekable.index.index_location import may_hold_placeholders
 from seekable.index.indexed_files import refreshed, row_numbers
 from seekable.storage.compression import compression_of
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, most_maps, next_use
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index import companions
+    from seekable.index import companions, remote_file
     from seekable.index.file_columns import FileColumns
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.remote import hub, placeholder
+    from seekable.remote import placeholder
     from seekable.storage.ranges import RangeSource
 else:
     companions = lazy("seekable.index.companions")
-    hub = lazy("seekable.remote.hub")
     placeholder = lazy("seekable.remote.placeholder")
+    remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["FileEntry", "FileSet", "combine"]
 
@@ -136,8 +137,13 @@ class FileSet:
     def remote(self) -> NDArray[np.bool_]:
         """True for each file in a folder of placeholders, which stand for files that lie elsewhere."""
         columns = self._columns()
-        folders = [placeholder.is_placeholder_folder(part.part.root) for part in columns.parts]
+        folders = [_is_remote(part.part.root) for part in columns.parts]
         return np.array(folders, np.bool_)[columns.part]
+
+    @property
+    def has_remote(self) -> bool:
+        """True if a file is in a folder of placeholders."""
+        return any(_is_remote(part.root) for part in self._parts)
 
     @property
     def mtimes_ns(self) -> NDArray[np.int64]:
@@ -170,6 +176,10 @@ class FileSet:
         """Return a file's absolute path."""
         columns = self._columns()
         return os.path.join(columns.parts[int(columns.part[file])].part.root, self.name(file))
+
+    def shown_path(self, file: int) -> str:
+        """Return the name of a file in messages: its absolute path, or its address on the Hub."""
+        return companions.shown_path(self.path(file))
 
     def entry(self, file: int) -> FileEntry:
         """Return the identity of a file."""
@@ -215,7 +225,14 @@ class FileSet:
         ]
 
     def rows_of(self, path: str, row: int) -> list[int]:
-        """Return the rows, over all files, of a row of one file; several if the file is listed repeatedly."""
+        """Return the rows, over all files, of a row of one file; several if the file is listed repeatedly.
+
+        Args:
+            path: the absolute path of the file, or its address on the Hub.
+            row: the row in the file.
+        """
+        if self.has_remote:
+            path = placeholder.path_of_display([part.root for part in self._parts], path)
         return [int(self.starts[i]) + row for i in self.numbers(path) if row < self.records[i]]
 
     def numbers(self, path: str) -> list[int]:
@@ -254,11 +271,27 @@ class FileSet:
         """
         mapped = self.mapped(file)
         mapped.check()
-        if self.remote[file]:
-            text = bytes(mapped.view[: mapped.size])
-            if placeholder.is_placeholder(text, mapped.size):
-                return hub.hub_ranges(placeholder.read_placeholder(mapped.path, text))
+        if self.has_remote and isinstance(mapped, remote_file.RemoteFile):
+            return mapped.source
         return MappedRanges(mapped)
+
+    def fetch(self, files: NDArray[np.int64], starts: NDArray[np.uint64], ends: NDArray[np.uint64]) -> None:
+        """Fetch the bytes of records of remote files, many at a time, after a check of each file.
+
+        Args:
+            files: the number of each record's file, int64.
+            starts: its first byte, uint64.
+            ends: the first byte of the next record, uint64.
+
+        Raises:
+            IndexStale: a file is not the one that was indexed.
+            Unreachable, AccessDenied, DataNotFound: bytes cannot be fetched.
+        """
+        opened = {file: self.mapped(file) for file in np.unique(files).tolist()}
+        for mapped in opened.values():
+            mapped.check()
+        numbers = zip(files.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        remote_file.fetch_content((opened[file], start, end) for file, start, end in numbers)
 
     def bytes_of(self, file: int, row: int) -> memoryview:
         """Return the bytes from a record to the next one, after a check of the file.
@@ -347,11 +380,11 @@ class FileSet:
         part, row = columns.parts[int(columns.part[file])], int(columns.row[file])
         path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
         make: Callable[[], MappedFile] = partial(MappedFile, path, size=size, mtime_ns=mtime_ns)
-        if compression_of(path):
+        remote = _is_remote(part.part.root)
+        if remote or compression_of(path):
             content = part.table.digest("content", row)
-            make = partial(
-                companions.open_compressed, part.part.folder, content, path, size=size, mtime_ns=mtime_ns
-            )
+            opened = partial(companions.open_unmapped, part.part.folder, content, path)
+            make = partial(opened, size=size, mtime_ns=mtime_ns, remote=remote)
         run = bisect_right(self._ends, file)
         number = file - (self._ends[run - 1] if run else 0)
         mapped = self._kept_open[run][1].open(number, make)
@@ -369,6 +402,11 @@ class FileSet:
         if self._opened is None:
             self._opened = open_columns(self._parts)
         return self._opened
+
+
+def _is_remote(root: str) -> bool:
+    """Return True if a root is a folder of placeholders."""
+    return may_hold_placeholders(root) and placeholder.is_placeholder_folder(root)
 
 
 def combine(filesets: Iterable[FileSet]) -> FileSet:

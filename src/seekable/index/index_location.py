@@ -72,6 +72,16 @@ def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:
     return os.path.join(chosen_folder(index_dir) or os.path.abspath(cache_folder()), HUB_FOLDER)
 
 
+def may_hold_placeholders(path: str) -> bool:
+    """Return True if a path may be in a folder of placeholders; no code of placeholders is loaded for this.
+
+    Example:
+        >>> [may_hold_placeholders(path) for path in ("/cache/hub/datasets--me--web/01/a.jsonl", "/a.jsonl")]
+        [True, False]
+    """
+    return f"{os.sep}{HUB_FOLDER}{os.sep}datasets--" in path
+
+
 def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
     """Return the user's folder for indexes, None to have them beside the data."""
     chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)

@@ -14,9 +14,10 @@ from seekable.errors import IndexStale, InvalidArgument
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.companions import has_points, schema_name
 from seekable.index.fileset import FileSet
-from seekable.index.index_location import find_index
+from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
 from seekable.index.status import FileStatus, file_status
+from seekable.index.table_indexer import is_table_indexer
 from seekable.storage.compression import compression_of
 from seekable.storage.files import stat_file
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.index import remote_file
     from seekable.index.build import build_index, scan
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from seekable.storage.listing import Found
 else:
     build_index = lazy("seekable.index.build.build_index")
+    remote_file = lazy("seekable.index.remote_file")
     scan = lazy("seekable.index.build.scan")
 
 __all__ = ["open_files"]
@@ -97,7 +100,7 @@ def open_files(
     for builds in itertools.count():
         # After a build no file is doubted: each was read a moment ago.
         indexes = [_look_up(files, scanner, index_dir=index_dir, doubt=builds == 0) for files in wanted]
-        tasks = [task for index in indexes for task in _tasks(index)]
+        tasks = [task for index in indexes for task in _tasks(index, scanner)]
         if not tasks:
             break
         if builds == _MOST_BUILDS:
@@ -208,12 +211,15 @@ def _sure(index: _Index, scanner: Scanner | TableIndexer) -> _Index | None:
     return replace(index, status=replace(index.status, racy=np.zeros_like(index.status.racy)))
 
 
-def _tasks(index: _Index) -> Iterator[build_index.FileToIndex]:
+def _tasks(index: _Index, scanner: Scanner | TableIndexer) -> Iterator[build_index.FileToIndex]:
     names, paths = list(index.files.numbers), _paths(index)
     for file in np.flatnonzero(index.status.to_scan).tolist():
         size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
+        remote = None
+        if not is_table_indexer(scanner) and may_hold_placeholders(paths[file]):
+            remote = remote_file.read_remote_size(paths[file])
         yield build_index.FileToIndex(
-            index.folder, index.files.root, names[file], paths[file], size, mtime_ns
+            index.folder, index.files.root, names[file], paths[file], size, mtime_ns, remote
         )
 
 

@@ -10,15 +10,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import xxhash
 
-from seekable.errors import DataNotFound, InvalidArgument, SeekableError, Unreachable
+from seekable.errors import (
+    DataNotFound,
+    InvalidArgument,
+    SeekableError,
+    Unreachable,
+    UnsupportedFormat,
+)
 from seekable.remote.hub import hub, hub_error
 from seekable.remote.placeholder import HubFile, repo_folder
-from seekable.remote.splits import shards_of
+from seekable.remote.splits import PARQUET, shards_of
 from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from seekable.remote.splits import Suffixes
 
 __all__ = ["HubSplit", "list_folder", "list_hub"]
 
@@ -28,6 +35,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAIN = "main"
 _CONVERTED = "refs/convert/parquet"
 _README = "README.md"
+_PARQUET_ENDS = tuple(end for some in PARQUET.values() for end in some)
 
 
 class HubSplit(Protocol):
@@ -53,6 +61,10 @@ class HubSplit(Protocol):
     def split(self) -> str:
         """The name of the split."""
 
+    @property
+    def format(self) -> str | None:
+        """The format that the user named; None for the format that the files have."""
+
 
 class _Shard(msgspec.Struct, frozen=True):
     path: str
@@ -73,7 +85,7 @@ class _Listing(msgspec.Struct, frozen=True):
     shards: list[_Shard]
 
 
-def list_hub(spec: HubSplit, folder: str) -> list[HubFile]:
+def list_hub(spec: HubSplit, folder: str, suffixes: Suffixes) -> list[HubFile]:
     """Return the files of a split, in natural order.
 
     The commit of a branch or a tag is requested each time; the list of a commit is kept on disk. If the Hub
@@ -82,11 +94,13 @@ def list_hub(spec: HubSplit, folder: str) -> list[HubFile]:
     Args:
         spec: the split.
         folder: the folder on this machine for placeholders, lists and blocks.
+        suffixes: the ends of the names of data files, by their format.
 
     Raises:
         AccessDenied: the repository is private or gated, and the token does not open it.
         DataNotFound: the repository or the split does not exist.
         InvalidArgument: several datasets of the repository have the split.
+        UnsupportedFormat: the files of the split have several formats.
         Unreachable: the Hub cannot be reached, and there is no list on disk.
         MissingDependency: ``huggingface_hub`` is not installed.
     """
@@ -94,7 +108,7 @@ def list_hub(spec: HubSplit, folder: str) -> list[HubFile]:
     kept = _load(_path(spec, folder, asked))
     if kept is None or not _COMMIT.fullmatch(asked):
         try:
-            kept = _requested(spec, folder, asked)
+            kept = _requested(spec, folder, asked, suffixes)
         except Unreachable as error:
             if kept is None:
                 raise
@@ -104,12 +118,17 @@ def list_hub(spec: HubSplit, folder: str) -> list[HubFile]:
     ]
 
 
-def list_folder(spec: HubSplit) -> list[str]:
+def list_folder(spec: HubSplit, suffixes: Suffixes) -> list[str]:
     """Return the paths of a split's files, relative to the folder that holds the files of the repository.
 
+    Args:
+        spec: the split.
+        suffixes: the ends of the names of data files, by their format.
+
     Raises:
-        DataNotFound: the split does not exist, or has no Parquet files.
+        DataNotFound: the split does not exist, or has no data files.
         InvalidArgument: several datasets of the repository have the split.
+        UnsupportedFormat: the files of the split have several formats.
         MissingDependency: ``huggingface_hub`` is not installed, and the README must be parsed.
     """
     names = [
@@ -117,20 +136,30 @@ def list_folder(spec: HubSplit) -> list[str]:
         for folder, _, files in os.walk(spec.repo)
         for name in files
     ]
-    shards = shards_of(
-        names, _configs_in(spec.repo), split=spec.split, config=spec.config, where=f"the folder {spec.repo!r}"
-    )
+    where = f"the folder {spec.repo!r}"
+    shards = _shards_of(spec, names, _configs_in(spec.repo), where=where, suffixes=suffixes)
     if not shards:
-        message = f"{spec.text!r}: the folder {spec.repo!r} has no Parquet file; open its files by their path"
+        message = f"{spec.text!r}: {_without_data(where, suffixes)}; open its files by their path"
         raise DataNotFound(message)
     return shards
 
 
-def _requested(spec: HubSplit, folder: str, asked: str) -> _Listing:
+def _shards_of(
+    spec: HubSplit, names: Iterable[str], configs: object, *, where: str, suffixes: Suffixes
+) -> list[str]:
+    return shards_of(names, configs, split=spec.split, config=spec.config, where=where, suffixes=suffixes)
+
+
+def _without_data(where: str, suffixes: Suffixes) -> str:
+    ends = ", ".join(end for some in suffixes.values() for end in some)
+    return f"{where} has no data file of this split (their names end with {ends})"
+
+
+def _requested(spec: HubSplit, folder: str, asked: str, suffixes: Suffixes) -> _Listing:
     """Request the list from the Hub, and write it to disk."""
     info = _call(spec, lambda api: api.dataset_info(spec.repo, revision=asked, timeout=_timeout()))
     at_commit = _path(spec, folder, info.sha)
-    listing = _load(at_commit) or _listed(spec, info)
+    listing = _load(at_commit) or _listed(spec, info, suffixes)
     for path, revision in {at_commit: info.sha, _path(spec, folder, asked): asked}.items():
         wanted = msgspec.structs.replace(listing, asked=revision)
         if _load(path) != wanted:
@@ -139,40 +168,57 @@ def _requested(spec: HubSplit, folder: str, asked: str) -> _Listing:
     return listing
 
 
-def _listed(spec: HubSplit, info: Any) -> _Listing:
+def _listed(spec: HubSplit, info: Any, suffixes: Suffixes) -> _Listing:
     files, revision = _tree(spec, info.sha), info.sha
     where = f"{spec.repo!r} (commit {revision[:8]})"
     try:
         configs = info.card_data.get("configs") if info.card_data is not None else None
     except AttributeError:
         configs = None
-    chosen = shards_of(files, configs, split=spec.split, config=spec.config, where=where)
-    if not chosen and spec.revision is not None:
-        message = f"{spec.text!r}: {where} has no Parquet files of this split; leave @REVISION out"
-        raise DataNotFound(message)
+    chosen: list[str] = []
+    refused: SeekableError | None = None
+    try:
+        chosen = _shards_of(spec, files, configs, where=where, suffixes=suffixes)
+    except (DataNotFound, InvalidArgument, UnsupportedFormat) as error:
+        refused = error
+    own = spec.revision is not None or spec.format is not None
+    if not own and not any(name.lower().endswith(_PARQUET_ENDS) for name in files):
+        converted = _converted(spec, required=not chosen)
+        if converted is not None:
+            revision, files, chosen = converted
+    if not chosen and refused is not None:
+        raise refused
     if not chosen:
-        revision, files, chosen = _converted(spec, where)
+        message = f"{spec.text!r}: {_without_data(where, suffixes)}"
+        raise DataNotFound(message if own else f"{message}, and no branch {_CONVERTED!r} with Parquet of it")
     shards = [_Shard(name, *files[name]) for name in chosen]
     return _Listing(1, spec.repo, revision, _split_text(spec), revision, shards)
 
 
-def _converted(spec: HubSplit, where: str) -> tuple[str, dict[str, tuple[int, str]], list[str]]:
-    """Return the commit, the files and the shards of the branch that the Hub fills with Parquet itself."""
+def _converted(spec: HubSplit, *, required: bool) -> tuple[str, dict[str, tuple[int, str]], list[str]] | None:
+    """Return the commit, the files and the shards of the branch that the Hub fills with Parquet itself.
+
+    Args:
+        spec: the split.
+        required: False if the repository has the split in another format: then a branch that lacks the
+            split, or has several, does not count.
+
+    Returns:
+        None if there is no branch, or no file of the split in it.
+    """
     try:
         info = _call(spec, lambda api: api.dataset_info(spec.repo, revision=_CONVERTED, timeout=_timeout()))
-    except DataNotFound as error:
-        message = (
-            f"{spec.text!r}: {where} has no Parquet files, and no branch {_CONVERTED!r} made of them: "
-            f"download it and open its files by their path"
-        )
-        raise DataNotFound(message) from error
+    except DataNotFound:
+        return None
     files = _tree(spec, info.sha)
     branch = f"the branch {_CONVERTED!r} of {spec.repo!r}"
-    return (
-        info.sha,
-        files,
-        shards_of(files, None, split=spec.split, config=spec.config, where=branch),
-    )
+    try:
+        chosen = _shards_of(spec, files, None, where=branch, suffixes=PARQUET)
+    except (DataNotFound, InvalidArgument):
+        if required:
+            raise
+        return None
+    return (info.sha, files, chosen) if chosen else None
 
 
 def _tree(spec: HubSplit, revision: str) -> dict[str, tuple[int, str]]:
@@ -227,7 +273,8 @@ def _configs_in(folder: str) -> object:
 
 def _path(spec: HubSplit, folder: str, asked: str) -> str:
     """Return the path of the list of a split."""
-    digest = xxhash.xxh3_64_hexdigest(f"{_split_text(spec)}@{asked}".encode())
+    form = f"#{spec.format}" if spec.format else ""
+    digest = xxhash.xxh3_64_hexdigest(f"{_split_text(spec)}@{asked}{form}".encode())
     return os.path.join(repo_folder(folder, spec.repo), "listings", f"{digest}.json")
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.errors import AccessDenied, UnsupportedFormat
-from seekable.storage.files import TEMPORARY_SUFFIX, create_new, locked, sync_folder
+from seekable.storage.files import PLACEHOLDER_HEAD, TEMPORARY_SUFFIX, create_new, locked, sync_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -39,7 +39,6 @@ LARGEST_PLACEHOLDER = 8 << 10
 _AT_ONCE = 16
 """The files that are synced at once: a disk syncs them together in about the time of one."""
 
-_MAGIC = b'{"seekable_hub":1,'
 _MODIFIED_NS = 946_684_800 * 10**9
 _FOLDER = re.compile(
     r"(?P<hub>.*/hub)/datasets--(?P<repo>[^/]+)/(?P<revision>[0-9a-f]{40})(?P<path>/.*)?", re.DOTALL
@@ -145,7 +144,7 @@ def is_placeholder(head: bytes | memoryview, size: int) -> bool:
         head: its first 32 bytes, or all of a smaller file.
         size: its number of bytes.
     """
-    return size <= LARGEST_PLACEHOLDER and bytes(head[: len(_MAGIC)]) == _MAGIC
+    return size <= LARGEST_PLACEHOLDER and bytes(head[: len(PLACEHOLDER_HEAD)]) == PLACEHOLDER_HEAD
 
 
 def read_placeholder(path: str, text: bytes) -> HubFile:
@@ -208,7 +207,7 @@ def _repo(folder: str) -> str:
 
 def _text(file: HubFile) -> bytes:
     said = {"path": file.path, "size": file.size, "etag": file.etag}
-    return _MAGIC + json.dumps(said, separators=(",", ":")).encode()[1:] + b"\n"
+    return PLACEHOLDER_HEAD + json.dumps(said, separators=(",", ":")).encode()[1:] + b"\n"
 
 
 def _is_there(file: HubFile) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Numbers = range
     """The numbers of consecutive blocks."""
 
-__all__ = ["AT_ONCE", "RemoteRanges"]
+__all__ = ["AT_ONCE", "RemoteRanges", "fetch_all"]
 
 AT_ONCE = 16
 """The most requests that a process has under way for one reader: the time of a request is mostly waiting."""
@@ -82,6 +82,24 @@ class RemoteRanges:
         whole = blocks[numbers[0]] if len(numbers) == 1 else b"".join(blocks[number] for number in numbers)
         return memoryview(whole)[start - first : stop - first]
 
+    def missing(self, start: int, stop: int) -> list[int]:
+        """Return the blocks of some bytes that are neither in memory nor on disk, in ascending order."""
+        numbers = blocks_within(start, stop, self.size)
+        return [number for number in numbers if self._kept(number) is None]
+
+    def fetch_blocks(self, numbers: Numbers) -> None:
+        """Fetch consecutive blocks in one request, and keep them in memory and on disk.
+
+        Raises:
+            Exception: the error of the function that fetches.
+        """
+        self._fetch_blocks(numbers)
+
+    @property
+    def key(self) -> str:
+        """The digest of the content of the file: sources of one key share blocks."""
+        return self._key
+
     def _kept(self, number: int) -> bytes | None:
         """Return a block that is in memory or on disk."""
         block = _BLOCKS.get((self._key, number))
@@ -119,6 +137,37 @@ class RemoteRanges:
             _BLOCKS.put((self._key, number), block)
             blocks.append((number, block))
         return blocks
+
+
+def fetch_all(wanted: Iterable[tuple[RemoteRanges, int, int]]) -> None:
+    """Fetch the blocks of many ranges that are neither in memory nor on disk, 16 requests at a time.
+
+    Args:
+        wanted: files, each with the first byte of a range and the byte behind its last.
+
+    Raises:
+        Exception: the error of a function that fetches; the requests that were not sent then never are.
+    """
+    sources: dict[str, RemoteRanges] = {}
+    blocks: dict[str, set[int]] = {}
+    for source, start, stop in wanted:
+        sources[source.key] = source
+        blocks.setdefault(source.key, set()).update(source.missing(start, stop))
+    jobs = [
+        (sources[key], numbers) for key, missing in blocks.items() for numbers in consecutive(sorted(missing))
+    ]
+    if len(jobs) == 1:
+        jobs[0][0].fetch_blocks(jobs[0][1])
+    elif jobs:
+        # Made for this call: a forked child has none of the threads of its parent.
+        with ThreadPoolExecutor(min(len(jobs), AT_ONCE)) as threads:
+            fetches = [threads.submit(source.fetch_blocks, numbers) for source, numbers in jobs]
+            try:
+                for fetch in fetches:
+                    fetch.result()
+            except BaseException:
+                threads.shutdown(wait=False, cancel_futures=True)
+                raise
 
 
 # In a child process the lock may be held, by a thread that the child does not have.

@@ -1,9 +1,12 @@
 """The files of a split of a repository: by the metadata of its README, else by the names of its files. Pure.
 
 The ``configs`` of the README name datasets, their splits and patterns of files. Without them a file belongs
-to the split that its name begins with (``data/train-00000-of-00002.parquet``) or that is the name of a folder
-above it (``train/0000.parquet``); files whose folders differ otherwise belong to different datasets. Where no
-name contains a split, all files belong to ``train``.
+to the split that its name contains (``data/train-00000-of-00002.parquet``, ``corpus-train.jsonl.gz``) or that
+is the name of a folder above it (``train/0000.parquet``); files whose folders differ otherwise belong to
+different datasets. Where no name contains a split, all files belong to ``train``.
+
+A split has one format. Patterns, and repositories without splits in their names, take in files that are no
+data: where some of the files are Parquet, only these are the split.
 """
 
 from __future__ import annotations
@@ -12,23 +15,54 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seekable.errors import DataNotFound, InvalidArgument
+from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.storage.listing import natural_sorted
 
-__all__ = ["SUFFIXES", "shards_of"]
+__all__ = ["PARQUET", "Suffixes", "shards_of"]
 
-SUFFIXES = (".parquet", ".pq")
+Suffixes = Mapping[str, Sequence[str]]
+"""The ends of the names of data files, in lower case, by the name of their format."""
+
+_PARQUET = "parquet"
+PARQUET: Suffixes = {_PARQUET: (".parquet", ".pq")}
+
+_WEAK = (".json", ".txt")
+"""Suffixes of data and of other files: these count as data where nothing else is of another format."""
+
+_NO_DATA = re.compile(
+    r"(config|dataset_infos?|dataset_dict|state)\.json|(licen[cs]e|notice|readme|requirements|citation)\b.*"
+)
+"""Names of files that describe a repository, in lower case."""
 
 _DEFAULT = "default"
 _TRAIN = "train"
-_KNOWN = ("train", "training", "test", "testing", "eval", "evaluation", "val", "valid", "validation", "dev")
+_KNOWN = {
+    "train": "train",
+    "training": "train",
+    "test": "test",
+    "testing": "test",
+    "eval": "test",
+    "evaluation": "test",
+    "val": "validation",
+    "valid": "validation",
+    "validation": "validation",
+    "dev": "validation",
+}
+"""The words for splits in names, each with the split that the package ``datasets`` makes of it."""
+
 _MOST_SHOWN = 20
 
 
 def shards_of(
-    names: Iterable[str], configs: object, *, split: str, config: str | None, where: str
+    names: Iterable[str],
+    configs: object,
+    *,
+    split: str,
+    config: str | None,
+    where: str,
+    suffixes: Suffixes = PARQUET,
 ) -> list[str]:
-    """Return the Parquet files of a split, in natural order; none if the split has another format.
+    """Return the data files of a split, in natural order; none if the split has no file of these suffixes.
 
     Args:
         names: the paths of all files of the repository.
@@ -36,10 +70,12 @@ def shards_of(
         split: the name of the split.
         config: the dataset, where the repository has several.
         where: the name of the repository in error messages.
+        suffixes: the ends of the names of data files, by their format.
 
     Raises:
         DataNotFound: the split does not exist.
         InvalidArgument: several datasets have the split, and ``config`` is None.
+        UnsupportedFormat: the files of the split have several formats.
 
     Example:
         >>> names = ["data/train-1.parquet", "data/train-0.parquet", "data/test-0.parquet", "README.md"]
@@ -49,8 +85,12 @@ def shards_of(
     visible = [name for name in names if not any(part.startswith((".", "_")) for part in name.split("/"))]
     said = _said(configs)
     if said:
-        return _by_readme(visible, said, split=split, config=config, where=where)
-    return _by_names(visible, split=split, config=config, where=where)
+        found = _by_readme(visible, said, split=split, config=config, where=where)
+        mixed = True
+    else:
+        data = [name for name in visible if not _NO_DATA.fullmatch(name.rpartition("/")[2].lower())]
+        found, mixed = _by_names(_of_formats(data, suffixes), split=split, config=config, where=where)
+    return natural_sorted(_of_one_format(found, suffixes, prefer=mixed, split=split, where=where))
 
 
 def _by_readme(
@@ -65,23 +105,23 @@ def _by_readme(
     chosen = _chosen(having, split=split, config=config, where=where, there=_listed(said))
     patterns = [re.compile(_expression(pattern)) for pattern in said[chosen][split]]
     matching = [name for name in names if any(pattern.fullmatch(name) for pattern in patterns)]
-    shards = [name for name in matching if name.lower().endswith(SUFFIXES)]
     if not matching:
         message = (
             f"{where} says that {chosen}/{split} is in {', '.join(said[chosen][split])}, and has no such file"
         )
         raise DataNotFound(message)
-    return natural_sorted(shards)
+    return matching
 
 
-def _by_names(names: Sequence[str], *, split: str, config: str | None, where: str) -> list[str]:
-    shards = [name for name in names if name.lower().endswith(SUFFIXES)]
+def _by_names(shards: list[str], *, split: str, config: str | None, where: str) -> tuple[list[str], bool]:
+    """Return the files of a split, and True if no name contains a split, so that all files are returned."""
     if not shards:
-        return []
+        return [], False
     found: dict[tuple[str, str], list[str]] = {}
     for name in shards:
         found.setdefault(_dataset_and_split(name, split), []).append(name)
-    if not any(of for _, of in found) and split == _TRAIN:
+    nameless = not any(of for _, of in found)
+    if nameless and split == _TRAIN:
         # No name contains a split: all files are for training, as in the package `datasets`.
         found = {("", split): shards}
     splits: dict[str, dict[str, list[str]]] = {}
@@ -89,7 +129,41 @@ def _by_names(names: Sequence[str], *, split: str, config: str | None, where: st
         splits.setdefault(folder or _DEFAULT, {})[of or "?"] = some
     having = [folder for folder, parts in splits.items() if split in parts]
     chosen = _chosen(having, split=split, config=config, where=where, there=_listed(splits))
-    return natural_sorted(splits[chosen][split])
+    return splits[chosen][split], nameless
+
+
+def _of_formats(names: Iterable[str], suffixes: Suffixes) -> list[str]:
+    ends = tuple(end for some in suffixes.values() for end in some)
+    return [name for name in names if name.lower().endswith(ends)]
+
+
+def _of_one_format(
+    names: Sequence[str], suffixes: Suffixes, *, prefer: bool, split: str, where: str
+) -> list[str]:
+    """Return the data files among some files; if ``prefer``, only those of Parquet where there are any.
+
+    Raises:
+        UnsupportedFormat: they have several formats.
+    """
+    formats = {form: _of_formats(names, {form: ends}) for form, ends in suffixes.items()}
+    formats = {form: some for form, some in formats.items() if some}
+    strong = {form for form, some in formats.items() if not all(map(_is_weak, some))}
+    if strong:
+        formats = {form: some for form, some in formats.items() if form in strong}
+    if prefer and _PARQUET in formats:
+        return formats[_PARQUET]
+    if len(formats) > 1:
+        shown = ", ".join(f"{form} ({len(some)}, such as {some[0]!r})" for form, some in formats.items())
+        message = (
+            f"{where} has files of several formats for the split {split!r}: {shown}. Choose one with "
+            f"format=, such as format={next(iter(formats))!r}; or open each, and join them with sk.concat"
+        )
+        raise UnsupportedFormat(message)
+    return next(iter(formats.values()), [])
+
+
+def _is_weak(name: str) -> bool:
+    return name.lower().endswith(_WEAK)
 
 
 def _dataset_and_split(name: str, split: str) -> tuple[str, str]:
@@ -97,10 +171,11 @@ def _dataset_and_split(name: str, split: str) -> tuple[str, str]:
     *folders, last = name.split("/")
     stem = last.rsplit(".", 1)[0]
     for of in (split, *_KNOWN):
-        if re.fullmatch(rf"{re.escape(of)}(?:[-._ ].*|\d+)?", stem):
-            return _dataset(folders), of
+        means = split if _KNOWN.get(of) == split else of
+        if re.fullmatch(rf"(?:.*[-._ ])?{re.escape(of)}(?:[-._ ].*|\d+)?", stem):
+            return _dataset(folders), means
         if of in folders:
-            return _dataset(folders[: folders.index(of)]), of
+            return _dataset(folders[: folders.index(of)]), means
     return _dataset(folders), ""
 
 

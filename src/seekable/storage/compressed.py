@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import xxhash
 
@@ -18,12 +18,13 @@ from seekable.storage.mapped import MappedFile
 from seekable.storage.seek_points import inflate_from_bit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from seekable.storage.compression import Compression
+    from seekable.storage.mapped import View
     from seekable.storage.seek_points import SeekPoint, SeekPoints
 
-__all__ = ["CACHE_BYTES", "CompressedFile"]
+__all__ = ["CACHE_BYTES", "CompressedContent", "CompressedFile"]
 
 CACHE_BYTES = 128 << 20
 """The most bytes of content that are kept in memory, of all compressed files of the process."""
@@ -53,7 +54,7 @@ class CompressedFile(MappedFile):
         """
         super().__init__(path, size=size, mtime_ns=mtime_ns)
         self._points = points
-        self.view = _Content(path, mtime_ns, self.view[:], kind, points)
+        self.view = CompressedContent(path, (size, mtime_ns), self.view, kind=kind, points=points)
 
     def advise(self, start: int, end: int) -> None:
         """Let the operating system fetch the bytes of the file that hold some content; wait for nothing."""
@@ -62,16 +63,26 @@ class CompressedFile(MappedFile):
             super().advise(self._points.bytes_of(first)[0], self._points.bytes_of(last)[1])
 
 
-class _Content:
+@final
+class CompressedContent:
     """The content of a compressed file, of which slices are decompressed when they are taken."""
 
     __slots__ = ("_data", "_key", "_kind", "_path", "_points")
 
     def __init__(
-        self, path: str, mtime_ns: int, data: memoryview, kind: Compression, points: SeekPoints
+        self, path: str, version: Hashable, data: View, *, kind: Compression, points: SeekPoints
     ) -> None:
+        """Read nothing yet.
+
+        Args:
+            path: the name of the file in messages.
+            version: with the path, the identity of its bytes.
+            data: the bytes of the file, compressed.
+            kind: its compression.
+            points: its seek points.
+        """
         self._path, self._data, self._kind, self._points = path, data, kind, points
-        self._key = path, len(data), mtime_ns
+        self._key = path, version
 
     def __getitem__(self, at: slice) -> memoryview:
         """Return some bytes of the content.
@@ -88,6 +99,18 @@ class _Content:
             return memoryview(self._stretch(first))[start - begin : stop - begin]
         whole = b"".join([self._stretch(number) for number in range(first, last + 1)])
         return memoryview(whole)[start - begin : stop - begin]
+
+    def span_to_read(self, start: int, stop: int) -> tuple[int, int] | None:
+        """Return the bytes of the file that hold some content; None if all of it is in memory.
+
+        Args:
+            start: the first byte of the content.
+            stop: the byte behind its last, more than ``start``.
+        """
+        first, last = self._points.containing(start), self._points.containing(stop - 1)
+        if all(_cache.get((*self._key, number)) is not None for number in range(first, last + 1)):
+            return None
+        return self._points.bytes_of(first)[0], self._points.bytes_of(last)[1]
 
     def _stretch(self, number: int) -> bytes:
         content = _cache.get((*self._key, number))

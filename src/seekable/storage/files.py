@@ -21,6 +21,7 @@ else:
     filelock = lazy("filelock")
 
 __all__ = [
+    "PLACEHOLDER_HEAD",
     "TEMPORARY_SUFFIX",
     "create_new",
     "has_access",
@@ -32,6 +33,9 @@ __all__ = [
     "unreadable_error",
     "write_atomically",
 ]
+
+PLACEHOLDER_HEAD = b'{"seekable_hub":1,'
+"""The first bytes of a placeholder, a small file that stands for a file that lies elsewhere."""
 
 TEMPORARY_SUFFIX = ".tmp"
 """The end of the name of an unfinished file; a killed writer leaves such a file behind."""

@@ -64,6 +64,7 @@ class MappedFile:
         "_inode",
         "last_use",
         "mtime_ns",
+        "name",
         "path",
         "reader",
         "size",
@@ -78,6 +79,8 @@ class MappedFile:
             AccessDenied: this user may not read it.
         """
         self.path = path
+        self.name = path
+        """The name of the file in messages: its path, or the address of the file that it stands for."""
         self.size = size
         self.mtime_ns = mtime_ns
         self.last_use = next_use()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import TYPE_CHECKING, Protocol, final
 
@@ -9,11 +10,39 @@ import numpy as np
 import xxhash
 
 if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
     from numpy.typing import NDArray
 
     from seekable.storage.mapped import MappedFile
 
-__all__ = ["DescriptorRanges", "HashedRanges", "MappedRanges", "RangeSource", "merge_near"]
+__all__ = [
+    "DescriptorRanges",
+    "HashedRanges",
+    "MappedRanges",
+    "RangeFile",
+    "RangeSource",
+    "SeekableBytes",
+    "merge_near",
+]
+
+_WINDOW_BYTES = 8 << 20
+"""The bytes that a `RangeFile` reads at once: two requests where a file lies elsewhere."""
+
+
+class SeekableBytes(Protocol):
+    """The bytes of one file, with a position: a file that was opened without a buffer, or a `RangeFile`."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move the position, and return it."""
+
+    def tell(self) -> int:
+        """Return the position."""
+
+    def read(self, size: int = -1, /) -> bytes | None:
+        """Return the next bytes, at most ``size``; none at the end."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        """Read the next bytes into a buffer, and return their number; 0 at the end."""
 
 
 class RangeSource(Protocol):
@@ -76,6 +105,59 @@ class DescriptorRanges:
             parts.append(part)
             at += len(part)
         return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+
+
+@final
+class RangeFile(io.RawIOBase):
+    r"""A file over a source of ranges, for readers that go from its start to its end.
+
+    It reads windows of 8 MiB. Not safe from threads.
+
+    Example:
+        >>> with open(os.devnull, "rb") as file:
+        ...     RangeFile(DescriptorRanges(file.fileno(), path="a", size=0)).read()
+        b''
+    """
+
+    def __init__(self, source: RangeSource) -> None:
+        """Stand at the first byte; nothing is read yet."""
+        super().__init__()
+        self._source = source
+        self._at = 0
+        self._start = 0
+        self._window = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Move the position, and return it; nothing is read."""
+        bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._source.size}
+        self._at = max(bases[whence] + offset, 0)
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Read the next bytes into a buffer, up to the end of a window; return their number, 0 at the end."""
+        target = memoryview(buffer).cast("B")
+        if not self._start <= self._at < self._start + len(self._window):
+            # Windows end at multiples of their size, so that readers of neighbouring parts share no block.
+            stop = min((self._at // _WINDOW_BYTES + 1) * _WINDOW_BYTES, self._source.size)
+            self._start = self._at
+            self._window = self._source.range(self._at, max(stop, self._at))
+        first = self._at - self._start
+        piece = self._window[first : first + len(target)]
+        target[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
 
 
 @final

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from seekable.errors import IndexStale
@@ -26,7 +28,7 @@ from seekable.storage.compression import compression_of
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
     from seekable.index.build.scan import PartScan
@@ -51,6 +53,9 @@ _AHEAD_EACH = 2
 
 _AHEAD = 256
 """Requests under way in a user's executor, whose number of workers is unknown."""
+
+_REMOTE_AT_ONCE = 8
+"""The most parts of remote files that are scanned at once, in threads: they mostly wait for bytes."""
 
 _ATTEMPTS = 2
 
@@ -77,8 +82,16 @@ class FileToIndex:
     mtime_ns: int
     """The modification time of the file in nanoseconds."""
 
+    remote_size: int | None = None
+    """If the file is a placeholder, the number of bytes of the file that it stands for."""
+
     attempt: int = 1
     """The number of this scan of the file, from 1."""
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes that a scan of the whole file reads."""
+        return self.size if self.remote_size is None else self.remote_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +127,7 @@ def build(
         IndexStale: a file changed during each of its scans.
         WorkerDied: a worker process ended too early.
     """
-    size = sum(task.size for task in tasks)
+    size = sum(task.bytes for task in tasks)
     progress_of_build = BuildProgress(files=len(tasks), size=size, format_name=scanner.name, hook=progress)
     for notice in notices:
         _log.info(notice)
@@ -122,9 +135,12 @@ def build(
     for folder in {task.folder for task in tasks}:
         make_folder(folder)
     with closing(progress_of_build), closing(_Scans(tasks, scanner, progress_of_build)) as scans:
-        workers = _worth_starting(scans.parts, size=size, jobs=jobs)
+        remote = any(task.remote_size is not None for task in tasks)
+        workers = 0 if remote else _worth_starting(scans.parts, size=size, jobs=jobs)
         if executor is not None:
             scans.run(executor, ahead=_AHEAD, helping=False)
+        elif remote and scans.parts > 1:
+            scans.run_in_threads(min(_REMOTE_AT_ONCE, scans.parts))
         elif workers > 0:
             # This process scans too: workers take a while to start, and it has nothing else to do.
             with WorkerProcesses(workers) as processes:
@@ -154,11 +170,37 @@ class _Scans:
         self._unfinished: set[FileScanBuilder] = set()
         self.parts = sum(map(self._parts, tasks))
 
-    def run(self, executor: Executor | None, *, ahead: int, helping: bool) -> None:
+    def run_in_threads(self, count: int) -> None:
+        """Scan all files in threads of this process; an error or an interrupt stops the threads too."""
+        stopped = False
+
+        def read(job: ScanJob, size: int) -> None:
+            if stopped:
+                raise _Stopped
+            self._progress.count(job, size)
+
+        def submit(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:
+            return executor.submit(_scan_watched, request.batch, read)
+
+        threads = ThreadPoolExecutor(count, thread_name_prefix="seekable-scan")
+        try:
+            self.run(threads, ahead=count, helping=False, submit=submit)
+        finally:
+            stopped = True
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    def run(
+        self,
+        executor: Executor | None,
+        *,
+        ahead: int,
+        helping: bool,
+        submit: Callable[[Executor, _Request], Future[Iterable[PartScan | None]]] | None = None,
+    ) -> None:
         """Scan all files, and add each to the finished ones."""
         tasks = Tasks(
             take=self._take,
-            submit=_submit,
+            submit=submit or _submit,
             here=self._scan_here if helping else None,
             idle=self._progress.report,
             name=_name_of,
@@ -177,8 +219,10 @@ class _Scans:
         """Yield batches of parts to scan; the parts of a file follow each other."""
         builder: FileScanBuilder | None = None
         whole = {number for number, task in enumerate(tasks) if compression_of(task.name)}
-        sizes = [task.size for task in tasks]
-        for parts in plan_batches(sizes, part_bytes=self._part_bytes, whole=whole):
+        sizes = [task.bytes for task in tasks]
+        # Of remote files one batch waits for each file in turn, so that each file is a batch.
+        alone = any(task.remote_size is not None for task in tasks)
+        for parts in plan_batches(sizes, part_bytes=self._part_bytes, whole=whole, alone=alone):
             jobs, places = [], []
             for part in parts:
                 task = tasks[part.file]
@@ -193,7 +237,7 @@ class _Scans:
 
     def _parts(self, task: FileToIndex) -> int:
         """Return the number of parts of a file: 1 if it is compressed, because it is read from its start."""
-        return parts_of(task.size, part_bytes=None if compression_of(task.name) else self._part_bytes)
+        return parts_of(task.bytes, part_bytes=None if compression_of(task.name) else self._part_bytes)
 
     def _take(self) -> _Request | None:
         while self._planned:
@@ -204,7 +248,7 @@ class _Scans:
 
     def _scan_here(self, request: _Request) -> Iterator[PartScan | None]:
         for job in request.batch.jobs:
-            yield scan_part(job, self._scanner, on_bytes=self._progress.read)
+            yield scan_part(job, self._scanner, on_bytes=partial(self._progress.read, job))
 
     def _add(
         self, job: ScanJob, task: FileToIndex, builder: FileScanBuilder, number: int, scan: PartScan | None
@@ -215,13 +259,21 @@ class _Scans:
         whole = builder.add(number, scan)
         if builder.torn:
             self._unfinished.discard(builder)
-            self._progress.arrived(0, records=-builder.records)
+            self._progress.arrived(job, 0, records=-builder.records)
             self._planned.append(self._requests([_once_more(task)]))
             return
-        self._progress.arrived(job.stop - job.start, records=scan.records if scan else 0)
+        self._progress.arrived(job, job.stop - job.start, records=scan.records if scan else 0)
         if whole:
             self._unfinished.discard(builder)
             self._progress.add(task.folder, task.root, task.name, whole)
+
+
+class _Stopped(BaseException):
+    """Ends the scan in a thread whose build has ended; no handler of errors takes it for damage of a file."""
+
+
+def _scan_watched(batch: ScanBatch, read: Callable[[ScanJob, int], None]) -> list[PartScan | None]:
+    return [scan_part(job, batch.scanner, on_bytes=partial(read, job)) for job in batch.jobs]
 
 
 def _submit(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:

@@ -11,6 +11,7 @@ from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:
     from seekable.index.build.file_scan import FileScan
+    from seekable.index.build.scan import ScanJob
     from seekable.parallel.progress import ProgressHook
 
 __all__ = ["BuildProgress"]
@@ -36,25 +37,30 @@ class BuildProgress:
         self._hook = hook
         self._files, self._bytes = files, size
         self._files_done = self._bytes_done = self._records = 0
-        self._bytes_of_part = 0
+        self._bytes_of_parts: dict[ScanJob, int] = {}
         self._pending: dict[tuple[str, str], dict[str, FileScan]] = {}
         self._pending_bytes = 0
         self._committed = self._reported = time.monotonic()
 
-    def read(self, count: int) -> None:
-        """Count bytes of a part that is being scanned in this process."""
-        self._bytes_of_part += count
+    def read(self, job: ScanJob, count: int) -> None:
+        """Count bytes of a part that is being scanned in this thread."""
+        self.count(job, count)
         self.report()
 
-    def arrived(self, count: int, *, records: int) -> None:
+    def count(self, job: ScanJob, count: int) -> None:
+        """Count bytes of a part that is being scanned in any thread; the hook is not called."""
+        self._bytes_of_parts[job] = self._bytes_of_parts.get(job, 0) + count
+
+    def arrived(self, job: ScanJob, count: int, *, records: int) -> None:
         """Count a finished part.
 
         Args:
+            job: the part.
             count: its number of bytes.
             records: the number of records that start in it; negative to take back those of a changed file.
         """
         self._bytes_done += count
-        self._bytes_of_part = 0
+        self._bytes_of_parts.pop(job, None)
         self._records += records
         self.report()
 
@@ -98,6 +104,6 @@ class BuildProgress:
             return
         self._reported = time.monotonic()
         # A file that changes while it is scanned is read twice, and may have another size then.
-        read = min(self._bytes_done + self._bytes_of_part, self._bytes)
+        read = min(self._bytes_done + sum(list(self._bytes_of_parts.values())), self._bytes)
         done = self._bytes if self._files_done == self._files else read
         self._hook(Progress(self._files_done, self._files, done, self._bytes, self._records, notice))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import os
 import shlex
 import struct
 from collections import deque
@@ -26,9 +25,9 @@ from seekable.storage.seek_points import SeekPoint, encode_points
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from io import FileIO
 
     from seekable.storage.compression import Compression
+    from seekable.storage.ranges import SeekableBytes
 
 
 __all__ = ["MOST_BLOCK_BYTES", "DecompressingSource", "gzip_seek_points", "needs_points"]
@@ -52,7 +51,7 @@ class DecompressingSource(ByteSource):
 
     def __init__(
         self,
-        descriptor: int,
+        file: SeekableBytes,
         *,
         size: int,
         kind: Compression,
@@ -60,17 +59,17 @@ class DecompressingSource(ByteSource):
         entries: Sequence[SeekPoint] = (),
         on_bytes: Callable[[int], None] | None = None,
     ) -> None:
-        """Read from an open file; closing it stays the caller's task.
+        """Read from an open file, whose position changes; closing it stays the caller's task.
 
         Args:
-            descriptor: the file.
+            file: the file.
             size: its number of bytes.
             kind: its compression.
             path: its name in error messages.
             entries: seek points besides the starts of members and frames, in ascending order.
             on_bytes: is called with the number of bytes of the file that were read since the last call.
         """
-        super().__init__(descriptor, size=size, head=b"", on_bytes=on_bytes)
+        super().__init__(file, size=size, head=b"", on_bytes=on_bytes)
         self._kind, self._path = kind, path
         self._entries = deque(entries)
         self._blocks: list[SeekPoint] = []
@@ -127,9 +126,9 @@ class DecompressingSource(ByteSource):
         return encode_points(self._blocks, bits=8 * self.size, size=self.content_size)
 
     def _raw(self, *, hashed: bool) -> Iterator[bytes]:
-        at = 0
-        while data := os.pread(self._descriptor, min(_READ_BYTES, self.size - at), at):
-            at += len(data)
+        at, buffer = 0, bytearray(min(_READ_BYTES, self.size))
+        while count := self._read_at(at, memoryview(buffer)[: self.size - at]):
+            at, data = at + count, bytes(memoryview(buffer)[:count])
             if hashed:
                 self._hasher.update(memoryview(data))
             yield data
@@ -203,7 +202,7 @@ def needs_points(size: int, head: bytes) -> bool:
 
 
 def gzip_seek_points(
-    file: FileIO, path: str, *, on_bytes: Callable[[int], None] | None = None
+    file: SeekableBytes, path: str, *, on_bytes: Callable[[int], None] | None = None
 ) -> list[SeekPoint]:
     """Return seek points in the middle of members, each with its window and without a digest.
 
@@ -240,7 +239,7 @@ def gzip_seek_points(
     return list(_blocks(exported.getbuffer()))
 
 
-def _build(opened: Any, file: FileIO, on_bytes: Callable[[int], None] | None) -> None:
+def _build(opened: Any, file: SeekableBytes, on_bytes: Callable[[int], None] | None) -> None:
     """Build the index step by step: in one go it could not be interrupted, and other threads would wait."""
     told = target = 0
     while opened.tell() == target:
@@ -270,9 +269,9 @@ def _blocks(exported: memoryview) -> Iterator[SeekPoint]:
                 yield SeekPoint(8 * byte - bits, start, 0, window)
 
 
-def _raise_what_is_wrong(file: FileIO, path: str) -> None:
+def _raise_what_is_wrong(file: SeekableBytes, path: str) -> None:
     """Decompress from the start without an index, which raises an error that names the damage."""
     file.seek(0)
-    chunks = iter(lambda: file.read(_POINT_READ_BYTES), b"")
+    chunks = iter(lambda: file.read(_POINT_READ_BYTES) or b"", b"")
     for _ in itertools.takewhile(bool, inflated(chunks, "gz", path)):
         pass

@@ -39,7 +39,7 @@ def parts_of(size: int, *, part_bytes: int | None) -> int:
 
 
 def plan_batches(
-    sizes: Sequence[int], *, part_bytes: int | None, whole: Collection[int] = ()
+    sizes: Sequence[int], *, part_bytes: int | None, whole: Collection[int] = (), alone: bool = False
 ) -> Iterator[list[Part]]:
     """Yield the parts to scan together: the largest files first, part by part, small files in one batch.
 
@@ -47,6 +47,7 @@ def plan_batches(
         sizes: the numbers of bytes of the files.
         part_bytes: the bytes of each part but the last of a file; None for one part a file.
         whole: the numbers of files that are one part in any case.
+        alone: True for batches of one part each.
 
     Example:
         >>> for batch in plan_batches([10, 100 << 20, 30], part_bytes=PIECE_BYTES):
@@ -61,7 +62,7 @@ def plan_batches(
         for number in range(parts_of(sizes[file], part_bytes=cut)):
             start = number * (cut or 0)
             stop = min(start + cut, sizes[file]) if cut else sizes[file]
-            if batch and (stop - start > left or len(batch) == _BATCH_FILES):
+            if batch and (alone or stop - start > left or len(batch) == _BATCH_FILES):
                 yield batch
                 batch, left = [], _BATCH_BYTES
             batch.append(Part(file, number, start, stop))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,24 +26,24 @@ from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
 from seekable.index.table_indexer import is_table_indexer
 from seekable.storage.compression import compression_of
-from seekable.storage.files import stat_file, unreadable_error
-from seekable.storage.ranges import DescriptorRanges, HashedRanges
+from seekable.storage.files import PLACEHOLDER_HEAD, stat_file, unreadable_error
+from seekable.storage.ranges import DescriptorRanges, HashedRanges, RangeFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from io import FileIO
 
     from numpy.typing import NDArray
 
+    from seekable.index import remote_file
     from seekable.index.scanner import Scanner
     from seekable.index.table_indexer import TableIndexer
-    from seekable.remote import hub, placeholder
     from seekable.storage.compression import Compression
+    from seekable.storage.ranges import SeekableBytes
     from seekable.storage.seek_points import SeekPoint
 
 else:
-    hub = lazy("seekable.remote.hub")
-    placeholder = lazy("seekable.remote.placeholder")
+    remote_file = lazy("seekable.index.remote_file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class ScanJob:
     """When it was modified then."""
 
     start: int
-    """The first byte of the part."""
+    """The first byte of the part; if the file is a placeholder, of the file that it stands for."""
 
     stop: int
     """The byte behind the last of the part."""
@@ -93,7 +94,8 @@ class PartScan:
     """The first byte of each record of the part in the content; of a table, the first row of each group."""
 
     content_size: int | None = None
-    """Of a compressed file, how many bytes of content it has; of a table, how many rows."""
+    """Of a compressed file, how many bytes of content it has; of a table, how many rows; of a file that lies
+    elsewhere, its number of bytes."""
 
     points: bytes = b""
     """Of a compressed file, the table of where it can be entered."""
@@ -165,7 +167,8 @@ def scan_part(
         if is_table_indexer(scanner):
             scan = _indexed_table(file, job, scanner, identity, begun_ns)
         else:
-            scan = _scanned(file, job, scanner, head, identity, begun_ns, on_bytes)
+            with data_of(file, job.path, job.size, head=head) as data:
+                scan = _scanned(data, job, scanner, identity, begun_ns, on_bytes)
     return scan if _identity(before) == _identity(stat_file(job.path)) else None
 
 
@@ -179,40 +182,83 @@ def _indexed_table(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The bytes of a data file, open: of a placeholder, those of the file that it stands for."""
+
+    file: SeekableBytes
+    """The open file."""
+
+    size: int
+    """Its number of bytes."""
+
+    head: bytes
+    """Its first 64 KiB."""
+
+    name: str
+    """Its name in error messages: its path, or its address on the Hub."""
+
+    @property
+    def compression(self) -> Compression | None:
+        """The compression of the file by its name."""
+        return compression_of(self.name)
+
+
+@contextmanager
+def data_of(file: FileIO, path: str, size: int, *, head: bytes) -> Iterator[Data]:
+    """Yield the bytes that a scanner reads of an open data file.
+
+    Args:
+        file: the file.
+        path: its path.
+        size: its number of bytes.
+        head: its first 64 KiB.
+
+    Raises:
+        UnsupportedFormat: it is a placeholder that was moved or damaged.
+    """
+    source = None
+    if head.startswith(PLACEHOLDER_HEAD):
+        source = remote_file.remote_ranges_of(file.fileno(), path)
+    if source is None:
+        yield Data(file, size, head, path)
+        return
+    with RangeFile(source) as remote:
+        head = bytes(source.range(0, min(END_BYTES, source.size)))
+        yield Data(remote, source.size, head, source.path)
+
+
 def _scanned(
-    file: FileIO,
+    data: Data,
     job: ScanJob,
     scanner: Scanner,
-    head: bytes,
     identity: tuple[int, int, int],
     begun_ns: int,
     on_bytes: Callable[[int], None] | None,
 ) -> PartScan:
-    kind = compression_of(job.path)
-    source = _content(file, job, head, kind, on_bytes) if kind else _part(file, job, head, on_bytes)
+    kind = data.compression
+    source = _content(data, kind, on_bytes) if kind else _part(data, job, on_bytes)
     if not job.start:
-        scanner.check_head(source.head, job.path)
+        scanner.check_head(source.head, data.name)
     starts = scanner.scan(source)
-    size, points = None, b""
+    size, points = data.size, b""
     if isinstance(source, DecompressingSource):
-        size, points = source.content_size, _points(file, job, source)
+        size, points = source.content_size, _points(data, source)
     return PartScan(identity, begun_ns, source.piece_digests(), starts, size, points)
 
 
-def _part(file: FileIO, job: ScanJob, head: bytes, on_bytes: Callable[[int], None] | None) -> ByteSource:
+def _part(data: Data, job: ScanJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
     part = job.start, job.stop
-    return ByteSource(file.fileno(), size=job.size, head=head, part=part, on_bytes=on_bytes)
+    return ByteSource(data.file, size=data.size, head=data.head, part=part, on_bytes=on_bytes)
 
 
-def _content(
-    file: FileIO, job: ScanJob, head: bytes, kind: Compression, on_bytes: Callable[[int], None] | None
-) -> DecompressingSource:
+def _content(data: Data, kind: Compression, on_bytes: Callable[[int], None] | None) -> DecompressingSource:
     entries: Sequence[SeekPoint] = ()
-    if kind == "gz" and needs_points(job.size, head):
+    if kind == "gz" and needs_points(data.size, data.head):
         on_bytes = _half(on_bytes)  # It is read twice.
-        entries = gzip_seek_points(file, job.path, on_bytes=on_bytes)
+        entries = gzip_seek_points(data.file, data.name, on_bytes=on_bytes)
     return DecompressingSource(
-        file.fileno(), size=job.size, kind=kind, path=job.path, entries=entries, on_bytes=on_bytes
+        data.file, size=data.size, kind=kind, path=data.name, entries=entries, on_bytes=on_bytes
     )
 
 
@@ -220,12 +266,12 @@ def _half(on_bytes: Callable[[int], None] | None) -> Callable[[int], None] | Non
     return None if on_bytes is None else lambda count: on_bytes(count // 2)
 
 
-def _points(file: FileIO, job: ScanJob, source: DecompressingSource) -> bytes:
+def _points(data: Data, source: DecompressingSource) -> bytes:
     """Return the table of points of a file that was scanned."""
-    if source.largest > MOST_BLOCK_BYTES and compression_of(job.path) == "gz":
+    if source.largest > MOST_BLOCK_BYTES and data.compression == "gz":
         # Few bytes with a lot of content: it was thought to be small.
-        entries = gzip_seek_points(file, job.path)
-        source = DecompressingSource(file.fileno(), size=job.size, kind="gz", path=job.path, entries=entries)
+        entries = gzip_seek_points(data.file, data.name)
+        source = DecompressingSource(data.file, size=data.size, kind="gz", path=data.name, entries=entries)
         for _ in source.chunks():
             pass
     return source.points()
@@ -238,9 +284,11 @@ def content_digest(path: str, scanner: Scanner | TableIndexer) -> int:
             ranges = hashed_ranges(file.fileno(), path=path, size=os.fstat(file.fileno()).st_size)
             scanner.read_layout(ranges)
             return digest_of_pieces(ranges.digest())
-        source = ByteSource(file.fileno(), size=os.fstat(file.fileno()).st_size, head=b"")
-        for _ in source.chunks():
-            pass
+        head = os.pread(file.fileno(), len(PLACEHOLDER_HEAD), 0)
+        with data_of(file, path, os.fstat(file.fileno()).st_size, head=head) as data:
+            source = ByteSource(data.file, size=data.size, head=b"")
+            for _ in source.chunks():
+                pass
         return digest_of_pieces(source.piece_digests())
 
 
@@ -257,11 +305,10 @@ def hashed_ranges(descriptor: int, *, path: str, size: int) -> HashedRanges:
     Raises:
         UnsupportedFormat: it is a placeholder that was moved or damaged.
     """
-    if size <= placeholder.LARGEST_PLACEHOLDER:
-        text = os.pread(descriptor, size, 0)
-        if placeholder.is_placeholder(text, size):
-            return HashedRanges(hub.hub_ranges(placeholder.read_placeholder(path, text)))
-    return HashedRanges(DescriptorRanges(descriptor, path=path, size=size))
+    source = None
+    if os.pread(descriptor, len(PLACEHOLDER_HEAD), 0) == PLACEHOLDER_HEAD:
+        source = remote_file.remote_ranges_of(descriptor, path)
+    return HashedRanges(source or DescriptorRanges(descriptor, path=path, size=size))
 
 
 def _opened(path: str) -> FileIO:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.errors import UnsupportedFormat
+from seekable.errors import DataNotFound, IndexStale, UnsupportedFormat
 from seekable.index.build.decompressing import DecompressingSource
 from seekable.index.build.parts import plan_batches
-from seekable.index.build.scan import hashed_ranges
+from seekable.index.build.scan import data_of, hashed_ranges
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest, head_tail_digest
 from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index.build.parts import Part
+    from seekable.index.build.scan import Data
     from seekable.index.entry import Entry
     from seekable.index.scanner import Scanner
     from seekable.index.table_indexer import TableIndexer
@@ -76,7 +77,7 @@ def compare_all(
     Raises:
         WorkerDied: a worker process ended too early.
     """
-    sizes = [file.size for file in files]
+    sizes = [file.bytes for file in files]
     part_bytes = None if is_table_indexer(scanner) or not scanner.splittable else _PART_BYTES
     compressed = {number for number, file in enumerate(files) if compression_of(file.entry.name)}
     batches = list(plan_batches(sizes, part_bytes=part_bytes, whole=compressed))
@@ -103,7 +104,7 @@ def has_same_ends(file: Indexed) -> bool:
 
 
 def _job(file: Indexed, part: Part) -> PartJob:
-    return PartJob(file.path, file.folder, file.entry, start=part.start, stop=part.stop, size=file.size)
+    return PartJob(file.path, file.folder, file.entry, start=part.start, stop=part.stop, size=file.bytes)
 
 
 def _here(
@@ -155,7 +156,7 @@ class _Watch:
         self._hook = hook
         self._files = files
         self._left = Counter(part.file for part in chain.from_iterable(batches))
-        self._bytes = sum(file.size for file in files)
+        self._bytes = sum(file.bytes for file in files)
         self._read = self._records = self._done = 0
         self._reported = time.monotonic()
 
@@ -201,13 +202,20 @@ def _judge(file: Indexed, parts: Sequence[Compared]) -> Problem | None:
 def _other_content(file: Indexed, boundary: Boundary | None) -> Problem:
     what = file.difference or "its content is another, at the same size and time"
     remedy = "put the old file back, or open it to index the new one"
-    if not file.difference:
+    if file.remote_size is not None:
+        remedy = (
+            f"remove its copy in the cache of huggingface_hub, if it has one; else remove {file.folder!r}, "
+            f"and open the data again"
+        )
+    elif not file.difference:
         remedy = "put the old file back, or index it again after `touch`"
     if boundary:
         message = f"{what}; {_in_words(boundary)}; {remedy}"
         return Problem(_kind(file), file.path, message, row=boundary.row, offset=boundary.offset)
     where, offset = "records start where they did, so that it cannot be told which one is another", None
-    if file.size == file.entry.size and has_same_ends(file):
+    if file.remote_size is not None:
+        where += f"; the bytes on this machine or on the Hub are others than those of {file.shown!r}"
+    elif file.size == file.entry.size and has_same_ends(file):
         offset = END_BYTES
         where += f" but that it is between byte {offset:,} and byte {file.size - END_BYTES:,}"
     return Problem(_kind(file), file.path, f"{what}; {where}; {remedy}", offset=offset)
@@ -239,7 +247,7 @@ class PartJob:
     stop: int
     """The part, in bytes of the file as it is now."""
     size: int
-    """The number of bytes of the file now."""
+    """The number of bytes of the file now; if it is a placeholder, of the file that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +276,7 @@ class Compared:
     boundary: Boundary | None
     """The first record that disagrees with the index."""
     refused: str | None
-    """The error message if the file is not of the format; else None."""
+    """The error message if the file is not of the format, or is not what was listed; else None."""
 
 
 def compare_parts(jobs: Sequence[PartJob], scanner: Scanner | TableIndexer) -> list[Compared]:
@@ -295,21 +303,22 @@ def compare_part(
                 ranges = hashed_ranges(file.fileno(), path=job.path, size=job.size)
                 groups = scanner.read_layout(ranges).starts
                 return Compared(ranges.digest(), _first_difference(job, groups), None)
-            source = _source(file.fileno(), job, on_bytes)
-            if not job.start:
-                scanner.check_head(source.head, job.path)
-            found = scanner.scan(source)
-        except UnsupportedFormat as error:
+            with data_of(file, job.path, job.size, head=os.pread(file.fileno(), END_BYTES, 0)) as data:
+                source = _source(data, job, on_bytes)
+                if not job.start:
+                    scanner.check_head(source.head, data.name)
+                found = scanner.scan(source)
+        except (UnsupportedFormat, IndexStale, DataNotFound) as error:
             return Compared(b"", None, str(error))
         pieces = source.piece_digests()
     return Compared(pieces, _first_difference(job, found), None)
 
 
-def _source(descriptor: int, job: PartJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
-    if kind := compression_of(job.path):
-        return DecompressingSource(descriptor, size=job.size, kind=kind, path=job.path, on_bytes=on_bytes)
-    head, part = os.pread(descriptor, END_BYTES, 0), (job.start, job.stop)
-    return ByteSource(descriptor, size=job.size, head=head, part=part, on_bytes=on_bytes)
+def _source(data: Data, job: PartJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
+    if kind := data.compression:
+        return DecompressingSource(data.file, size=data.size, kind=kind, path=data.name, on_bytes=on_bytes)
+    part = (job.start, job.stop)
+    return ByteSource(data.file, size=data.size, head=data.head, part=part, on_bytes=on_bytes)
 
 
 def _first_difference(job: PartJob, found: NDArray[np.uint64]) -> Boundary | None:

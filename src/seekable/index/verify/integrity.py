@@ -10,9 +10,10 @@ import numpy as np
 import xxhash
 
 from seekable.index.catalog import CATALOG, encode_catalog
-from seekable.index.companions import content_size
+from seekable.index.companions import content_size, shown_path
 from seekable.index.digest import digest_text
 from seekable.index.offsets import open_offsets
+from seekable.storage.compression import compression_of
 from seekable.storage.seek_points import points_name
 
 if TYPE_CHECKING:
@@ -76,6 +77,19 @@ class Indexed:
 
     mtime_ns: int
     """When it was modified last."""
+
+    remote_size: int | None = None
+    """If it is a placeholder, the number of bytes of the file that it stands for; None for tables."""
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes of data now."""
+        return self.size if self.remote_size is None else self.remote_size
+
+    @property
+    def shown(self) -> str:
+        """The name of the file in messages: its path, or its address on the Hub."""
+        return shown_path(self.path)
 
     @property
     def path(self) -> str:
@@ -154,7 +168,11 @@ def check_offsets(file: Indexed) -> Problem | None:
     entry, hasher, before = file.entry, xxhash.xxh3_64(), -1
     # A table's numbers are rows, and several groups may begin with the same one: those between have none.
     least = 0 if entry.schema else 1
-    size = entry.records if entry.schema else content_size(file.folder, entry)
+    size = file.remote_size
+    if entry.schema:
+        size = entry.records
+    elif size is None or compression_of(entry.name):
+        size = content_size(file.folder, entry)
     if size is None:
         return _bad(
             file, f"{points_name(entry.content)}, the table of where it can be entered, is damaged or gone"

@@ -10,17 +10,20 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from seekable.errors import IndexStale
+from seekable._lazy import lazy
+from seekable.errors import IndexStale, UnsupportedFormat
 from seekable.index.catalog import CATALOG, read_table
+from seekable.index.companions import shown_path
 from seekable.index.fileset import FileSet
-from seekable.index.index_location import find_index
+from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
+from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.deep import compare_all, has_same_ends
 from seekable.index.verify.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
 from seekable.parallel.progress import Progress
@@ -29,12 +32,15 @@ from seekable.storage.files import stat_file
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from seekable.index import remote_file
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.scanner import Scanner
     from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
+else:
+    remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["Verification", "verify_files"]
 
@@ -67,9 +73,9 @@ class Verification:
     def good(self) -> FileSet:
         """The indexed files that nothing is wrong with, as the index has them; nothing is built."""
         bad = {problem.path for problem in self.problems}
-        bad |= {file.path for file in self.indexed if os.path.join(*file.segment) in bad}
+        bad |= {file.shown for file in self.indexed if os.path.join(*file.segment) in bad}
         runs = groupby(
-            (file for file in self.indexed if file.path not in bad), lambda file: (file.root, file.folder)
+            (file for file in self.indexed if file.shown not in bad), lambda file: (file.root, file.folder)
         )
         return FileSet(tuple(_part(root, folder, list(files)) for (root, folder), files in runs))
 
@@ -107,7 +113,7 @@ def verify_files(
         folder, table = _index_of(run, scanner.name, index_dir)
         if folder not in of_indexes:
             of_indexes[folder] = _check_index(folder, table)
-        here = _survey(run, folder, table, scanner.name)
+        here = _survey(run, folder, table, scanner)
         indexed += [file for file in here if isinstance(file, Indexed)]
         problems |= {file.path: file for file in here if isinstance(file, Problem)}
         if table and run.root in folders:
@@ -125,9 +131,13 @@ def verify_files(
     return Verification(
         files=sum(len(run.names) for run in found),
         records=sum(file.entry.records for file in indexed),
-        bytes=sum(file.size for file in indexed),
+        bytes=sum(file.bytes for file in indexed),
         folders=tuple(of_indexes),
-        problems=(*filter(None, of_indexes.values()), *damaged.values(), *of_files, *gone.values()),
+        problems=(
+            *filter(None, of_indexes.values()),
+            *damaged.values(),
+            *(replace(problem, path=shown_path(problem.path)) for problem in (*of_files, *gone.values())),
+        ),
         indexed=tuple(indexed),
     )
 
@@ -165,22 +175,34 @@ def _check_index(folder: str, table: Table | None) -> Problem | None:
     return Problem("index", catalog, "there is no index; seekable index makes one")
 
 
-def _survey(run: Found, folder: str, table: Table | None, format_name: str) -> list[Indexed | Problem]:
+def _survey(
+    run: Found, folder: str, table: Table | None, scanner: Scanner | TableIndexer
+) -> list[Indexed | Problem]:
     """Return each file with its entry in the index, or the problem that it has none."""
     if table is None:
         return []
     entries = table.entries()
     surveyed: list[Indexed | Problem] = []
-    for name, row in zip(run.names, table.rows(run.names, format_name=format_name).tolist(), strict=True):
+    for name, row in zip(run.names, table.rows(run.names, format_name=scanner.name).tolist(), strict=True):
         path = os.path.join(run.root, name)
         status = stat_file(path)
         if row < 0:
             message = f"the index in {folder!r} does not have it; seekable index adds it"
             surveyed.append(Problem("not indexed", path, message))
         else:
-            entry = entries[row]
-            surveyed.append(Indexed(run.root, folder, row, entry, status.st_size, status.st_mtime_ns))
+            known = (run.root, folder, row, entries[row], status.st_size, status.st_mtime_ns)
+            try:
+                surveyed.append(Indexed(*known, remote_size=_remote_size(path, scanner)))
+            except UnsupportedFormat as error:
+                surveyed.append(Problem("content", path, str(error)))
     return surveyed
+
+
+def _remote_size(path: str, scanner: Scanner | TableIndexer) -> int | None:
+    """Return the number of bytes of the file that a placeholder stands for; None for any other file."""
+    if is_table_indexer(scanner) or not may_hold_placeholders(path):
+        return None
+    return remote_file.read_remote_size(path)
 
 
 def _gone(run: Found, folder: str, table: Table, format_name: str) -> Iterator[Problem]:
@@ -207,13 +229,13 @@ def _check_segments(indexed: Sequence[Indexed]) -> dict[tuple[str, str], Problem
 
 
 def _look_at_all(files: Sequence[Indexed], progress: ProgressHook | None) -> Iterator[Problem | None]:
-    size, read, records, told = sum(file.size for file in files), 0, 0, time.monotonic()
+    size, read, records, told = sum(file.bytes for file in files), 0, 0, time.monotonic()
     for number, file in enumerate(files):
         if progress and time.monotonic() - told > _PROGRESS_SECONDS:
             told = time.monotonic()
             progress(Progress(number, len(files), read, size, records, task="verifying"))
         yield _look(file)
-        read, records = read + file.size, records + file.entry.records
+        read, records = read + file.bytes, records + file.entry.records
 
 
 def _look(file: Indexed) -> Problem | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import CorruptRecord, InvalidArgument
-from seekable.formats.decoding import decoder_named, in_column
+from seekable.formats.decoding import decoder_named, in_column, only_field
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
@@ -126,7 +126,7 @@ class FileSource(Leaf):
         try:
             return decoder.fast(view)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
-            path, offset = self.files.path(file), self.files.range(file, row)[0]
+            path, offset = self.files.shown_path(file), self.files.range(file, row)[0]
             return _recovered(self.errors, decoder, view, error, path=path, row=row, offset=offset)
 
     def rows_of(self, path: str, row: int) -> list[int]:
@@ -160,6 +160,7 @@ class _FilesReader(Reader):
         """The decoder of each file. The nodes are not kept: they hold this reader."""
         self.errors = [node.errors for node in nodes for _ in range(len(node.files))]
         self.activity = DiskActivity()
+        self.has_remote = self.files.has_remote
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
         self._first_rows = np.cumsum(self._lengths) - self._lengths
         self._starts = self.files.starts
@@ -193,8 +194,10 @@ class _FilesPlan(Plan):
         files, starts, ends = self.files[order], self.starts[order], self.ends[order]
         fileset, activity = self.reader.files, self.reader.activity
         before = disk_reads()
+        if self.reader.has_remote:
+            fileset.fetch(files, starts, ends)
         if activity.may_wait:
-            self._fetch(order)
+            self._advise(order)
         out: list[Any] = [None] * order.size
         current = -1
         for place, file, start, end in zip(
@@ -217,7 +220,7 @@ class _FilesPlan(Plan):
                     decoder,
                     record,
                     error,
-                    path=mapped.path,
+                    path=mapped.name,
                     row=row,
                     offset=start,
                 )
@@ -226,17 +229,17 @@ class _FilesPlan(Plan):
 
     @property
     def paths(self) -> set[str]:
-        return {self.reader.files.path(file) for file in np.unique(self.files).tolist()}
+        return {self.reader.files.shown_path(file) for file in np.unique(self.files).tolist()}
 
     def advise(self) -> None:
         activity = self.reader.activity
         if activity.may_wait:
             order = np.argsort(self.rows)
             before = disk_reads()
-            self._fetch(order)
+            self._advise(order)
             activity.note(disk_reads() - before)
 
-    def _fetch(self, order: NDArray[np.intp]) -> None:
+    def _advise(self, order: NDArray[np.intp]) -> None:
         """Advise the system to fetch the bytes of the rows, in their order in the files."""
         runs = np.count_nonzero(np.diff(self.rows[order] // BLOCK_ROWS)) + 1
         gap = _DENSE_GAP_BYTES if len(self) * _DENSE >= runs * BLOCK_ROWS else _GAP_BYTES
@@ -251,12 +254,14 @@ class _FilesPlan(Plan):
     def origins(self) -> Origins:
         fileset = self.reader.files
         present, files = np.unique(self.files, return_inverse=True)
-        paths = tuple(fileset.path(file) for file in present.tolist())
+        paths = tuple(fileset.shown_path(file) for file in present.tolist())
         names = tuple(fileset.name(file) for file in present.tolist())
         return Origins(paths, names, files.astype(np.int64), self.rows - fileset.starts[self.files])
 
     def locate(self) -> list[Any]:
         fileset = self.reader.files
+        if self.reader.has_remote:
+            fileset.fetch(self.files, self.starts, self.ends)
         located = []
         for row, file, start, end in zip(
             self.rows.tolist(), self.files.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True
@@ -264,7 +269,7 @@ class _FilesPlan(Plan):
             mapped = fileset.mapped(file)
             mapped.check()
             length = self.reader.decoders[file].span(mapped.view[start:end])
-            located.append(Location(mapped.path, row - int(fileset.starts[file]), start, length))
+            located.append(Location(mapped.name, row - int(fileset.starts[file]), start, length))
         return located
 
 
@@ -319,6 +324,8 @@ def line_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Fil
     _refuse_options_of_tables(form.name, options)
     if options.column is not None:
         decoder = _column_decoder(options.column, options.decode)
+    elif options.field is not None:
+        decoder = _field_decoder(form, options.field, options.decode)
     else:
         decode = form.decode if options.decode is None else options.decode
         decoder = decoder_named(decode, form.name if form.multiline else "")
@@ -347,6 +354,21 @@ def _column_decoder(column: str, decode: Any) -> Decoder:
     message = (
         f"decode must be one of {', '.join(map(repr, _COLUMN_VALUES))} for txt:PATH:COLUMN (got {decode!r}); "
         f"a function of records goes into ds.map"
+    )
+    raise InvalidArgument(message)
+
+
+def _field_decoder(form: Format, field: str, decode: Any) -> Decoder:
+    """Return the decoder of records of which one field is read.
+
+    Raises:
+        InvalidArgument: records are not decoded into fields.
+    """
+    if decode is None or decode == form.decode:
+        return only_field(decoder_named(form.decode, form.name if form.multiline else ""), field)
+    message = (
+        f"decode={decode!r} returns no fields, and the spec chooses the field {field!r} of {form.name}: "
+        f"leave :{field} out of the spec, or decode="
     )
     raise InvalidArgument(message)
 

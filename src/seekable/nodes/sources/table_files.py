@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._cached import cached
-from seekable._lazy import lazy
 from seekable.index.location import Location
 from seekable.nodes.provenance import Origins
 from seekable.order.blocks import cut_long_blocks
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.table_format import TableFile, TableFormat
     from seekable.index.fileset import FileSet
-    from seekable.remote import placeholder
-else:
-    placeholder = lazy("seekable.remote.placeholder")
-
 
 __all__ = ["OpenTables", "RowBlocks", "RowPlaces", "row_bytes"]
 
@@ -114,7 +109,7 @@ class RowPlaces:
 
     def path(self, file: int) -> str:
         """Return the path of a file for messages; of a file on the Hub its name there."""
-        return placeholder.display_path(self.files.path(file))
+        return self.files.shown_path(file)
 
     def in_file(self, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Return the file of each row, and the row in that file."""

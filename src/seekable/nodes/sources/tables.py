@@ -10,7 +10,6 @@ import numpy as np
 
 from seekable._arguments import checked_flag
 from seekable._cached import cached
-from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import InvalidArgument, WrongType
 from seekable.index.table_indexer import is_table_indexer
@@ -37,11 +36,8 @@ if TYPE_CHECKING:
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.sources.decode import DecodeTable
     from seekable.parallel.progress import ProgressHook
-    from seekable.remote import placeholder
-
 else:
     pa = optional("pyarrow", extra="parquet")
-    placeholder = lazy("seekable.remote.placeholder")
 
 __all__ = ["TableSource", "table_source"]
 
@@ -163,9 +159,7 @@ class TableSource(Leaf):
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows, counted over all files, of a row in each file of that path."""
-        return self.files.rows_of(
-            placeholder.path_of_display([root for root, _, _ in self.files.runs], path), row
-        )
+        return self.files.rows_of(path, row)
 
     def close(self) -> None:
         """Close the files of the source. They are opened again when a record is read."""
@@ -221,7 +215,7 @@ class TableSource(Leaf):
     def _examples(self) -> list[str]:
         _, of_file = self._schemas
         _, firsts = np.unique(of_file, return_index=True)
-        return [placeholder.display_path(self.files.path(file)) for file in firsts.tolist()]
+        return [self.files.shown_path(file) for file in firsts.tolist()]
 
 
 def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], TableSource]:

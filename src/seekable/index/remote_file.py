@@ -1,0 +1,148 @@
+"""Data files that lie elsewhere, for which placeholders stand: their bytes for scanners and readers.
+
+The index has the size, the time and the ends of the placeholder, which name the content by its etag. Offsets
+of records, seek points and the digest of the whole file are those of the file that lies elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, final
+
+from seekable.remote.hub import hub_ranges
+from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
+from seekable.remote.remote_ranges import RemoteRanges, fetch_all
+from seekable.storage.compressed import CompressedContent
+from seekable.storage.mapped import MappedFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seekable.remote.placeholder import HubFile
+    from seekable.storage.compression import Compression
+    from seekable.storage.ranges import RangeSource
+    from seekable.storage.seek_points import SeekPoints
+
+__all__ = ["RemoteFile", "fetch_content", "read_remote_size", "remote_ranges_of"]
+
+
+def _remote_file_of(descriptor: int, path: str) -> HubFile | None:
+    size = os.fstat(descriptor).st_size
+    if size > LARGEST_PLACEHOLDER:
+        return None
+    text = os.pread(descriptor, size, 0)
+    return read_placeholder(path, text) if is_placeholder(text, size) else None
+
+
+def read_remote_size(path: str) -> int | None:
+    """Return the number of bytes of the file that a placeholder stands for; None if there is no placeholder.
+
+    Raises:
+        UnsupportedFormat: the placeholder was moved or damaged.
+    """
+    try:
+        with open(path, "rb", buffering=0) as file:
+            found = _remote_file_of(file.fileno(), path)
+    except (FileNotFoundError, PermissionError):
+        return None
+    return None if found is None else found.size
+
+
+def remote_ranges_of(descriptor: int, path: str) -> RangeSource | None:
+    """Return the byte ranges of the file that an open placeholder stands for; None for any other file.
+
+    Args:
+        descriptor: the open file.
+        path: its path.
+
+    Raises:
+        UnsupportedFormat: it is a placeholder that was moved or damaged.
+    """
+    found = _remote_file_of(descriptor, path)
+    return None if found is None else hub_ranges(found)
+
+
+@final
+class _RemoteContent:
+    """The bytes of a file that lies elsewhere, of which slices are fetched when they are taken."""
+
+    __slots__ = ("_source",)
+
+    def __init__(self, source: RangeSource) -> None:
+        self._source = source
+
+    def __getitem__(self, at: slice) -> memoryview:
+        """Return some bytes, after fetching those that are not on this machine."""
+        start, stop, _ = at.indices(self._source.size)
+        return self._source.range(start, max(start, stop))
+
+
+@final
+class RemoteFile(MappedFile):
+    """A file that lies elsewhere, as it was when it was indexed: its view is the content.
+
+    Safe from threads. The placeholder is open and mapped; bytes of the file are fetched when they are read.
+    """
+
+    __slots__ = ("_content", "_source")
+
+    def __init__(
+        self, path: str, *, size: int, mtime_ns: int, kind: Compression | None, points: SeekPoints | None
+    ) -> None:
+        """Open a placeholder that has this size and modification time.
+
+        Args:
+            path: the placeholder.
+            size: the number of bytes of the placeholder.
+            mtime_ns: its modification time.
+            kind: the compression of the file, None for a file that is not compressed.
+            points: the seek points of a compressed file.
+
+        Raises:
+            IndexStale: the placeholder does not exist, or has another size or modification time.
+            AccessDenied: this user may not read it.
+            UnsupportedFormat: it was moved or damaged.
+        """
+        super().__init__(path, size=size, mtime_ns=mtime_ns)
+        file = read_placeholder(path, bytes(self.view[:]))
+        self.name = file.uri
+        self._source = hub_ranges(file)
+        raw = _RemoteContent(self._source)
+        self._content: CompressedContent | None = None
+        self.view = raw
+        if kind is not None and points is not None:
+            version = (file.etag, file.size)
+            self.view = self._content = CompressedContent(self.name, version, raw, kind=kind, points=points)
+
+    @property
+    def source(self) -> RangeSource:
+        """The byte ranges of the file, compressed as it is."""
+        return self._source
+
+    def ranges_to_fetch(self, start: int, end: int) -> tuple[RemoteRanges, int, int] | None:
+        """Return the bytes of the file that hold some content; None if they are on this machine.
+
+        Args:
+            start: the first byte of the content.
+            end: the byte behind its last.
+        """
+        source = self._source
+        if start >= end or not isinstance(source, RemoteRanges):
+            return None
+        if self._content is None:
+            return source, start, end
+        span = self._content.span_to_read(start, end)
+        return None if span is None else (source, *span)
+
+
+def fetch_content(wanted: Iterable[tuple[MappedFile, int, int]]) -> None:
+    """Fetch content of files that lie elsewhere, many ranges at a time; nothing is done for local files.
+
+    Args:
+        wanted: files, each with the first byte of some content and the byte behind its last.
+
+    Raises:
+        Unreachable, AccessDenied, DataNotFound, IndexStale: bytes cannot be fetched.
+    """
+    found = (file.ranges_to_fetch(start, end) for file, start, end in wanted if isinstance(file, RemoteFile))
+    fetch_all([ranges for ranges in found if ranges is not None])
