@@ -6,6 +6,8 @@ can be told to go wrong.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import hashlib
 import importlib
 import json
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -332,6 +335,8 @@ class Warm:
 def serve_forks() -> None:
     """Start and await forks, as standard input says, until it ends. A fork returns from here as well."""
     _import_ahead()
+    gc.collect()
+    gc.freeze()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     printed: dict[int, tuple[IO[bytes], IO[bytes]]] = {}
@@ -375,7 +380,18 @@ def _run_in_fork(files: tuple[IO[bytes], ...], code: str, env: dict[str, str], a
     os.environ.update(env)
     importlib.reload(sys.modules["huggingface_hub.constants"])
     sys.argv = ["-c", *args]
-    exec(compile(code, "<code of a test>", "exec"), {"__name__": "__main__"})
+    status = 1
+    try:
+        exec(compile(code, "<code of a test>", "exec"), {"__name__": "__main__"})
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    # The end of an interpreter that has all of this loaded takes longer than the code of most tests.
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _ended(child: int, out: IO[bytes], err: IO[bytes]) -> tuple[int, str, str]:

@@ -270,7 +270,7 @@ def test_what_the_hub_refuses_is_told(hub: Hub, env: dict[str, str], warm: Warm)
     hub.repos["me/private"] = Repo(token="secret")
     hub.repos["me/private"].commit(SHARDS)
     hub.repos["me/words"] = Repo()
-    hub.repos["me/words"].commit({"words.csv": b"a,b\n"})
+    hub.repos["me/words"].commit({"words.bin": b"a,b\n"})
     specs = {
         "hf:me/none:train": (
             "AccessDenied",
@@ -284,7 +284,8 @@ def test_what_the_hub_refuses_is_told(hub: Hub, env: dict[str, str], warm: Warm)
             "InvalidArgument",
             "no file has a column 'words'; there are 'id', 'text', 'other'",
         ),
-        "hf:me/words:train": ("DataNotFound", "has no Parquet files, and no branch 'refs/convert/parquet'"),
+        "hf:me/words:train": ("DataNotFound", "has no data file of this split (their names end with .jsonl"),
+        "hf:me/words@main:train": ("DataNotFound", "has no data file of this split"),
     }
     code = f"{DIGEST}tell([failure(lambda: sk.open(spec)) for spec in sys.argv[1:]])"
     for (kind, message), (wanted, part) in zip(warm.run(code, env, *specs), specs.values(), strict=True):

@@ -70,7 +70,9 @@ def test_specs_go_together_by_other_means(tmp_path: Path) -> None:
     with pytest.raises(sk.InvalidArgument, match=r"'txt:a:text' is opened alone; .* sk.concat"):
         sk.open([str(tmp_path), "txt:a:text"])
     with pytest.raises(sk.InvalidArgument, match="leave format='jsonl' out"):
-        sk.open("hf:me/web:train", format="jsonl")
+        sk.open("txt:a.txt:text", format="jsonl")
+    with pytest.raises(sk.InvalidArgument, match="format must be one of"):
+        sk.open("hf:me/web:train", format="json")
     with pytest.raises(sk.InvalidArgument, match="both choose the columns to read"):
         sk.open("hf:me/web:train:text", columns=["id"])
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import IO
+from io import BufferedRandom
 
 import pytest
 
@@ -10,7 +10,7 @@ from seekable.index.digest import PieceHasher
 from seekable.index.scanner import ByteSource
 
 
-def source_of(file: IO[bytes], data: bytes, *, size: int, chunk_bytes: int, told: list[int]) -> ByteSource:
+def source_of(file: BufferedRandom, data: bytes, *, size: int, chunk_bytes: int, told: list[int]) -> ByteSource:
     file.write(data)
     file.flush()
     file.seek(0)

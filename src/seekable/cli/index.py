@@ -101,7 +101,7 @@ def _indexed(opening: Opening, *, pages: bool) -> dict[str, Any]:
         "files": len(dataset.files),
         "files_indexed": opening.watch.files_indexed,
         "records": dataset.size,
-        "bytes": int(dataset.files.sizes.sum()),
+        "bytes": int(dataset.files.data_sizes.sum()),
         "seconds": time.perf_counter() - begun,
         "index_folder": json_safe(index_folder(dataset)),
         **({} if dataset.keys is None else {"key": opening.key, "keys": dataset.keys.index.count}),

@@ -67,7 +67,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
         "format": dataset.format,
         "files": len(dataset.files),
         "records": dataset.size,
-        "bytes": int(dataset.files.sizes.sum()),
+        "bytes": int(dataset.files.data_sizes.sum()),
         **_content_found(dataset),
         "compression": compression_found(dataset.files),
         "index": {

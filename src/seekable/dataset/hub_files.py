@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import FORMATS, format_named, format_of_all
+from seekable.index.build.adopt import adopt_entries
 from seekable.index.catalog import read_table
 from seekable.index.index_location import find_index, hub_folder
 from seekable.index.table_indexer import is_table_indexer
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["HubSpec", "fetch_footers", "hub_files"]
+__all__ = ["HubSpec", "hub_files", "prepare_index"]
 
 _TEXT_COLUMN = "text"
 """The column of lines of text, as the package ``datasets`` names it."""
@@ -154,17 +155,17 @@ def _suffixes(format_name: str | None) -> dict[str, tuple[str, ...]]:
     return {named: suffixes[_SUFFIX_OF.get(named, named)]}
 
 
-def fetch_footers(
+def prepare_index(
     found: Sequence[Found],
     form: Format,
     *,
     index_dir: str | os.PathLike[str] | None,
     progress: ProgressHook | None,
 ) -> None:
-    """Fetch the footers of tables on the Hub that have no index, many files at a time.
+    """Take over what other commits of a repository have in their indexes; fetch the footers of other tables.
 
-    Indexing reads one file after the other. Of other formats it reads each file as a whole: for these nothing
-    is done here, nor for local files.
+    Indexing reads the footer of one file after the other; here they are fetched many at a time. Of other
+    formats it reads each file as a whole. Nothing is done for local files.
 
     Args:
         found: the files.
@@ -176,10 +177,11 @@ def fetch_footers(
         AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
     """
     scanner = form.scanner
-    if not is_table_indexer(scanner):
-        return
     for run in found:
-        if is_placeholder_folder(run.root):
+        if not is_placeholder_folder(run.root):
+            continue
+        adopt_entries(run, format_name=scanner.name, index_dir=index_dir)
+        if is_table_indexer(scanner):
             _fetch_footers(_not_indexed(run, form, index_dir=index_dir), scanner, progress)
 
 

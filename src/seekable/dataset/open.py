@@ -135,7 +135,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     refuse_copies(found)
     with progress_or_bar(progress) as shown:
         if spec is not None:
-            specs.fetch_footers(found, form, index_dir=index_dir, progress=shown)
+            specs.prepare_index(found, form, index_dir=index_dir, progress=shown)
         files = open_files(
             found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from seekable.dataset.hub_files import HubSpec, fetch_footers, hub_files
+from seekable.dataset.hub_files import HubSpec, hub_files, prepare_index
 from seekable.errors import InvalidArgument
 from seekable.formats.registry import format_named
 from seekable.storage.compression import COMPRESSED
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seekable.storage.listing import Found
 
 
-__all__ = ["HubSpec", "Spec", "TextSpec", "fetch_footers", "files_of", "refuse_specs_among", "spec_of"]
+__all__ = ["HubSpec", "Spec", "TextSpec", "files_of", "prepare_index", "refuse_specs_among", "spec_of"]
 
 
 _HUB, _TEXT = "hf:", "txt:"

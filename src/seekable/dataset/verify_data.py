@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable.dataset.specs import files_of, spec_of
 from seekable.errors import CorruptRecord
 from seekable.formats.decoding import decoder_named
-from seekable.formats.registry import find_data, format_named, format_of_all
+from seekable.formats.registry import SourceOptions, find_data, format_named, format_of_all
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verification import verify_files
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.file_source import FileSource, line_source
 from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:
+    from seekable.dataset.specs import Spec
     from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
     from seekable.index.verify.verification import Verification
@@ -47,8 +49,11 @@ def verify(
 ) -> Verification:
     r"""Return the problems of files and of their index; nothing is written, and no problem raises an error.
 
+    Of ``hf:REPO:SPLIT`` the list of files and the placeholders are written, as ``open`` does. A deep
+    verification takes bytes from this machine as far as they are here, and else from the Hub.
+
     Args:
-        source: as of ``open``.
+        source: as of ``open``, a spec too.
         format: as of ``open``.
         deep: read all of each file, find its records again and compare them with the index; else compare the
             size, the time and both ends.
@@ -60,6 +65,7 @@ def verify(
     Raises:
         DataNotFound: a file does not exist.
         UnsupportedFormat: a suffix is not known, or there is more than one format.
+        Unreachable: the data is on the Hub, which cannot be reached, and not on this machine.
 
     Example:
         >>> import pathlib, tempfile, seekable as sk
@@ -72,8 +78,12 @@ def verify(
         >>> good.problems, good.records, bad.kind
         ((), 2, 'changed')
     """
-    found = find_data(source)
-    kind = format_of_all(found) if format is None else format_named(format)
+    spec = spec_of(source)
+    if spec is not None:
+        found, kind = files_of(spec, format, index_dir=index_dir)
+    else:
+        found = find_data(source)
+        kind = format_of_all(found) if format is None else format_named(format)
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {os.path.abspath(os.fsdecode(path)) for path in asked if os.path.isdir(path)}
     verified = verify_files(
@@ -83,14 +93,17 @@ def verify(
         return verified
     problems = [
         _problem(error, count)
-        for error, count in _undecodable(_records(verified.good, kind), jobs, progress).values()
+        for error, count in _undecodable(_records(verified.good, kind, spec), jobs, progress).values()
     ]
     return replace(verified, problems=(*verified.problems, *problems))
 
 
-def _records(files: FileSet, kind: Format) -> FileSource | TableSource:
+def _records(files: FileSet, kind: Format, spec: Spec | None) -> FileSource | TableSource:
     if is_table_indexer(kind.scanner):
         return TableSource(files, kind.scanner, "python", asked="")
+    if spec is not None:
+        options = spec.narrowed(SourceOptions(shown=""), kind)
+        return line_source(kind, options)(files)
     return FileSource(files, decoder_named(kind.decode, kind.name), format=kind.name, asked="", version=None)
 
 

@@ -134,6 +134,14 @@ class FileSet:
         return self._columns().sizes
 
     @property
+    def data_sizes(self) -> NDArray[np.int64]:
+        """The number of bytes of each file, int64; of a placeholder, of the file that it stands for."""
+        sizes = self.sizes.copy()
+        for file in np.flatnonzero(self.remote).tolist():
+            sizes[file] = remote_file.read_remote_size(self.path(file)) or sizes[file]
+        return sizes
+
+    @property
     def remote(self) -> NDArray[np.bool_]:
         """True for each file in a folder of placeholders, which stand for files that lie elsewhere."""
         columns = self._columns()

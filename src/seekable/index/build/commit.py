@@ -80,7 +80,22 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         kept = {key: entry for key, entry in known.items() if entry.name not in gone}
         entries = in_order((kept | fresh).values())
         _write_companions(folder, scans.values())
-        _publish(folder, merge_segments(folder, entries), old=old, companions=_companions_of(known.values()))
+        _publish(folder, merge_segments(folder, entries), old=old, companions=companions_of(known.values()))
+
+
+def add_entries(folder: str, entries: Iterable[Entry]) -> None:
+    """Add entries to an index whose lock the caller holds; entries of files that it has stay as they are.
+
+    Args:
+        folder: the index folder, which has the segments and the companions of the entries.
+        entries: the entries.
+    """
+    old = read_table(folder)
+    known = _known(folder, old)
+    generation = 1 + int(old.column("generation").max(initial=0)) if old else 1
+    fresh = {entry.key: replace(entry, generation=generation) for entry in entries}
+    merged = merge_segments(folder, in_order((fresh | known).values()))
+    _publish(folder, merged, old=old, companions=companions_of(known.values()))
 
 
 def make_folder(folder: str) -> None:
@@ -172,7 +187,7 @@ def _write_companions(folder: str, scans: Iterable[FileScan]) -> None:
             write_atomically(path, schema)
 
 
-def _companions_of(entries: Iterable[Entry]) -> set[str]:
+def companions_of(entries: Iterable[Entry]) -> set[str]:
     """Return the names of the seek points, schemas and page tables of some data files."""
     names = set()
     for entry in entries:
@@ -186,7 +201,7 @@ def _companions_of(entries: Iterable[Entry]) -> set[str]:
 def _publish(folder: str, entries: Sequence[Entry], *, old: Table | None, companions: set[str]) -> None:
     data = encode_table(entries)
     write_atomically(os.path.join(folder, table_name(data)), data)
-    named = {table_name(data), *(entry.segment.file_name for entry in entries), *_companions_of(entries)}
+    named = {table_name(data), *(entry.segment.file_name for entry in entries), *companions_of(entries)}
     replaced = ((_files_of(old) if old else set()) | companions) - named
     # Before the catalog changes, so that their hour starts now even if the process ends here.
     _touch(os.path.join(folder, name) for name in replaced)

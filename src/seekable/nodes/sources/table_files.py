@@ -93,10 +93,7 @@ class OpenTables:
 
 def row_bytes(files: FileSet) -> NDArray[np.float64]:
     """Return the mean bytes of a row in each file, float64; placeholders count as files on the Hub."""
-    sizes = files.sizes.copy()
-    for file in np.flatnonzero(files.remote).tolist():
-        sizes[file] = files.source(file).size
-    return sizes / np.maximum(files.records, 1)
+    return files.data_sizes / np.maximum(files.records, 1)
 
 
 @dataclass(frozen=True, eq=False)
