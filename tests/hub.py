@@ -384,10 +384,10 @@ def _run_in_fork(files: tuple[IO[bytes], ...], code: str, env: dict[str, str], a
     try:
         exec(compile(code, "<code of a test>", "exec"), {"__name__": "__main__"})
         status = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - as an interpreter does
         traceback.print_exc()
     # The end of an interpreter that has all of this loaded takes longer than the code of most tests.
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
+    threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

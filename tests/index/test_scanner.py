@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import os
 import tempfile
-from io import BufferedRandom
+from typing import TYPE_CHECKING
 
 import pytest
 
 from seekable.index.digest import PieceHasher
 from seekable.index.scanner import ByteSource
 
+if TYPE_CHECKING:
+    from io import BufferedRandom
 
-def source_of(file: BufferedRandom, data: bytes, *, size: int, chunk_bytes: int, told: list[int]) -> ByteSource:
+
+def source_of(
+    file: BufferedRandom, data: bytes, *, size: int, chunk_bytes: int, told: list[int]
+) -> ByteSource:
     file.write(data)
     file.flush()
     file.seek(0)

@@ -1,4 +1,4 @@
-"""The entry of one file in an index."""
+"""The entry of one file in an index, and its identity without its place there."""
 
 from __future__ import annotations
 
@@ -85,3 +85,29 @@ class Entry:
     def key(self) -> tuple[str, str]:
         """The name and the format: one file may be indexed in several formats."""
         return self.name, self.format
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """The identity of an indexed file, without anything that depends on where it lies."""
+
+    name: str
+    """The path of the file, relative to the root."""
+
+    format: str
+    """The name of the format that it was scanned as."""
+
+    size: int
+    """The number of bytes of the file."""
+
+    records: int
+    """The number of records of the file."""
+
+    head_tail_digest: str
+    """The digest of its first and last 64 KiB and its size."""
+
+    content_digest: str
+    """The digest of all of it."""
+
+    offsets_digest: str
+    """The digest of its record offsets."""

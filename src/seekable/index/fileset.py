@@ -6,7 +6,6 @@ import itertools
 import os
 import weakref
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,6 +14,7 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.index.companions import PageTableFile
 from seekable.index.digest import digest_text
+from seekable.index.entry import FileEntry
 from seekable.index.file_columns import gather, joined_columns, open_columns
 from seekable.index.index_location import may_hold_placeholders
 from seekable.index.indexed_files import refreshed, row_numbers
@@ -37,33 +37,7 @@ else:
     placeholder = lazy("seekable.remote.placeholder")
     remote_file = lazy("seekable.index.remote_file")
 
-__all__ = ["FileEntry", "FileSet", "combine"]
-
-
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """The identity of an indexed file, without anything that depends on where it lies."""
-
-    name: str
-    """The path of the file, relative to the root."""
-
-    format: str
-    """The name of the format that it was scanned as."""
-
-    size: int
-    """The number of bytes of the file."""
-
-    records: int
-    """The number of records of the file."""
-
-    head_tail_digest: str
-    """The digest of its first and last 64 KiB and its size."""
-
-    content_digest: str
-    """The digest of all of it."""
-
-    offsets_digest: str
-    """The digest of its record offsets."""
+__all__ = ["FileSet", "combine"]
 
 
 _OpenFile = tuple[weakref.ref[MappedFile], memoryview, int]
