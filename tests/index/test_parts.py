@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.index.fileset import FileEntry, FileSet
+    from seekable.index.entry import FileEntry
+    from seekable.index.fileset import FileSet
     from seekable.index.scanner import ByteSource
     from seekable.parallel.progress import Progress
 
