@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from seekable.loader.arguments import distributed
     from seekable.loader.checkpoints import load_state, save_state
     from seekable.loader.collate import FillCollate
-    from seekable.loader.legacy_state import state_from_sample_index
     from seekable.loader.loader import Loader
+    from seekable.loader.positioned import state_from_sample_index, state_sources
     from seekable.nodes.hole import HOLE
     from seekable.stream.iterable import from_iterable
     from seekable.stream.lines import open_stream
@@ -116,6 +116,7 @@ __all__ = [
     "open_stream",
     "save_state",
     "state_from_sample_index",
+    "state_sources",
     "zip",
 ]
 
@@ -137,7 +138,8 @@ _HOMES = {
     "open": "dataset.open",
     "open_stream": "stream.lines",
     "save_state": "loader.checkpoints",
-    "state_from_sample_index": "loader.legacy_state",
+    "state_from_sample_index": "loader.positioned",
+    "state_sources": "loader.positioned",
     "zip": "dataset.combine",
 }
 

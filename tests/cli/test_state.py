@@ -157,7 +157,7 @@ def test_each_source_is_told_with_its_epoch_and_its_next_row(tmp_path: Path) -> 
     assert (a["shard"], a["row"], a["percent"]) == ("1.txt", a["rows"], 2.5 * a["rows"])
     told = output("state", "show", tmp_path / "plain").decode()
     progress = f"epoch 1, {a['percent']:.1f} % ({a['rows']} of 40 rows); next is row {a['row']} of 1.txt"
-    assert f"source a     {progress}\n" in told
+    assert f"source a     {progress}; spec {tmp_path / 'a'}\n" in told
 
 
 def test_rows_that_wait_in_a_stream_are_not_counted(tmp_path: Path) -> None:
@@ -182,9 +182,19 @@ def test_the_share_of_one_rank_does_not_say_how_far_sources_are(tmp_path: Path) 
 
 
 def test_why_it_is_not_known_how_far_sources_are(tmp_path: Path) -> None:
-    mixed = sk.mix([sk.from_sequence(range(30)), sk.from_sequence(range(30))], seed=1)
-    save(tmp_path, mixed.shuffle(seed=1), 2)
+    save(tmp_path, sk.from_sequence(range(30)).stream(epochs=1).repeat(), 2, steps=3)
     (shown,) = documents("state", "show", tmp_path)
     assert shown["progress"] is None
-    assert "shuffle stands above a mixture" in shown["progress_unknown"]
+    assert "'repeat' begins its input anew" in shown["progress_unknown"]
     assert b"source" not in output("state", "show", tmp_path).partition(b"\n\n")[0]
+
+
+def test_a_shuffle_above_a_mixture_is_one_source(tmp_path: Path) -> None:
+    mixed = sk.mix([sk.from_sequence(range(30)), sk.from_sequence(range(30))], seed=1)
+    loader = sk.Loader(mixed.shuffle(seed=1), batch_size=10, collate=list, prefetch=0)
+    loader.skip_batches(2)
+    sk.save_state(tmp_path, loader)
+    (shown,) = documents("state", "show", tmp_path)
+    (source,) = shown["progress"]
+    assert (source["rows"], source["of"]) == (20, len(mixed))
+    assert {key: source[key] for key in loader.sources()[0]} == loader.sources()[0]

@@ -130,7 +130,7 @@ def _progress_of(saved: Saved) -> dict[str, Any]:
     from seekable.cli.output import json_safe
     from seekable.errors import SeekableError
     from seekable.loader.checkpoint_files import whole_description
-    from seekable.resume.report import report_sources
+    from seekable.resume.report import report_saved
     from seekable.state.descriptions import Description
     from seekable.state.document import RunState
 
@@ -140,19 +140,19 @@ def _progress_of(saved: Saved) -> dict[str, Any]:
         # The order of a dataset depends on all weights of a schedule, also on those still to come.
         is_dataset = isinstance(saved.state, RunState)
         tree = whole_description(saved) if is_dataset else saved.description
-        found = report_sources(Description(tree), saved.state)
+        noted = [source.get("spec") for source in (saved.noted or {}).get("sources", [])]
+        found = report_saved(Description(tree), saved.state, noted)
     except SeekableError as error:
         return {"progress": None, "progress_unknown": str(error)}
+    # "source" and "row" are "name" and "row_offset", as they were called first.
     return {
         "progress": [
             {
+                **source.document(),
                 "source": json_safe(source.name),
-                "epoch": source.epoch,
-                "rows": source.rows,
-                "of": source.of,
                 "percent": source.percent,
                 "shard": None if source.shard is None else json_safe(source.shard),
-                "row": source.row,
+                "row": source.row_offset,
             }
             for source in found
         ]
@@ -243,9 +243,12 @@ def _tell(found: dict[str, Any], saved: Saved) -> None:
 
 def _progress(source: dict[str, Any]) -> str:
     following = "" if source["shard"] is None else f"; next is row {source['row']:,} of {source['shard']}"
+    waiting = f"; {source['in_flight']:,} in flight" if source["in_flight"] else ""
+    opened = "" if source["spec"] is None else f"; spec {source['spec']}"
+    of = "" if source["of"] is None else f" of {source['of']:,}"
     return (
-        f"epoch {source['epoch']:,}, {source['percent']:.1f} % "
-        f"({source['rows']:,} of {source['of']:,} rows){following}"
+        f"epoch {source['epoch']:,}, {source['percent']:.1f} % ({source['rows']:,}{of} rows)"
+        f"{waiting}{following}{opened}"
     )
 
 

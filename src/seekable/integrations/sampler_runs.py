@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from seekable.dataset.position import NotedPosition, Position, Positions
 from seekable.errors import DeliveryUnknown, InvalidArgument, StoppedIterator
+from seekable.loader.positioned import move_silently
 from seekable.loader.steps import Cursor
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from torch.utils.data import Sampler
 
     from seekable.loader.loader import Loader
+    from seekable.loader.resumed import Resumed
     from seekable.loader.steps import Steps
 
 __all__ = ["MOVED", "RunIterator", "SamplerRuns"]
@@ -134,7 +136,7 @@ class SamplerRuns:
         if self._steps.total is not None:
             self._loader.set_epoch(state["epoch"] + (self._steps.epochs or 0))
         elif self._steps.limit is not None:
-            self._loader.load_state_dict({**state, "began": state["step"]})
+            move_silently(self._loader, {**state, "began": state["step"]})
         self._restart()
 
     def requested_state(self) -> dict[str, Any]:
@@ -202,17 +204,27 @@ class SamplerRuns:
         try:
             return self._loader.state_dict(rows=rows)
         finally:
-            self._loader.load_state_dict(start)
+            move_silently(self._loader, start)
 
-    def load(self, state: Mapping[str, Any], *, skip: int = 0) -> None:
-        """Go to where a state was taken, or ``skip`` batches further.
+    @property
+    def resumed(self) -> Resumed | None:
+        """The sources as they were where the last state was loaded."""
+        return self._loader.resumed
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go to where a state was taken.
 
         Raises:
             StateMismatch: the state is of another pipeline, or of other data.
             CorruptState: the document is not a state.
         """
         self._loader.load_state_dict(state)
-        self._loader.skip_batches(skip)
+        self._restart()
+
+    def skip_from(self, state: Mapping[str, Any], count: int) -> None:
+        """Go to a state of these runs, and ``count`` batches further."""
+        move_silently(self._loader, state)
+        self._loader.skip_batches(count)
         self._restart()
 
     def set_run(self, number: int) -> None:

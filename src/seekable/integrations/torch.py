@@ -10,6 +10,7 @@ from seekable.errors import InvalidArgument, MissingDependency, StoppedIterator,
 from seekable.integrations.sampler_runs import MOVED, RunIterator, SamplerRuns
 from seekable.loader.arguments import checked_rank, checked_resume, checked_steps
 from seekable.loader.loader import Loader
+from seekable.state.document import has_row_offsets
 from seekable.stream.iterator import StreamIterator
 from seekable.stream.stream import Stream
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
     from seekable.loader.arguments import Resume
+    from seekable.loader.resumed import Resumed
     from seekable.loader.steps import End
 
 __all__ = ["BatchSampler", "IterableDataset"]
@@ -125,6 +127,11 @@ class BatchSampler(Sampler[list[int]]):
     def of_state(self) -> Any:
         """The pipeline that states belong to."""
         return self._runs.of_state
+
+    @property
+    def resumed(self) -> Resumed | None:
+        """The sources as they were where the last state was loaded; see ``sk.Loader``."""
+        return self._runs.resumed
 
     @property
     def rank(self) -> int:
@@ -261,14 +268,15 @@ class BatchSampler(Sampler[list[int]]):
         Raises:
             StateMismatch: the state is of another pipeline, or of other data.
             CorruptState: the document is not a state.
-            InvalidArgument: the state is to be continued by rows, or was taken after that.
+            InvalidArgument: the state is to be continued by rows, or was taken after that; or the document
+                has a ``resume_state``.
         """
         if not state:
             return
-        if checked_resume(resume) == "rows" or state.get("rows"):
+        if checked_resume(resume) == "rows" or state.get("rows") or has_row_offsets(state):
             message = (
-                "resume='rows' changes what comes at a position, and a DataLoader that is given positions "
-                "reads the dataset that it was made with: use sk.Loader"
+                "resume='rows' changes what comes at a position, as a resume_state does, and a DataLoader "
+                "that is given positions reads the dataset that it was made with: use sk.Loader"
             )
             raise InvalidArgument(message)
         self._runs.load(state)
@@ -282,7 +290,7 @@ class BatchSampler(Sampler[list[int]]):
             DeliveryUnknown: the number of delivered batches is not known.
         """
         count = checked_count("count", count, least=0)
-        self._runs.load(self.state_dict(rows=False), skip=count)
+        self._runs.skip_from(self.state_dict(rows=False), count)
 
     def set_epoch(self, epoch: int) -> None:
         """Let the next run be number ``epoch``, from 0; nothing changes if that run comes next anyway.

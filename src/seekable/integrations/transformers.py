@@ -10,6 +10,7 @@ from seekable.errors import DataNotFound, InvalidArgument, MissingDependency, Wr
 from seekable.integrations.passes import Passes
 from seekable.loader.checkpoints import load_state, save_state
 from seekable.loader.loader import Loader
+from seekable.loader.positioned import move_silently
 
 try:
     import transformers
@@ -103,7 +104,7 @@ class TrainerMixin(_Base):
         if _internal_call and output_dir is not None and self.args.should_save and passes is not None:
             # All ranks have the same state: one of them writes it, as the only one.
             whole = Loader(passes.loader.dataset, rank=0, world_size=1, prefetch=0)
-            whole.load_state_dict(passes.loader.state_dict(rows=False))
+            move_silently(whole, passes.loader.state_dict(rows=False))
             save_state(os.path.join(output_dir, _FOLDER), whole, keep=1)
         super().save_model(output_dir, _internal_call)
 

@@ -1,8 +1,8 @@
 """States in a folder: saved whole or not at all, and loaded again.
 
-Beside the states lie the paths of the files of the pipeline, and later weights of its schedule. They are not
-part of the fingerprint, because they decide no order that has begun. ``seekable plan`` reads them, to find
-the bytes that a step will read.
+Beside the states lie the specs and the paths of the files of the pipeline, and later weights of its schedule.
+They are not part of the fingerprint, because they decide no order that has begun. ``seekable plan`` reads
+them, to find the bytes that a step will read.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from seekable._arguments import checked_count
 from seekable.dataset.dataset import Dataset
@@ -25,10 +25,12 @@ from seekable.loader.checkpoint_files import (
     whole_description,
 )
 from seekable.loader.compatibility import described
+from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.evaluated import row_files_of
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
+from seekable.resume.report import spec_of
 from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import Description
 from seekable.state.document import RunState
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seekable.loader.arguments import Resume
+    from seekable.loader.resumed import Resumed
     from seekable.stream.stream import Stream
 
 
@@ -65,6 +68,11 @@ class Stateful(Protocol):
     @property
     def world_size(self) -> int:
         """The number of processes that share the batches."""
+        ...
+
+    @property
+    def resumed(self) -> Resumed | None:
+        """The sources as they were where the last state was loaded."""
         ...
 
     def state_dict(self, *, partial: bool, rows: bool) -> dict[str, Any]:
@@ -124,7 +132,9 @@ def save_state(folder: str | os.PathLike[str], loader: Stateful, *, keep: int = 
     return path
 
 
-def load_state(folder: str | os.PathLike[str], loader: Stateful, *, resume: Resume = "exact") -> bool:
+def load_state(
+    folder: str | os.PathLike[str], loader: Stateful, *, resume: Resume = "exact"
+) -> Resumed | Literal[False]:
     """Load the newest complete state of a folder into a loader, of any number of ranks.
 
     Args:
@@ -134,7 +144,9 @@ def load_state(folder: str | os.PathLike[str], loader: Stateful, *, resume: Resu
             rest of its begun epoch (``Loader.load_state_dict``), whatever has changed above the sources.
 
     Returns:
-        True; False if the folder has no complete state, and then nothing changes.
+        An object that is true, with the sources as they are there: ``sources`` is what ``loader.sources()``
+        returned, and as text it is the lines of the log, one for each source. False if the folder has no
+        complete state: then nothing changes, and the log says that the run begins anew.
 
     Raises:
         StateMismatch: the state is of another pipeline or other data; the message names the node, the
@@ -145,6 +157,7 @@ def load_state(folder: str | os.PathLike[str], loader: Stateful, *, resume: Resu
     resume = checked_resume(resume)
     folder = os.path.abspath(folder)
     if not any(generation.complete for generation in generations_in(folder)):
+        log_anew(f"no saved state in {folder}")
         return False
     saved = read_saved(folder)
     state, description = saved.state, saved.description
@@ -156,7 +169,9 @@ def load_state(folder: str | os.PathLike[str], loader: Stateful, *, resume: Resu
         row_files = (saved.noted or {}).get("kept", {})
         state = replace(state, pipeline=Description(description, row_files).text())
     loader.load_state_dict(state.document(), resume=resume)
-    return True
+    resumed = loader.resumed
+    assert resumed is not None
+    return resumed
 
 
 def _pipeline_of(loader: Stateful) -> Node | Stream:
@@ -201,14 +216,14 @@ def _remove(path: str) -> None:
 
 
 def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
-    """Return the paths of each source's files and of row files, JSON-safe.
+    """Return the argument of ``sk.open`` and the paths of each source, and the row files, JSON-safe.
 
     For a pipeline with a schedule, the whole description is in it too.
 
     Example:
         >>> import seekable as sk
-        >>> source_paths_of(sk.from_sequence("abc").shuffle(seed=1).node)
-        {'seekable_sources': 1, 'sources': [{'kind': 'sequence'}]}
+        >>> source_paths_of(sk.from_sequence("abc").shuffle(seed=1).node)["sources"]
+        [{'kind': 'sequence', 'spec': 'from_sequence(<builtins.str of 3>)'}]
     """
     datasets = [pipeline] if isinstance(pipeline, Node) else list(datasets_of(pipeline.stage))
     leaves = [leaf for dataset in datasets for leaf in _leaves(dataset)]
@@ -225,13 +240,15 @@ def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
 
 
 def _noted(leaf: Leaf) -> dict[str, Any]:
+    spec = spec_of(leaf)
+    asked = {} if spec is None or _as_text(spec) is None else {"spec": spec}
     if not isinstance(leaf, FileSource | TableSource):
-        return {"kind": leaf.kind}
+        return {"kind": leaf.kind, **asked}
     runs = [
         {"root": _as_text(root), "index": _as_text(folder), "files": files}
         for root, folder, files in leaf.files.runs
     ]
-    return {"kind": leaf.kind, "runs": runs}
+    return {"kind": leaf.kind, **asked, "runs": runs}
 
 
 def _as_text(path: str) -> str | None:

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import NotResumable, StateMismatch
 from seekable.loader.lane_batches import lane_batches
 from seekable.loader.lane_deltas import LaneStates
+from seekable.loader.resumed import Resumed
+from seekable.loader.states import Loaded
 from seekable.loader.steps import Cursor
 from seekable.resume.by_rows import stream_by_rows
+from seekable.resume.consumed import progress_of_stream
 from seekable.resume.readers import lanes_of, simplified_stream
+from seekable.resume.row_offsets import stream_at_offsets
 from seekable.resume.serialize import rows_of_stream, stream_from_rows
+from seekable.state.document import has_row_offsets
 from seekable.state.stream_document import StreamState
 from seekable.stream.description import text_of_stream
 from seekable.stream.iterator import check_resumable, check_stream
@@ -97,13 +102,18 @@ class LanesState:
                 false.
         """
         check_resumable(self.pipeline.stage)
-        stream = self.of_state(cursor)
         if steps.world_size > 1 and not partial:
             message = (
                 f"rank {steps.rank} of {steps.world_size} has {len(self._own)} of the {self._plain.lanes} "
                 f"lanes: let all ranks call sk.save_state(folder, loader), or take state_dict(partial=True)"
             )
             raise NotResumable(message)
+        stream = self.of_state(cursor)
+        pipeline = text_of_stream(stream.stage) if rows else None
+        return replace(self._snapshot(steps, cursor, stream), pipeline=pipeline).document()
+
+    def _snapshot(self, steps: Steps, cursor: Cursor, stream: Stream) -> StreamState:
+        """Return the state of the lanes of this rank, of which nothing changes later."""
         return StreamState(
             fingerprint=stream.fingerprint,
             step=cursor.step,
@@ -114,17 +124,39 @@ class LanesState:
             ended=tuple(sorted(self.lanes.ended)),
             given=self._given.document(self.lanes.stages),
             rows=rows_of_stream(stream) if self.by_rows else None,
-            pipeline=text_of_stream(stream.stage) if rows else None,
-        ).document()
+        )
 
-    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> tuple[Cursor, LanesState]:
+    def resumed(self, steps: Steps, cursor: Cursor) -> Resumed:
+        """Return the sources as they are at a cursor; on one of several ranks their rows are not known."""
+        stream = self.of_state(cursor)
+        snapshot = self._snapshot(steps, cursor, stream)
+        return Resumed(stream, functools.partial(progress_of_stream, stream, snapshot))
+
+    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> Loaded:
         """Return the cursor of a state document, and the states of this rank's lanes.
+
+        The document may be one of row offsets instead.
 
         Raises:
             StateMismatch: the document is of another stream, or of other data.
             CorruptState: the document is no state of a stream, or lacks a lane.
-            InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known.
+            InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known; or a
+                source cannot be entered at a row.
         """
+        stream, state = self._parsed(document, resume)
+        stages = lanes_of(state)
+        if state.rows:
+            stream = simplified_stream(stream, stages)
+        ended = {lane for lane in state.ended if lane in self._own}
+        lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
+        found = LanesState(self._plain, self._own, pipeline=stream, lanes=lanes, given=parsed(state.given))
+        resumed = Resumed(stream, functools.partial(progress_of_stream, stream, state))
+        return Loaded(Cursor(state.step, 0, state.slot, state.began or 0), found, resumed)
+
+    def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Stream, StreamState]:
+        """Return the stream that a document is of, and the state of it there."""
+        if has_row_offsets(document):
+            return stream_at_offsets(self._plain, document)
         state, stream = StreamState.parse(document), self._plain
         try:
             if state.rows:
@@ -133,11 +165,5 @@ class LanesState:
         except StateMismatch:
             if resume != "rows":
                 raise
-            stream, state = stream_by_rows(self._plain, state)
-        stages = lanes_of(state)
-        if state.rows:
-            stream = simplified_stream(stream, stages)
-        ended = {lane for lane in state.ended if lane in self._own}
-        lanes = LaneStates({lane: stages[lane] for lane in self._own}, ended)
-        found = LanesState(self._plain, self._own, pipeline=stream, lanes=lanes, given=parsed(state.given))
-        return Cursor(state.step, 0, state.slot, state.began or 0), found
+            return stream_by_rows(self._plain, state)
+        return stream, state

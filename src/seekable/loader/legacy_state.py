@@ -8,46 +8,43 @@ from typing import TYPE_CHECKING, Any
 from seekable._arguments import checked_count
 from seekable.errors import OutOfRange
 from seekable.loader.steps import Cursor
+from seekable.state.document import has_row_offsets
 from seekable.state.stream_document import StreamState
 from seekable.stream.stream import Stream
 
 if TYPE_CHECKING:
-    from seekable.loader.loader import Loader
+    from collections.abc import Mapping
+
+    from seekable.loader.run_progress import Progress
     from seekable.loader.steps import Steps
 
-__all__ = ["state_from_sample_index"]
+__all__ = ["has_sample_index", "state_after"]
 
 
-def state_from_sample_index(index: int, loader: Loader) -> dict[str, Any]:
-    """Return the state of a loader after some samples: for checkpoints that hold nothing but their number.
-
-    Of a dataset it is arithmetic. A stream is run from its start, in this process, because nothing else gives
-    the states of its stages: that takes as long as delivering the samples took.
-
-    Args:
-        index: the number of samples delivered, over all ranks and runs: records of a dataset, items of a
-            stream.
-        loader: a loader of the pipeline that delivered them.
-
-    Returns:
-        What ``state_dict`` would have returned: for ``load_state_dict`` of this loader, and with
-        ``resume="rows"`` for one of another pipeline.
-
-    Raises:
-        OutOfRange: the stream has fewer items in a run.
+def has_sample_index(document: Mapping[str, Any]) -> bool:
+    """Return True for a checkpoint with the number of samples delivered, and nothing else to resume from.
 
     Example:
-        >>> import seekable as sk
-        >>> loader = sk.Loader(sk.from_sequence(range(10)), batch_size=2, collate=list)
-        >>> loader.load_state_dict(sk.state_from_sample_index(6, loader))
-        >>> list(loader)
-        [[6, 7], [8, 9]]
+        >>> has_sample_index({"sample_index": 6}), has_sample_index({"seekable": 1, "sample_index": 6})
+        (True, False)
     """
-    index = checked_count("index", index, least=0)
-    progress = loader._progress  # noqa: SLF001 - of the same room
-    if not isinstance(loader.dataset, Stream):
+    if not hasattr(document, "get") or has_row_offsets(document):
+        return False
+    return "seekable" not in document and document.get("sample_index") is not None
+
+
+def state_after(progress: Progress, index: int) -> dict[str, Any]:
+    """Return the state of a run after some samples, counted over all ranks and runs.
+
+    Raises:
+        InvalidArgument: ``index`` is no integer of at least 0.
+        OutOfRange: the stream has fewer items in a run.
+    """
+    index = checked_count("sample_index", index, least=0)
+    pipeline = progress.state.pipeline
+    if not isinstance(pipeline, Stream):
         return progress.document(cursor_after(progress.steps, index))
-    run = iter(loader.dataset)
+    run = iter(pipeline)
     for count in range(index):
         try:
             next(run)

@@ -1,7 +1,8 @@
 """Batches of a dataset or a stream, in its order, resumed at any point.
 
 A `Loader` has a cursor, which says how far it has come (`Progress`), a producer of batches (`Producer`), and
-at most one live iterator (`BatchIterator`), which takes batches of the producer and moves the cursor.
+at most one live iterator (`BatchIterator`), which takes batches of the producer and moves the cursor. What is
+said of the cursor, and the moves of it, are in the base class (`Positioned`).
 """
 
 from __future__ import annotations
@@ -14,20 +15,19 @@ from seekable._arguments import checked_count, checked_flag
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import EndlessDataset, InvalidArgument
-from seekable.loader.arguments import checked_resume, checked_seconds, checked_steps
+from seekable.loader.arguments import checked_seconds, checked_steps
 from seekable.loader.batch_sources import DatasetSource, LaneSource
 from seekable.loader.collate import collate as default_collate
-from seekable.loader.iteration import READ_AHEAD, REPLACED, BatchIterator, EpochSetter
+from seekable.loader.iteration import REPLACED, BatchIterator
+from seekable.loader.positioned import Positioned
 from seekable.loader.producers import Producer, WorkerOptions, WorkerType
 from seekable.loader.run_progress import Progress
 from seekable.loader.states import DatasetState
-from seekable.nodes.contract import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from seekable.loader import lanes_state, step_plan
-    from seekable.loader.arguments import Resume
     from seekable.loader.batch_sources import Source
     from seekable.loader.states import PipelineState
     from seekable.loader.step_plan import StepPlan
@@ -40,7 +40,7 @@ else:
 __all__ = ["Loader"]
 
 
-class Loader:
+class Loader(Positioned):
     """Batches of a dataset or a stream; each ``iter(loader)`` is the next run of ``epochs`` epochs.
 
     Args:
@@ -133,52 +133,10 @@ class Loader:
             state, source = lanes_state.LanesState(dataset, own), LaneSource
         if max_holes is not None:
             max_holes = checked_count("max_holes", max_holes, least=0)
-        self._progress = Progress(division, state, max_holes=max_holes)
+        super().__init__(Progress(division, state, max_holes=max_holes))
         single = batch_size is None and global_batch_size is None
         source_of = functools.partial(source, steps=division, collate=None if single else collate)
         self._producer = Producer(source_of, options)
-        self._live: Callable[[], BatchIterator | None] = _nothing
-
-    @property
-    def dataset(self) -> Any:
-        """The Dataset or the Stream that is delivered."""
-        return _face(self._progress.state.pipeline)
-
-    @property
-    def of_state(self) -> Any:
-        """The Dataset or the Stream that a state taken now is of.
-
-        After ``resume="rows"`` it first delivers the rest of older orders.
-        """
-        return _face(self._progress.state.of_state(self._progress.cursor))
-
-    @property
-    def step(self) -> int:
-        """The number of batches delivered and skipped so far."""
-        return self._progress.cursor.step
-
-    @property
-    def epoch(self) -> int:
-        """The first epoch of the present run; it moves on when the end of the run was seen."""
-        return self._progress.cursor.epoch
-
-    @property
-    def rank(self) -> int:
-        """The number of this process among ``world_size``, from 0."""
-        return self._progress.steps.rank
-
-    @property
-    def world_size(self) -> int:
-        """The number of processes that share the batches."""
-        return self._progress.steps.world_size
-
-    @property
-    def sampler(self) -> EpochSetter:
-        """An object whose ``set_epoch(k)`` lets run ``k`` come next; trainers look for this name."""
-        return EpochSetter(self._set_run)
-
-    batch_sampler = sampler
-    """The same as ``sampler``: some trainers look for the one name, some for both."""
 
     def __len__(self) -> int:
         """Return the number of batches of a whole run.
@@ -216,88 +174,6 @@ class Loader:
         iterator = BatchIterator(self._progress, self._producer)
         self._live = weakref.ref(iterator)
         return iterator
-
-    def state_dict(self, *, partial: bool = False, rows: bool = True) -> dict[str, Any]:
-        """Return the state after the batches delivered so far: a new dict, JSON-safe.
-
-        Batches that were made ahead do not count. The state loads on any number of ranks, with any batch
-        size. The state of a dataset is the same on all ranks.
-
-        Args:
-            partial: return this rank's share of the state, where ranks have different ones: those of a stream
-                have lanes of their own, which ``sk.save_state`` and ``sk.load_state`` put together.
-            rows: add the description of the pipeline, with the names of its files, as one string. Another
-                pipeline needs it to load the state with ``resume="rows"``. The string is made once for a
-                pipeline. Without it the state of a dataset has fewer than 200 bytes.
-
-        Raises:
-            NotResumable: a stage of a stream could not go on from it; or this is a share and ``partial`` is
-                false.
-        """
-        return self._progress.document(partial=partial, rows=rows)
-
-    def load_state_dict(self, state: Mapping[str, Any], *, resume: Resume = "exact") -> None:
-        """Go on where a state was taken: the next batches are those that would have followed.
-
-        Nothing changes if this raises an error.
-
-        Args:
-            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. ``{}``
-                stands for no state and changes nothing. A live iterator moves there too.
-            resume: ``"exact"``, the order continues record for record. With ``"rows"`` the state may be of
-                another pipeline over the same sources, or fewer files of them: each source gives what was in
-                flight, then the rest of its begun epoch in its old order, then its next epoch in the new one.
-
-        Raises:
-            StateMismatch: the state is of another pipeline, or of other data; by rows, of sources that are
-                not there any more, or the state carries no description of its pipeline.
-            CorruptState: the document is not a state.
-            InvalidArgument: by rows, something above a mixture hides how many rows each source gave, or rows
-                were chosen by content that is not known any more.
-
-        Example:
-            >>> import seekable as sk
-            >>> words = sk.from_sequence("abcdef")
-            >>> loader = sk.Loader(words, batch_size=2, collate=list, prefetch=0)
-            >>> next(iter(loader))
-            ['a', 'b']
-            >>> again = sk.Loader(words.map(str.upper).shuffle(seed=1), batch_size=3, collate=list)
-            >>> again.load_state_dict(loader.state_dict(), resume="rows")
-            >>> list(again)
-            [['C', 'D', 'E'], ['F']]
-        """
-        resume = checked_resume(resume)
-        if state == {}:
-            return
-        self._progress.load(state, resume=resume)
-        self._restart_live()
-
-    def skip_batches(self, count: int) -> None:
-        """Leave out the next ``count`` batches, at most to the end of the run; they count as steps.
-
-        Raises:
-            InvalidArgument: ``count`` is no integer of at least 0.
-        """
-        count = checked_count("count", count, least=0)
-        if self._live() is None:
-            self._progress.begin()
-        self._progress.skip(count)
-        self._restart_live()
-
-    def set_epoch(self, epoch: int) -> None:
-        """Let the next run begin with an epoch; nothing changes if it does anyway.
-
-        An iterator that has delivered batches ends.
-
-        Raises:
-            EndlessDataset: an endless dataset has no epochs but 0.
-        """
-        cursor = self._progress.cursor_of_epoch(epoch)
-        if cursor is not None:
-            if not self._progress.continues:
-                self._stop_live(REPLACED)
-            self._progress.move(cursor)
-            self._restart_live()
 
     def locate(self, *, step: int) -> list[Any]:
         """Return where every record of a batch lies, over all ranks; nothing is read.
@@ -365,35 +241,3 @@ class Loader:
         steps = self._progress.steps
         ranks = "" if steps.world_size == 1 else f", rank {steps.rank} of {steps.world_size}"
         return f"<Loader at step {self.step}: batches of {steps.batch}{ranks}, of {self.dataset!r}>"
-
-    def _set_run(self, number: int) -> None:
-        """Let run ``number`` come next; see `EpochSetter`."""
-        progress = self._progress
-        epoch = progress.epoch_of_run(number)
-        if epoch is not None:
-            self.set_epoch(epoch)
-        elif not progress.continues:
-            self._stop_live(READ_AHEAD)
-        elif progress.steps.left(progress.cursor) == 0:
-            progress.end()
-            self._restart_live()
-
-    def _stop_live(self, why: str) -> None:
-        iterator = self._live()
-        if iterator is not None:
-            iterator.stop(why)
-        self._live = _nothing
-
-    def _restart_live(self) -> None:
-        iterator = self._live()
-        if iterator is not None:
-            iterator.restart()
-
-
-def _face(pipeline: Node | Stream) -> Dataset | Stream:
-    """Return the public object of a pipeline."""
-    return Dataset(pipeline) if isinstance(pipeline, Node) else pipeline
-
-
-def _nothing() -> None:
-    """Return None: there is no live iterator."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.arguments import Resume
     from seekable.loader.batches import Batch
+    from seekable.loader.resumed import Resumed
     from seekable.loader.states import PipelineState
     from seekable.loader.steps import Steps
 
@@ -43,6 +44,8 @@ class Progress:
         """The cursor from which the present batches are counted."""
         self.continues = True
         """True if the next iterator begins at the cursor, and not with the run after it."""
+        self.resumed: Resumed | None = None
+        """The sources where the last state was loaded; None before."""
         self.batches = self.records = self.holes = self.skipped = 0
         self.waited_seconds = 0.0
         steps.check_short(self.cursor)
@@ -153,8 +156,8 @@ class Progress:
         at = self.cursor if cursor is None else cursor
         return self.state.document(self.steps, at, partial=partial, rows=rows)
 
-    def load(self, document: Mapping[str, Any], *, resume: Resume) -> None:
-        """Go to where a state was taken; nothing changes if that raises an error.
+    def load(self, document: Mapping[str, Any], *, resume: Resume) -> Resumed:
+        """Go to where a state was taken, and return the sources there; nothing changes if that fails.
 
         Raises:
             StateMismatch: the document is of another pipeline, or of other data.
@@ -162,12 +165,14 @@ class Progress:
             InvalidArgument: a rank would have no record in the last batch; or with ``resume="rows"``, the
                 rows that each source delivered are not known.
         """
-        cursor, state = self.state.loaded(self.steps, document, resume)
+        loaded = self.state.loaded(self.steps, document, resume)
+        cursor, state = loaded.cursor, loaded.state
         self.steps.check_short(cursor)
-        self.state = state
+        self.state, self.resumed = state, loaded.resumed
         self.move(cursor)
         if not state.by_rows and self._is_regular(cursor):
             self.anchor = Cursor()
+        return loaded.resumed
 
     def _is_regular(self, cursor: Cursor) -> bool:
         """Return True if the present batches lead to a cursor from the start of epoch 0."""

@@ -8,14 +8,15 @@ rest of older orders.
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, final
 
 from seekable._lazy import lazy
 from seekable.errors import CorruptState, StateMismatch
+from seekable.loader.resumed import Resumed
 from seekable.loader.steps import Cursor
 from seekable.order.remaining import Remaining
-from seekable.state.document import RunState
+from seekable.state.document import RunState, has_row_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,18 +27,21 @@ if TYPE_CHECKING:
     from seekable.loader.steps import Steps
     from seekable.nodes import evaluated
     from seekable.nodes.contract import Node
-    from seekable.resume import by_rows, continued, serialize
+    from seekable.resume import by_rows, consumed, continued, row_offsets, serialize
+    from seekable.resume.consumed import DatasetProgress
     from seekable.state import descriptions
     from seekable.stream.stream import Stream
 else:
     compatibility = lazy("seekable.loader.compatibility")
     evaluated = lazy("seekable.nodes.evaluated")
     by_rows = lazy("seekable.resume.by_rows")
+    consumed = lazy("seekable.resume.consumed")
     continued = lazy("seekable.resume.continued")
+    row_offsets = lazy("seekable.resume.row_offsets")
     serialize = lazy("seekable.resume.serialize")
     descriptions = lazy("seekable.state.descriptions")
 
-__all__ = ["DatasetState", "PipelineState"]
+__all__ = ["DatasetState", "Loaded", "PipelineState"]
 
 
 class PipelineState(Protocol):
@@ -83,8 +87,12 @@ class PipelineState(Protocol):
         """
         ...
 
-    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> tuple[Cursor, Self]:
-        """Return the cursor and the state that a document holds; this state does not change.
+    def resumed(self, steps: Steps, cursor: Cursor) -> Resumed:
+        """Return the sources as they are at a cursor."""
+        ...
+
+    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> Loaded:
+        """Return what a document holds; this state does not change.
 
         Raises:
             StateMismatch: the document is of another pipeline, or of other data.
@@ -92,6 +100,16 @@ class PipelineState(Protocol):
             InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The contents of a state document."""
+
+    cursor: Cursor
+    state: PipelineState
+    resumed: Resumed
+    """The sources of the run there; of a stream those of all ranks, if the document has all lanes."""
 
 
 @final
@@ -150,26 +168,23 @@ class DatasetState:
             pipeline=descriptions.text_of(dataset, functools.partial(_described, dataset)) if rows else None,
         ).document()
 
-    def loaded(
-        self, steps: Steps, document: Mapping[str, Any], resume: Resume
-    ) -> tuple[Cursor, DatasetState]:
-        """Return the cursor and the dataset of a state document.
+    def resumed(self, steps: Steps, cursor: Cursor) -> Resumed:
+        """Return the sources as they are at a cursor."""
+        return Resumed(self.pipeline, functools.partial(self._progress, cursor))
+
+    def _progress(self, cursor: Cursor) -> list[DatasetProgress]:
+        return consumed.progress_of_dataset(self.pipeline, cursor.position, first_epoch=cursor.epoch)
+
+    def loaded(self, steps: Steps, document: Mapping[str, Any], resume: Resume) -> Loaded:
+        """Return the cursor and the dataset of a state document, or of a document of row offsets.
 
         Raises:
             StateMismatch: the document is of another pipeline, or of other data.
             CorruptState: the document is no state, or its position lies before its epoch.
-            InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known.
+            InvalidArgument: with ``resume="rows"``, the rows that each source delivered are not known; or a
+                source cannot be entered at a row.
         """
-        state = RunState.parse(document)
-        dataset = self._plain
-        try:
-            if state.rows:
-                dataset = serialize.dataset_from_rows(state.rows, self._plain)
-            compatibility.check_pipeline(dataset, state)
-        except StateMismatch:
-            if resume != "rows":
-                raise
-            dataset, state = by_rows.dataset_by_rows(self._plain, state)
+        dataset, state = self._parsed(document, resume)
         if dataset is self._plain and state.position < steps.start_of(state.epoch):
             message = f"a state lies in its epoch (got position {state.position}, epoch {state.epoch})"
             raise CorruptState(message)
@@ -178,7 +193,23 @@ class DatasetState:
         if stop is not None and size and cursor.position > stop:
             # Runs have fewer epochs than when the state was taken: its epoch becomes the first one of a run.
             cursor = replace(cursor, epoch=cursor.position // size)
-        return cursor, DatasetState(self._plain, dataset, cursor.position)
+        found = DatasetState(self._plain, dataset, cursor.position)
+        return Loaded(cursor, found, found.resumed(steps, cursor))
+
+    def _parsed(self, document: Mapping[str, Any], resume: Resume) -> tuple[Node, RunState]:
+        """Return the dataset that a document is of, and the state of it there."""
+        if has_row_offsets(document):
+            return row_offsets.dataset_at_offsets(self._plain, document)
+        state, dataset = RunState.parse(document), self._plain
+        try:
+            if state.rows:
+                dataset = serialize.dataset_from_rows(state.rows, self._plain)
+            compatibility.check_pipeline(dataset, state)
+        except StateMismatch:
+            if resume != "rows":
+                raise
+            return by_rows.dataset_by_rows(self._plain, state)
+        return dataset, state
 
 
 def _described(dataset: Node) -> descriptions.Description:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from typing import TYPE_CHECKING, Any, Protocol
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import xxhash
 
+from seekable._log import LOG
 from seekable.errors import (
     DataNotFound,
     InvalidArgument,
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from seekable.remote.splits import Suffixes
 
 __all__ = ["HubSplit", "list_folder", "list_hub"]
-
-_log = logging.getLogger("seekable")
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAIN = "main"
@@ -112,7 +110,7 @@ def list_hub(spec: HubSplit, folder: str, suffixes: Suffixes) -> list[HubFile]:
         except Unreachable as error:
             if kept is None:
                 raise
-            _log.warning("%s is as it was listed last, at commit %s: %s", spec.text, kept.revision, error)
+            LOG.warning("%s is as it was listed last, at commit %s: %s", spec.text, kept.revision, error)
     return [
         HubFile(folder, kept.repo, kept.revision, shard.path, shard.size, shard.etag) for shard in kept.shards
     ]

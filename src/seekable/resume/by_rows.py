@@ -17,7 +17,6 @@ from seekable.resume.consumed import consumed, progress_of
 from seekable.resume.continued import continued
 from seekable.resume.match import matched
 from seekable.resume.readers import lanes_of, readers_of, with_readers
-from seekable.resume.report import log_resumed
 from seekable.resume.sources import remaining_by_source, sources_of, with_sources
 from seekable.resume.start_position import BegunEpoch, start_position
 from seekable.state.canonical import fingerprint_of
@@ -30,13 +29,21 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.resume.consumed import Consumed
     from seekable.resume.match import Match
+    from seekable.resume.readers import Reader
     from seekable.resume.sources import Name, Source
     from seekable.state.document import RunState
     from seekable.state.stream_document import State, StreamState
     from seekable.stream.source import FromDataset
     from seekable.stream.stream import Stream
 
-__all__ = ["ResumedDataset", "dataset_by_rows", "resumed_datasets", "stream_by_rows"]
+__all__ = [
+    "ResumedDataset",
+    "dataset_by_rows",
+    "resumed_dataset",
+    "resumed_datasets",
+    "stream_by_rows",
+    "with_begun_readers",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +58,6 @@ class ResumedDataset:
 
     epoch: int
     """The number of the first epoch of its run."""
-
-    num_delivered: tuple[int, ...]
-    """For each source the number of rows of its begun epoch that the old run delivered."""
 
 
 def dataset_by_rows(plain: Node, state: RunState) -> tuple[Node, RunState]:
@@ -73,7 +77,6 @@ def dataset_by_rows(plain: Node, state: RunState) -> tuple[Node, RunState]:
     (progress,) = progress_of(description, state)
     _check_description(progress.dataset.fingerprint_at(state.position), state)
     (resumed,) = resumed_datasets([((), plain)], [consumed(progress)])
-    log_resumed(resumed.dataset, position=resumed.position, num_delivered=resumed.num_delivered)
     return resumed.dataset, replace(
         state,
         fingerprint=resumed.dataset.fingerprint_at(resumed.position),
@@ -101,10 +104,7 @@ def stream_by_rows(plain: Stream, state: StreamState) -> tuple[Stream, StreamSta
     olds = [consumed(progress) for progress in progress_of(description, state, plain)]
     readers = readers_of(lineage_of(plain.stage))
     resumed = resumed_datasets([(reader.name, reader.stage.dataset) for reader in readers], olds)
-    for each in resumed:
-        log_resumed(each.dataset, position=each.position, num_delivered=each.num_delivered)
-    begun = [_begun_reader(reader.stage, each) for reader, each in zip(readers, resumed, strict=True)]
-    stream = with_readers(plain, begun)
+    stream = with_begun_readers(plain, readers, resumed)
     lanes = lanes_with_counters(described_lineage(description.tree, plain.stage), lanes_of(state), stream)
     return stream, replace(
         state,
@@ -172,7 +172,9 @@ def resumed_datasets(news: Sequence[tuple[Name, Node]], olds: Sequence[Consumed]
     for (name, dataset), sources in zip(news, by_dataset, strict=True):
         own = [matches.get(first + number) for number in range(len(sources))]
         first += len(sources)
-        resumed.append(_resumed_dataset(dataset, sources, own, _run_before(name, own, olds)))
+        old = _run_before(name, own, olds)
+        counts = (old.num_draws, old.num_epochs) if old else (0, 0)
+        resumed.append(resumed_dataset(dataset, sources, own, num_draws=counts[0], num_epochs=counts[1]))
     return resumed
 
 
@@ -186,8 +188,13 @@ def _run_before(name: Name, matches: Sequence[Match | None], olds: Sequence[Cons
     return next((old for old in own if old.name == name), own[0] if own else None)
 
 
-def _resumed_dataset(
-    dataset: Node, sources: Sequence[Source], matches: Sequence[Match | None], old: Consumed | None
+def resumed_dataset(
+    dataset: Node,
+    sources: Sequence[Source],
+    matches: Sequence[Match | None],
+    *,
+    num_draws: int,
+    num_epochs: int,
 ) -> ResumedDataset:
     """Return a dataset of which each source begins with the rows that it continues.
 
@@ -195,19 +202,17 @@ def _resumed_dataset(
         dataset: the present dataset.
         sources: its sources.
         matches: for each source, what it continues.
-        old: what the old run had consumed.
+        num_draws: how many positions the old run had drawn.
+        num_epochs: how many epochs the old run had finished.
     """
     begun = [_begun_epoch(source, match) for source, match in zip(sources, matches, strict=True)]
-    position, epoch = start_position(
-        dataset, begun, num_draws=old.num_draws if old else 0, num_epochs=old.num_epochs if old else 0
-    )
+    position, epoch = start_position(dataset, begun, num_draws=num_draws, num_epochs=num_epochs)
     axes = [axis for _, axis in remaining_by_source(dataset, Remaining((), position))]
     made = [
         _continued_source(source.dataset, match, each, axis)
         for source, match, each, axis in zip(sources, matches, begun, axes, strict=True)
     ]
-    num_delivered = tuple(match.remainder.num_delivered if match else 0 for match in matches)
-    return ResumedDataset(with_sources(dataset, made), position, epoch, num_delivered)
+    return ResumedDataset(with_sources(dataset, made), position, epoch)
 
 
 def _begun_epoch(source: Source, match: Match | None) -> BegunEpoch:
@@ -234,6 +239,18 @@ def _continued_source(source: Node, match: Match | None, begun: BegunEpoch, axis
     first = behind if lies_right else num_begun * size
     segments = match.segments if match else []
     return continued(segments, source, axis, first)
+
+
+def with_begun_readers(plain: Stream, readers: Sequence[Reader], resumed: Sequence[ResumedDataset]) -> Stream:
+    """Return a stream whose readers begin where their datasets resume.
+
+    Args:
+        plain: the present stream.
+        readers: its readers.
+        resumed: for each reader, its dataset.
+    """
+    begun = [_begun_reader(reader.stage, each) for reader, each in zip(readers, resumed, strict=True)]
+    return with_readers(plain, begun)
 
 
 def _begun_reader(reader: FromDataset, resumed: ResumedDataset) -> FromDataset:

@@ -21,20 +21,31 @@ from seekable.resume.remainder import remainder_of
 from seekable.resume.sources import positions_by_source, remaining_by_source, sources_of
 from seekable.resume.start_position import draws_before
 from seekable.state.stream_document import StreamState
-from seekable.stream.lineage import described_lineage
+from seekable.stream.lineage import described_lineage, lineage_of
 from seekable.stream.partly_delivered import parsed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
+    from seekable.resume.readers import Reader
     from seekable.resume.remainder import Remainder
     from seekable.resume.sources import Name, Source
     from seekable.state.descriptions import Description
     from seekable.state.document import RunState
+    from seekable.stream.lineage import Lineage
     from seekable.stream.stream import Stream
 
 
-__all__ = ["Consumed", "DatasetProgress", "consumed", "progress_of"]
+__all__ = [
+    "Consumed",
+    "DatasetProgress",
+    "consumed",
+    "progress_of",
+    "progress_of_dataset",
+    "progress_of_stream",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +150,83 @@ def progress_of(
         CorruptState: the state is not one of the described pipeline.
     """
     if isinstance(state, StreamState):
-        return _progress_of_stream(description, state, present)
+        return _progress_of_described_stream(description, state, present)
     dataset = rebuild_loosely(description.tree, description.row_files)
+    return progress_of_dataset(dataset, state.position, first_epoch=state.epoch)
+
+
+def progress_of_dataset(dataset: Node, position: int, *, first_epoch: int = 0) -> list[DatasetProgress]:
+    """Return how far a run over a dataset has read it: to a position, with no row in flight."""
     nothing = np.empty(0, dtype=np.int64)
-    return [DatasetProgress((), dataset, Remaining((), state.position), nothing, state.epoch, endless=False)]
+    return [DatasetProgress((), dataset, Remaining((), position), nothing, first_epoch, endless=False)]
 
 
-def _progress_of_stream(
+def progress_of_stream(stream: Stream, state: StreamState) -> list[DatasetProgress]:
+    """Return how far a run over a stream has read each of its datasets, in the order of its graph.
+
+    Args:
+        stream: the stream itself.
+        state: the state of all its lanes.
+
+    Raises:
+        InvalidArgument: the stream has a stage whose rows cannot be counted.
+        CorruptState: the state lacks a lane.
+    """
+    lineage = lineage_of(stream.stage)
+    readers = [
+        _ReaderOfLanes(each, each.stage.dataset, each.stage.epochs, each.stage.start, each.stage.first)
+        for each in readers_of(lineage)
+    ]
+    return _progress_of_readers(lineage, readers, state)
+
+
+def _progress_of_described_stream(
     description: Description, state: StreamState, present: Stream | None
+) -> list[DatasetProgress]:
+    lineage = described_lineage(description.tree, None if present is None else present.stage)
+    readers = []
+    for each in readers_of(lineage):
+        described = each.stage
+        dataset = rebuild_loosely(described["of"][0], description.row_files)
+        start = described["start"]
+        readers.append(
+            _ReaderOfLanes(each, dataset, described["epochs"], start, described.get("begin", start))
+        )
+    return _progress_of_readers(lineage, readers, state)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReaderOfLanes:
+    """A reader of a stream with the arguments of its stage, which is there itself or described."""
+
+    reader: Reader
+    dataset: Node
+    epochs: int | None
+    start: int
+    first: int
+    """The first position that is read; ``start`` but after a resume by rows."""
+
+    def progress(self, drawn: list[int], in_flight: Int64s, ended: Sequence[int]) -> DatasetProgress:
+        """Return how far the lanes have read the dataset.
+
+        Args:
+            drawn: the number of rows that each lane has drawn.
+            in_flight: positions that were drawn, and of whose rows nothing was delivered.
+            ended: the lanes that have ended.
+        """
+        size = self.dataset.size
+        if self.epochs is not None and size is not None:
+            for lane in ended:
+                stop = self.start + self.epochs * size
+                drawn[lane] = _rows_between(self.first, stop, size, lane, len(drawn))
+        remaining = Remaining.after_epochs(self.first, drawn, size)
+        epoch = self.start // size if size else 0
+        name, endless = self.reader.name, self.epochs is None
+        return DatasetProgress(name, self.dataset, remaining, in_flight, epoch, endless=endless)
+
+
+def _progress_of_readers(
+    lineage: Lineage, readers: Sequence[_ReaderOfLanes], state: StreamState
 ) -> list[DatasetProgress]:
     missing = state.missing(range(state.of))
     if missing:
@@ -156,30 +236,14 @@ def _progress_of_stream(
             f"together"
         )
         raise CorruptState(message)
-    lineage, lanes = (
-        described_lineage(description.tree, None if present is None else present.stage),
-        lanes_of(state),
-    )
+    lanes = lanes_of(state)
     # A lane that ended and began anew to fill a batch has nothing in flight that was not delivered before.
     own = {lane: stages for lane, stages in lanes.items() if lane not in state.ended}
     waiting = waiting_in(lineage, own, except_for=parsed(state.given))
-    found = []
-    for reader, in_flight in zip(readers_of(lineage), waiting, strict=True):
-        described = reader.stage
-        dataset = rebuild_loosely(described["of"][0], description.row_files)
-        size, epochs, start = dataset.size, described["epochs"], described["start"]
-        first = described.get("begin", start)
-        drawn = drawn_by_lanes(lanes, reader.number)
-        if epochs is not None and size is not None:
-            for lane in state.ended:
-                stop = start + epochs * size
-                drawn[lane] = _rows_between(first, stop, size, lane, len(lanes))
-        remaining = Remaining.after_epochs(first, drawn, size)
-        epoch = start // size if size else 0
-        found.append(
-            DatasetProgress(reader.name, dataset, remaining, in_flight, epoch, endless=epochs is None)
-        )
-    return found
+    return [
+        each.progress(drawn_by_lanes(lanes, each.reader.number), in_flight, state.ended)
+        for each, in_flight in zip(readers, waiting, strict=True)
+    ]
 
 
 def _rows_between(start: int, stop: int, size: int, lane: int, lanes: int) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable._log import LOG
 from seekable.errors import StateMismatch
 from seekable.resume.continued import Continued
 from seekable.resume.transplant import transplanted
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from seekable.resume.sources import Source
 
 __all__ = ["Match", "matched"]
-
-_LOG = logging.getLogger("seekable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +111,7 @@ def _match(old: Source, remainder: Remainder, new: Source) -> Match:
 
 def _warn_of_rows_left_out(old: Source, remainder: Remainder) -> None:
     if remainder.num_left:
-        _LOG.warning(
+        LOG.warning(
             "resume: %s is not in the pipeline any more: %d rows of its begun epoch are left out",
             old.label,
             remainder.num_left,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
 
 
-__all__ = ["Remainder", "remainder_of"]
+__all__ = ["Remainder", "in_ordinals", "remainder_of", "segments_at", "segments_from"]
 
 Segments = tuple[tuple["Node", StridedRange], ...]
 """Pairs of an order and some of its positions, in the order in which they are delivered."""
@@ -91,7 +91,7 @@ def _remainder_of_continued(
         delivered      x   x x   x
         left             s     n   n n      to the end of the epoch of the new order that was begun
     """
-    ordinals = _in_ordinals(source, remaining)
+    ordinals = in_ordinals(source, remaining)
     is_old = ordinals.stragglers < source.num_pending
     old = np.concatenate([source.ordinals(in_flight)[0], ordinals.stragglers[is_old]])
     # From here on positions of the new order; where only segments were drawn, none of it was.
@@ -100,14 +100,14 @@ def _remainder_of_continued(
     new = Remaining(ranges_of(ordinals.stragglers[~is_old] + shift), frontier)
     num_begun, stop = _epoch_with(frontier - 1, size)
     segments = (
-        *_segments_at(source, old),
-        *_segments_from(source, ordinals.frontier),
+        *segments_at(source, old),
+        *segments_from(source, ordinals.frontier),
         *((source.new, positions) for positions in new.before(stop)),
     )
     return Remainder(segments, num_begun, size)
 
 
-def _in_ordinals(source: Continued, remaining: Remaining) -> Remaining:
+def in_ordinals(source: Continued, remaining: Remaining) -> Remaining:
     """Return the ordinals of the positions of a source that remain."""
     # Positions before the frontier need not be of the axis: then nothing was drawn since the node was made,
     # and the frontier moves back to ordinal 0, or to the last straggler.
@@ -121,7 +121,7 @@ def _epoch_with(position: int, size: int) -> tuple[int, int]:
     return num_begun, num_begun * size
 
 
-def _segments_at(source: Continued, ordinals: Int64s) -> Iterator[tuple[Node, StridedRange]]:
+def segments_at(source: Continued, ordinals: Int64s) -> Iterator[tuple[Node, StridedRange]]:
     """Yield the rows at some ordinals, in their order, as segments of the orders that they are of."""
     if not ordinals.size:
         return
@@ -131,7 +131,7 @@ def _segments_at(source: Continued, ordinals: Int64s) -> Iterator[tuple[Node, St
         yield from ((source.children[int(slot)], each) for each in ranges_of(some))
 
 
-def _segments_from(source: Continued, ordinal: int) -> Iterator[tuple[Node, StridedRange]]:
+def segments_from(source: Continued, ordinal: int) -> Iterator[tuple[Node, StridedRange]]:
     """Yield the segments of a source without the rows below an ordinal."""
     for segment in source.segments:
         old = source.olds[segment.slot]

@@ -1,150 +1,292 @@
-"""Reports for people of how far each source of a run is: in the log, and by ``seekable state show``."""
+"""Reports of how far each source of a run is: in the log, and for ``sources()`` and ``seekable state show``.
+
+Making a report reads no data. It takes arithmetic for each source, and looks up the name of one file.
+"""
 
 from __future__ import annotations
 
-import logging
+import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from seekable.nodes.contract import Leaf
-from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.windowed import WindowedShuffle
-from seekable.order.remaining import Remaining
-from seekable.resume.consumed import consumed, progress_of
+from seekable.nodes.graph import known_size
+from seekable.resume.consumed import progress_of
 from seekable.resume.continued import Continued
-from seekable.resume.from_description import UNKNOWN_ROWS
-from seekable.resume.sources import remaining_by_source, sources_of
+from seekable.resume.from_description import described_sources
+from seekable.resume.placeholders import PlaceholderSource
+from seekable.resume.remainder import in_ordinals, remainder_of
+from seekable.resume.shards import leaves_of, shard_row
+from seekable.resume.sources import counted_sources, positions_by_source, remaining_by_source
+from seekable.stream.source import FromDataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from seekable.nodes.contract import Node
-    from seekable.resume.remainder import Remainder
-    from seekable.resume.sources import Source
+    from seekable._typing import Int64s
+    from seekable.nodes.contract import Leaf, Node
+    from seekable.order.remaining import Remaining
+    from seekable.resume.consumed import DatasetProgress
+    from seekable.resume.sources import Name, Source
     from seekable.state.descriptions import Description
     from seekable.state.document import RunState
     from seekable.state.stream_document import StreamState
+    from seekable.stream.stage import Stage
 
-__all__ = ["SourceReport", "log_resumed", "report_sources"]
+    Specs = Mapping[int, str]
 
-_LOG = logging.getLogger("seekable")
+__all__ = [
+    "SourceReport",
+    "report_progress",
+    "report_saved",
+    "report_unknown_dataset",
+    "report_unknown_stream",
+    "spec_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """The progress of one source of a saved run, and the row that it delivers next."""
+    """The progress of one source of a run, and the row that it reads next; None for what is not known."""
+
+    spec: str | None
+    """The argument of ``sk.open``, as the user wrote it; those of several sources joined by commas."""
 
     name: str
     """The names that lead to it through mixtures, joined by dots; empty where there are none."""
 
-    epoch: int
+    of: int | None
+    """The number of rows in an epoch; None for a source without end."""
+
+    epoch: int | None = None
     """The number of the epoch that was begun last, from 0."""
 
-    rows: int
-    """The number of rows of this epoch that were delivered."""
+    rows: int | None = None
+    """The number of rows of this epoch that were consumed: delivered at least in part, or skipped."""
 
-    of: int
-    """The number of rows in an epoch."""
+    consumed: int | None = None
+    """The number of rows of all epochs that were consumed."""
 
-    shard: str | None
-    """The name of the file of the next row; None if the description does not decide it."""
+    in_flight: int | None = None
+    """The number of rows that were read, and of which nothing was delivered yet."""
 
-    row: int | None
+    shard: str | None = None
+    """The name, below the opened folder, of the file that has the next row."""
+
+    row_offset: int | None = None
     """The number of the next row in that file."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as a JSON-safe dict."""
+        return {
+            "spec": self.spec,
+            "name": self.name,
+            "epoch": self.epoch,
+            "rows": self.rows,
+            "of": self.of,
+            "consumed": self.consumed,
+            "in_flight": self.in_flight,
+            "shard": self.shard,
+            "row_offset": self.row_offset,
+        }
+
+    def line(self) -> str:
+        """Return the line of the log at a resume; ``-`` stands for what is not known.
+
+        Example:
+            >>> SourceReport("corpus/*.jsonl", "web", 900, 0, 35, 35, 0, "a.jsonl", 16).line()
+            'resume: spec=corpus/*.jsonl sample_row=35 shard=a.jsonl offset=16'
+        """
+        known = {
+            "spec": self.spec,
+            "sample_row": self.rows,
+            "shard": self.shard,
+            "offset": self.row_offset,
+        }
+        told = [f"{key}={'-' if value is None else value}" for key, value in known.items()]
+        return f"resume: {' '.join(told)}"
 
     @property
     def percent(self) -> float:
-        """The share of the epoch that was delivered, in percent."""
-        return 100 * self.rows / self.of if self.of else 0.0
+        """The share of the epoch that was consumed, in percent."""
+        return 100 * (self.rows or 0) / self.of if self.of else 0.0
 
 
-def report_sources(description: Description, state: RunState | StreamState) -> list[SourceReport]:
+def report_progress(progress: Sequence[DatasetProgress], specs: Specs | None = None) -> list[SourceReport]:
+    """Return how far each source of a run has come, given how far its datasets were read.
+
+    Args:
+        progress: of each dataset that the run reads.
+        specs: by the ``id`` of a leaf that is described, its argument of ``sk.open``.
+    """
+    return [report for each in progress for report in _reports(each, specs or {})]
+
+
+def report_saved(
+    description: Description, state: RunState | StreamState, noted: Sequence[str | None] = ()
+) -> list[SourceReport]:
     """Return how far each source of a saved run has come.
 
     Args:
         description: the description of the pipeline that the state was taken of.
         state: the state, of a stream with all lanes.
+        noted: the argument of ``sk.open`` of each described source of files or sequence, as far as known.
 
     Raises:
-        InvalidArgument: a node or a stage hides how much each source delivered.
+        InvalidArgument: a stage hides how much each source delivered.
         CorruptState: the description or the state cannot be read, or lacks a lane.
     """
     progress = progress_of(description, state)
-    return [_report(source, left) for each in progress for source, left in consumed(each).remainders]
+    return report_progress(progress, _specs_of([each.dataset for each in progress], description.tree, noted))
 
 
-def _report(source: Source, remainder: Remainder) -> SourceReport:
-    name, epoch = ".".join(map(str, source.name)), max(0, remainder.num_begun - 1)
-    following = _next_row(source.dataset, remainder)
-    path, row = (None, None) if following is None else (following.path, following.row)
-    return SourceReport(name, epoch, remainder.num_delivered, remainder.size, path, row)
+def report_unknown_dataset(dataset: Node, name: Name = ()) -> list[SourceReport]:
+    """Return reports of the sources of a dataset that have nothing but their specs, names and lengths."""
+    return [
+        SourceReport(spec_of(source.dataset), _joined(source.name), source.dataset.size)
+        for source in counted_sources(dataset, name)
+    ]
 
 
-def _next_row(source: Node, remainder: Remainder) -> Any:
-    """Return the file and row that a described source delivers next; None if that is not known."""
-    if not remainder.size:
-        return None
-    if remainder.segments:
-        order, position = remainder.segments[0][0], remainder.segments[0][1].first
-    else:
-        order = source.new if isinstance(source, Continued) else source
-        position = remainder.num_begun * remainder.size
-    kinds = set(_kinds_in(order.describe(None)))
-    # A description lacks the row groups of tables, which decide a windowed order.
-    if kinds & UNKNOWN_ROWS.keys() or {TableSource.kind, WindowedShuffle.kind} <= kinds:
-        return None
-    return _first_location(order, position)
+def report_unknown_stream(stage: Stage, name: Name = ()) -> list[SourceReport]:
+    """Return such reports of the sources of a stream, given its last stage."""
+    if isinstance(stage, FromDataset):
+        return report_unknown_dataset(stage.dataset, name)
+    if not stage.inputs:
+        return [SourceReport(stage.shown([]), _joined(name), None)]
+    names = getattr(stage, "names", None) or range(len(stage.inputs))
+    return [
+        report
+        for own, below in zip(names, stage.inputs, strict=True)
+        for report in report_unknown_stream(below, (*name, own) if len(stage.inputs) > 1 else name)
+    ]
 
 
-def log_resumed(dataset: Node, *, position: int, num_delivered: Sequence[int]) -> None:
-    """Log one line for each source of a dataset that resumes by rows, at level INFO.
-
-    The line has the argument of ``sk.open``, the number of rows of the begun epoch that the old run
-    delivered, and the file and row that come next:
-
-        resume: spec=corpus/web-*.jsonl sample_row=35 shard=/data/corpus/web-00001.jsonl offset=16
+def spec_of(node: Node, specs: Specs | None = None) -> str | None:
+    """Return the arguments of ``sk.open`` of all sources below a node, each once, joined by commas.
 
     Args:
-        dataset: the dataset that resumes.
-        position: the position at which it begins.
-        num_delivered: for each source, the number of rows of its begun epoch that the old run delivered.
+        node: the node.
+        specs: as of ``report_progress``.
+
+    Example:
+        >>> import seekable as sk
+        >>> spec_of(sk.from_sequence("abc").shuffle(seed=1).node)
+        'from_sequence(<builtins.str of 3>)'
     """
-    if not _LOG.isEnabledFor(logging.INFO):
-        return
-    remaining = remaining_by_source(dataset, Remaining((), position))
-    by_source = zip(sources_of(dataset), remaining, num_delivered, strict=True)
-    for source, (order, own), delivered in by_source:
-        following = _first_location(order, own.first) if order.size else None
-        _LOG.info(
-            "resume: spec=%s sample_row=%d shard=%s offset=%s",
-            _spec(source.dataset),
-            delivered,
-            "-" if following is None else following.path,
-            "-" if following is None else following.row,
-        )
-
-
-def _first_location(dataset: Node, position: int) -> Any:
-    """Return the location of the record at a position; for a record made of several, of the first one."""
-    location = dataset.plan(np.array([position], dtype=np.int64)).locate()[0]
-    while isinstance(location, list | tuple):
-        location = location[0]
-    return location
-
-
-def _spec(node: Node) -> str:
-    """Return the arguments of ``sk.open`` of all sources below a node, joined by commas."""
     if isinstance(node, Continued):
         node = node.new
-    if isinstance(node, Leaf):
-        return str(getattr(node, "asked", node.shown([]))).strip("'\"")
-    return ",".join(dict.fromkeys(map(_spec, node.children)))
+    found = [_spec_of_leaf(leaf, specs or {}) for leaf in leaves_of(node)]
+    return None if None in found else ",".join(dict.fromkeys(spec for spec in found if spec is not None))
 
 
-def _kinds_in(description: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the kind of each node of a description."""
-    yield description["kind"]
-    for below in description.get("of", ()):
-        yield from _kinds_in(below)
+def _spec_of_leaf(leaf: Leaf, specs: Specs) -> str | None:
+    if isinstance(leaf, PlaceholderSource):
+        return specs.get(id(leaf))
+    asked = getattr(leaf, "asked", None)
+    if asked is None:
+        return leaf.shown([])
+    # A path is kept as code has it, in quotes; a list of paths in brackets.
+    return str(ast.literal_eval(asked)) if asked[0] in "'\"" else str(asked)
+
+
+def _specs_of(
+    datasets: Sequence[Node], tree: Mapping[str, Any], noted: Sequence[str | None]
+) -> dict[int, str]:
+    """Return the specs of described leaves, by their ``id``.
+
+    Args:
+        datasets: the datasets over these leaves.
+        tree: the description of the pipeline.
+        noted: the spec of each source of the description, as far as known.
+    """
+    known = [(source, spec) for source, spec in zip(described_sources(tree), noted, strict=False) if spec]
+    found: dict[int, str] = {}
+    for leaf in (leaf for dataset in datasets for leaf in leaves_of(dataset)):
+        if isinstance(leaf, PlaceholderSource):
+            own = [_taken(known, source) for source in described_sources(leaf.described)]
+            if None not in own:
+                found[id(leaf)] = ",".join(dict.fromkeys(spec for spec in own if spec is not None))
+    return found
+
+
+def _taken(known: list[tuple[Mapping[str, Any], str]], source: Mapping[str, Any]) -> str | None:
+    """Return the spec of a described source, and take it off the list."""
+    number = next((number for number, (other, _) in enumerate(known) if other == source), None)
+    return None if number is None else known.pop(number)[1]
+
+
+def _reports(progress: DatasetProgress, specs: Specs) -> Iterator[SourceReport]:
+    sources = counted_sources(progress.dataset, progress.name)
+    remaining = remaining_by_source(progress.dataset, progress.remaining)
+    in_flight = positions_by_source(progress.dataset, progress.in_flight)
+    for source, (_, own), (_, waiting) in zip(sources, remaining, in_flight, strict=True):
+        yield _report(source, own, waiting, spec_of(source.dataset, specs))
+
+
+def _report(source: Source, remaining: Remaining, in_flight: Int64s, spec: str | None) -> SourceReport:
+    node, following = source.dataset, shard_row(source.dataset, remaining.first)
+    epoch, rows, of = _begun_epoch(node, remaining, in_flight)
+    return SourceReport(
+        spec=spec,
+        name=_joined(source.name),
+        of=of,
+        epoch=epoch,
+        rows=rows,
+        consumed=_consumed(node, remaining, in_flight),
+        in_flight=in_flight.size,
+        shard=None if following is None else following.name,
+        row_offset=None if following is None else following.row,
+    )
+
+
+def _begun_epoch(node: Node, remaining: Remaining, in_flight: Int64s) -> tuple[int, int, int | None]:
+    """Return the number of the epoch that was begun last, the rows consumed of it, and the rows in it."""
+    if node.size is None:
+        return 0, _num_passed(remaining, in_flight), None
+    left = remainder_of(node, remaining, in_flight)
+    epoch = max(0, left.num_begun - 1)
+    if not left.num_begun:
+        return epoch, 0, left.size
+    order, begin = node, epoch * left.size
+    if isinstance(node, Continued):
+        order, begin = _order_of_begun_epoch(node, remaining, begin)
+    size = known_size(order, "sources()")
+    num_left = sum(
+        len(positions) - sum(map(len, positions.before(begin)))
+        for own, positions in left.segments
+        if own is order
+    )
+    return epoch, size - num_left, size
+
+
+def _order_of_begun_epoch(source: Continued, remaining: Remaining, begin: int) -> tuple[Node, int]:
+    """Return the order of the epoch that was begun last, and the position there at which the epoch begins.
+
+    Args:
+        source: a source that was resumed by rows.
+        remaining: its positions that were not drawn.
+        begin: the position in the new order at which the epoch begins, if that order has begun.
+    """
+    if not source.segments or in_ordinals(source, remaining).frontier > source.num_pending:
+        return source.new, begin
+    last = source.segments[-1]
+    order = source.olds[last.slot]
+    size = known_size(order, "sources()")
+    return order, last.positions.first // size * size
+
+
+def _consumed(node: Node, remaining: Remaining, in_flight: Int64s) -> int | None:
+    """Return the number of rows consumed in all epochs; None if these had different numbers of rows."""
+    if not isinstance(node, Continued):
+        return _num_passed(remaining, in_flight)
+    if any(old.size != node.size for old in node.olds):
+        return None
+    return node.first - node.num_pending + _num_passed(in_ordinals(node, remaining), in_flight)
+
+
+def _num_passed(remaining: Remaining, in_flight: Int64s) -> int:
+    return remaining.frontier - sum(map(len, remaining.ranges)) - in_flight.size
+
+
+def _joined(name: Name) -> str:
+    return ".".join(map(str, name))

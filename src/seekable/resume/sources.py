@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Name",
     "Source",
+    "counted_sources",
     "keeps_positions",
     "positions_by_source",
     "remaining_by_source",
@@ -80,21 +81,39 @@ def sources_of(root: Node, name: Name = ()) -> list[Source]:
         >>> [source.name for source in sources_of(ds.node)]
         [('a',), ('b',)]
     """
+    sources = counted_sources(root, name)
+    for source in sources:
+        if _contains_mixture(source.dataset):
+            message = (
+                f"resume='rows' cannot tell how much each source gave: {source.dataset.kind} stands above a "
+                f"mixture. Shuffle each source, then mix"
+            )
+            raise InvalidArgument(message)
+    return sources
+
+
+def counted_sources(root: Node, name: Name = ()) -> list[Source]:
+    """Return the sources of a dataset; a node that moves positions above a mixture counts as one source.
+
+    Args:
+        root: the whole dataset.
+        name: the first part of the name of each source.
+
+    Example:
+        >>> import seekable as sk
+        >>> ds = sk.mix({"a": sk.from_sequence("abc"), "b": sk.from_sequence("xyz")}, seed=1)
+        >>> [source.name for source in counted_sources(ds.shuffle(seed=1).node)]
+        [()]
+    """
     if isinstance(root, Mix):
         names: Sequence[str | int] = root.names or range(len(root.parts))
         return [
             source
             for own, child in zip(names, root.parts, strict=True)
-            for source in sources_of(child, (*name, own))
+            for source in counted_sources(child, (*name, own))
         ]
     if keeps_positions(root):
-        return sources_of(_child(root), name)
-    if _contains_mixture(root):
-        message = (
-            f"resume='rows' cannot tell how much each source gave: {root.kind} stands above a mixture. "
-            f"Shuffle each source, then mix"
-        )
-        raise InvalidArgument(message)
+        return counted_sources(_child(root), name)
     return [Source(name, root)]
 
 

@@ -21,7 +21,16 @@ from seekable.errors import CorruptState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SCHEMA", "RunState", "checked_count_of", "checked_head", "object_of", "optional", "text_of"]
+__all__ = [
+    "SCHEMA",
+    "RunState",
+    "checked_count_of",
+    "checked_head",
+    "has_row_offsets",
+    "object_of",
+    "optional",
+    "text_of",
+]
 
 SCHEMA = 1
 """The version of the document; a newer version of seekable reads the one before it too."""
@@ -70,6 +79,18 @@ class RunState:
         began = checked_count_of(document, "began") if "began" in document else None
         rows, pipeline = object_of(document, "rows"), text_of(document, "pipeline")
         return cls(fingerprint, step, epoch, position, began, rows, pipeline)
+
+
+def has_row_offsets(document: Mapping[str, Any]) -> bool:
+    """Return True for a checkpoint with ``resume_state``: a shard and a row of each source, and no state.
+
+    Example:
+        >>> has_row_offsets({"model": 1, "resume_state": {"datasets": []}}), has_row_offsets({"seekable": 1})
+        (True, False)
+    """
+    if not hasattr(document, "get"):
+        return False
+    return "seekable" not in document and document.get("resume_state") is not None
 
 
 def optional(**values: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ half minute, and when the build is interrupted or fails, so that the next build 
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from seekable._log import LOG
 from seekable.errors import IndexStale
 from seekable.index.build.build_progress import BuildProgress
 from seekable.index.build.commit import make_folder
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = []
 
-
-_log = logging.getLogger(__name__)
 
 _PARALLEL_BYTES = 1 << 30
 """A build of fewer bytes ends before workers are worth their start (some 0.1 s)."""
@@ -130,7 +128,7 @@ def build(
     size = sum(task.bytes for task in tasks)
     progress_of_build = BuildProgress(files=len(tasks), size=size, format_name=scanner.name, hook=progress)
     for notice in notices:
-        _log.info(notice)
+        LOG.info(notice)
         progress_of_build.report(always=True, notice=notice)
     for folder in {task.folder for task in tasks}:
         make_folder(folder)

@@ -1,0 +1,345 @@
+"""The position of a loader: how far its run has come, its states, and the moves to other positions.
+
+`Loader` has its methods from here and from `seekable.loader.loader`, where batches are made and delivered.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable._arguments import checked_count
+from seekable._lazy import lazy
+from seekable.dataset.dataset import Dataset
+from seekable.errors import CorruptState, InvalidArgument, NotResumable
+from seekable.loader.arguments import checked_resume
+from seekable.loader.iteration import READ_AHEAD, REPLACED, BatchIterator, EpochSetter
+from seekable.loader.resumed import Resumed, log_anew
+from seekable.nodes.contract import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from seekable.loader import legacy_state
+    from seekable.loader.arguments import Resume
+    from seekable.loader.run_progress import Progress
+    from seekable.resume import row_offsets
+    from seekable.stream.stream import Stream
+else:
+    legacy_state = lazy("seekable.loader.legacy_state")
+    row_offsets = lazy("seekable.resume.row_offsets")
+
+__all__ = ["Positioned", "move_silently", "state_from_sample_index", "state_sources"]
+
+
+class Positioned:
+    """The base of ``Loader`` that knows its position, and moves it."""
+
+    def __init__(self, progress: Progress) -> None:
+        """Begin at the start of a run, without an iterator."""
+        self._progress = progress
+        self._live: Callable[[], BatchIterator | None] = _nothing
+
+    @property
+    def dataset(self) -> Any:
+        """The Dataset or the Stream that is delivered."""
+        return _face(self._progress.state.pipeline)
+
+    @property
+    def of_state(self) -> Any:
+        """The Dataset or the Stream that a state taken now is of.
+
+        After ``resume="rows"`` it first delivers the rest of older orders.
+        """
+        return _face(self._progress.state.of_state(self._progress.cursor))
+
+    @property
+    def resumed(self) -> Resumed | None:
+        """The sources as they were where the last state was loaded; None if none was.
+
+        As text it is the lines of the log: one for each source. It is what ``sk.load_state`` returns.
+        """
+        return self._progress.resumed
+
+    @property
+    def step(self) -> int:
+        """The number of batches delivered and skipped so far."""
+        return self._progress.cursor.step
+
+    @property
+    def epoch(self) -> int:
+        """The first epoch of the present run; it moves on when the end of the run was seen."""
+        return self._progress.cursor.epoch
+
+    @property
+    def rank(self) -> int:
+        """The number of this process among ``world_size``, from 0."""
+        return self._progress.steps.rank
+
+    @property
+    def world_size(self) -> int:
+        """The number of processes that share the batches."""
+        return self._progress.steps.world_size
+
+    @property
+    def sampler(self) -> EpochSetter:
+        """An object whose ``set_epoch(k)`` lets run ``k`` come next; trainers look for this name."""
+        return EpochSetter(self._set_run)
+
+    batch_sampler = sampler
+    """The same as ``sampler``: some trainers look for the one name, some for both."""
+
+    def state_dict(self, *, partial: bool = False, rows: bool = True) -> dict[str, Any]:
+        """Return the state after the batches delivered so far: a new dict, JSON-safe.
+
+        Batches that were made ahead do not count. The state loads on any number of ranks, with any batch
+        size. The state of a dataset is the same on all ranks.
+
+        Args:
+            partial: return this rank's share of the state, where ranks have different ones: those of a stream
+                have lanes of their own, which ``sk.save_state`` and ``sk.load_state`` put together.
+            rows: add the description of the pipeline, with the names of its files, as one string. Another
+                pipeline needs it to load the state with ``resume="rows"``. The string is made once for a
+                pipeline. Without it the state of a dataset has fewer than 200 bytes.
+
+        Raises:
+            NotResumable: a stage of a stream could not go on from it; or this is a share and ``partial`` is
+                false.
+        """
+        return self._progress.document(partial=partial, rows=rows)
+
+    def sources(self) -> list[dict[str, Any]]:
+        """Return how far each source has come, after the batches delivered so far; nothing is read.
+
+        A source is the largest part of the pipeline that has an order of its own: what is mixed. Where a
+        shuffle or a zip stands above a mixture, that node is the one source.
+
+        Returns:
+            For each source, in the order of the mixtures, a JSON-safe dict with
+
+            - ``spec``: the argument of ``sk.open``, as it was written; several joined by commas,
+            - ``name``: its name in the mixture, of mixtures of mixtures joined by dots; else empty,
+            - ``epoch``: the number of the epoch that was begun last, from 0,
+            - ``rows``: the rows of that epoch that were consumed: delivered at least in part, or skipped,
+            - ``of``: the rows in an epoch; None for a source without end,
+            - ``consumed``: the rows of all epochs that were consumed,
+            - ``in_flight``: the rows that wait in buffers or open packs, which do not count as consumed,
+            - ``shard`` and ``row_offset``: the file that has the row that is read next, below the folder that
+              was opened, and the number of the row in it. In natural order all rows before it were read. Of a
+              shuffled source it is the next row all the same, and says nothing of the rows before it.
+
+            What is not known is None: the rows of a stream with ``repeat()`` or without rows, and those of
+            a stream on one of several ranks, whose other lanes are not known there.
+
+        Example:
+            >>> import seekable as sk
+            >>> loader = sk.Loader(sk.from_sequence("abcdef", version=1), batch_size=4, prefetch=0)
+            >>> batch = next(iter(loader))
+            >>> (source,) = loader.sources()
+            >>> source["rows"], source["of"], source["shard"], source["row_offset"]
+            (4, 6, '<builtins.str 1>', 4)
+        """
+        return self._progress.state.resumed(self._progress.steps, self._progress.cursor).sources
+
+    def resume_state(self) -> dict[str, Any]:
+        """Return the shard and row behind which each source goes on, for checkpoints that hold nothing else.
+
+        Rows in flight are not part of it, nor is the number of the epoch; for exact resumes there is
+        ``state_dict``. ``load_state_dict`` takes it, of any pipeline over the same sources.
+
+        Returns:
+            ``{"resume_state": {"datasets": [{"spec": ..., "shard": ..., "row_offset": ...}, ...]}}``, JSON-
+            safe. The first ``row_offset`` rows of the shard, and all shards before it, were read. A shard is
+            the name of the file below the folder that was opened; for ``txt:`` its path.
+
+        Raises:
+            NotResumable: a source is shuffled, so that no row has all rows before it behind it; or how much
+                each source delivered is not known.
+
+        Example:
+            >>> import seekable as sk
+            >>> loader = sk.Loader(sk.from_sequence("abcdef", version=1), batch_size=4, prefetch=0)
+            >>> batch = next(iter(loader))
+            >>> loader.resume_state()["resume_state"]["datasets"]
+            [{'spec': 'from_sequence(<builtins.str of 6>)', 'shard': '<builtins.str 1>', 'row_offset': 4}]
+        """
+        resumed = self._progress.state.resumed(self._progress.steps, self._progress.cursor)
+        try:
+            return row_offsets.resume_state_of(resumed.progress())
+        except (CorruptState, InvalidArgument) as error:
+            raise NotResumable(str(error)) from error
+
+    def load_state_dict(self, state: Mapping[str, Any], *, resume: Resume = "exact") -> None:
+        """Go on where a state was taken: the next batches are those that would have followed.
+
+        Nothing changes if this raises an error. The log has a line for each source, at level INFO.
+
+        Args:
+            state: what ``state_dict`` returned, also after a JSON round trip; it is not changed. ``{}``
+                stands for no state and changes nothing. A live iterator moves there too. A checkpoint without
+                such a state goes on by its ``resume_state`` (see ``resume_state()``), behind these rows in
+                each source; one without that too by its ``sample_index``, the number of samples delivered.
+            resume: ``"exact"``, the order continues record for record. With ``"rows"`` the state may be of
+                another pipeline over the same sources, or fewer files of them: each source gives what was in
+                flight, then the rest of its begun epoch in its old order, then its next epoch in the new one.
+
+        Raises:
+            StateMismatch: the state is of another pipeline, or of other data; by rows, of sources that are
+                not there any more, or the state carries no description of its pipeline.
+            CorruptState: the document is not a state.
+            InvalidArgument: by rows, something above a mixture hides how many rows each source gave, or rows
+                were chosen by content that is not known any more; by ``resume_state``, a source is shuffled.
+            OutOfRange: by ``sample_index``, the stream has fewer items in a run.
+
+        Example:
+            >>> import seekable as sk
+            >>> words = sk.from_sequence("abcdef")
+            >>> loader = sk.Loader(words, batch_size=2, collate=list, prefetch=0)
+            >>> next(iter(loader))
+            ['a', 'b']
+            >>> again = sk.Loader(words.map(str.upper).shuffle(seed=1), batch_size=3, collate=list)
+            >>> again.load_state_dict(loader.state_dict(), resume="rows")
+            >>> list(again)
+            [['C', 'D', 'E'], ['F']]
+        """
+        resume = checked_resume(resume)
+        if state == {}:
+            if not self.step:
+                log_anew("an empty state")
+            return
+        resumed = self._move_to(self._without_sample_index(state), resume=resume)
+        resumed.log()
+
+    def skip_batches(self, count: int) -> None:
+        """Leave out the next ``count`` batches, at most to the end of the run; they count as steps.
+
+        Raises:
+            InvalidArgument: ``count`` is no integer of at least 0.
+        """
+        count = checked_count("count", count, least=0)
+        if self._live() is None:
+            self._progress.begin()
+        self._progress.skip(count)
+        self._restart_live()
+
+    def set_epoch(self, epoch: int) -> None:
+        """Let the next run begin with an epoch; nothing changes if it does anyway.
+
+        An iterator that has delivered batches ends.
+
+        Raises:
+            EndlessDataset: an endless dataset has no epochs but 0.
+        """
+        cursor = self._progress.cursor_of_epoch(epoch)
+        if cursor is not None:
+            if not self._progress.continues:
+                self._stop_live(REPLACED)
+            self._progress.move(cursor)
+            self._restart_live()
+
+    def _set_run(self, number: int) -> None:
+        """Let run ``number`` come next; see `EpochSetter`."""
+        progress = self._progress
+        epoch = progress.epoch_of_run(number)
+        if epoch is not None:
+            self.set_epoch(epoch)
+        elif not progress.continues:
+            self._stop_live(READ_AHEAD)
+        elif progress.steps.left(progress.cursor) == 0:
+            progress.end()
+            self._restart_live()
+
+    def _without_sample_index(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a state, made of the number of samples if the document has nothing else."""
+        if legacy_state.has_sample_index(state):
+            return legacy_state.state_after(self._progress, state["sample_index"])
+        return state
+
+    def _at(self, state: Mapping[str, Any]) -> Resumed:
+        """Return the sources as they were where a state was taken; the loader does not move."""
+        progress = self._progress
+        return progress.state.loaded(progress.steps, self._without_sample_index(state), "exact").resumed
+
+    def _move_to(self, state: Mapping[str, Any], *, resume: Resume) -> Resumed:
+        """Go to where a state was taken, and return the sources as they are there."""
+        resumed = self._progress.load(state, resume=resume)
+        self._restart_live()
+        return resumed
+
+    def _stop_live(self, why: str) -> None:
+        iterator = self._live()
+        if iterator is not None:
+            iterator.stop(why)
+        self._live = _nothing
+
+    def _restart_live(self) -> None:
+        iterator = self._live()
+        if iterator is not None:
+            iterator.restart()
+
+
+def state_sources(state: Mapping[str, Any], loader: Positioned) -> list[dict[str, Any]]:
+    """Return how far each source had come where a state was taken.
+
+    Args:
+        state: what ``state_dict`` of a loader over the same pipeline returned, also after a JSON round trip.
+            Of a stream on several ranks it is the state that has the lanes of all.
+        loader: a loader of the pipeline; it does not move.
+
+    Returns:
+        What ``loader.sources()`` returned where the state was taken.
+
+    Raises:
+        StateMismatch: the state is of another pipeline, or of other data.
+        CorruptState: the document is not a state.
+
+    Example:
+        >>> import seekable as sk
+        >>> loader = sk.Loader(sk.from_sequence(range(10)), batch_size=3, collate=list, prefetch=0)
+        >>> batch, state = next(iter(loader)), loader.state_dict()
+        >>> sk.state_sources(state, loader)[0]["rows"]
+        3
+    """
+    return loader._at(state).sources  # noqa: SLF001 - of this module
+
+
+def state_from_sample_index(index: int, loader: Positioned) -> dict[str, Any]:
+    """Return the state of a loader after some samples: for checkpoints that hold nothing but their number.
+
+    Of a dataset it is arithmetic. A stream is run from its start, in this process, because nothing else gives
+    the states of its stages: that takes as long as delivering the samples took.
+
+    Args:
+        index: the number of samples delivered, over all ranks and runs: records of a dataset, items of a
+            stream.
+        loader: a loader of the pipeline that delivered them.
+
+    Returns:
+        What ``state_dict`` would have returned: for ``load_state_dict`` of this loader, and with
+        ``resume="rows"`` for one of another pipeline.
+
+    Raises:
+        OutOfRange: the stream has fewer items in a run.
+
+    Example:
+        >>> import seekable as sk
+        >>> loader = sk.Loader(sk.from_sequence(range(10)), batch_size=2, collate=list)
+        >>> loader.load_state_dict(sk.state_from_sample_index(6, loader))
+        >>> list(loader)
+        [[6, 7], [8, 9]]
+    """
+    index = checked_count("index", index, least=0)
+    return legacy_state.state_after(loader._progress, index)  # noqa: SLF001 - of this module
+
+
+def move_silently(loader: Positioned, state: Mapping[str, Any]) -> None:
+    """Go to where a state was taken, without a line in the log: for moves that are no resumes of a run."""
+    loader._move_to(state, resume="exact")  # noqa: SLF001 - of this module
+
+
+def _face(pipeline: Node | Stream) -> Dataset | Stream:
+    """Return the public object of a pipeline."""
+    return Dataset(pipeline) if isinstance(pipeline, Node) else pipeline
+
+
+def _nothing() -> None:
+    """Return None: there is no live iterator."""
