@@ -308,14 +308,14 @@ def _offset_of(source: Source, remaining: Remaining, *, is_begun: bool) -> RowOf
     """
     node, position, spec = source.dataset, remaining.frontier, spec_of(source.dataset) or ""
     if isinstance(node, Continued):
-        slot, below = node.route_one(position)
-        if slot < len(node.olds):
+        slot, position = node.route_one(position)
+        if slot < len(node.olds) and moves_rows(node.olds[slot]) is not None:
             message = (
                 f"{source.label} still delivers the rest of an older order (resume='rows'), which a shard "
                 f"and a row cannot say: keep loader.state_dict() until that is over"
             )
             raise NotResumable(message)
-        node, position = node.new, below
+        node = node.children[slot]
     moving = moves_rows(node)
     if moving is not None:
         message = (
