@@ -370,6 +370,24 @@ def test_single_records_resume_exactly(kind: type[Node], tmp_path: Path) -> None
     check_every_cut(lambda: sk.Loader(dataset, batch_size=None, prefetch=0))
 
 
+@pytest.mark.parametrize(
+    ("kind", "number"), [(kind, number) for kind, some in BUILDERS.items() for number in range(len(some))]
+)
+def test_the_sources_of_a_run_say_what_comes_next(kind: type[Node], number: int, tmp_path: Path) -> None:
+    dataset = BUILDERS[kind][number](17, tmp_path)
+    loader = loader_of(dataset, batch=5)
+    loader.skip_batches(1)
+    sources = loader.sources()
+    assert all(each["rows"] <= each["of"] for each in sources)
+    if len(sources) == 1 and kind is not Continued:
+        place = dataset.locate(5)
+        while isinstance(place, list | tuple):
+            place = place[0]
+        assert sources[0]["row_offset"] == place.row
+        assert place.path.endswith(sources[0]["shard"])
+        assert sources[0]["consumed"] == (15 if kind is Batch else 5)
+
+
 def loader_of(dataset: sk.Dataset, *, batch: int = BATCH, prefetch: int = 0) -> sk.Loader:
     return sk.Loader(dataset, batch_size=batch, collate=list, prefetch=prefetch)
 

@@ -52,7 +52,7 @@ def test_a_saved_state_is_found_again(tmp_path: Path) -> None:
     path = sk.save_state(folder, loader)
     assert json.loads(Path(path).read_bytes()) == loader.state_dict(rows=False)
     again = loader_of()
-    assert sk.load_state(folder, again) is True
+    assert sk.load_state(folder, again)
     assert list(again) == list(run) == batches_of(shuffled(37), 4)[3:]
 
 

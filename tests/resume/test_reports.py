@@ -362,7 +362,7 @@ def test_rows_of_a_run_resumed_by_rows_are_those_of_the_begun_epoch(tmp_path: Pa
     (folder / "2.txt").write_text("new\n" * 5, encoding="utf-8")
     again = loader_of(sk.open(folder).shuffle(seed=1), batch_size=5, epochs=3)
     again.load_state_dict(first.state_dict(), resume="rows")
-    found = []
+    found: list[tuple[int, int, int]] = []
     for _ in range(4):
         next(iter(again)) if not found else None
         (each,) = again.sources()

@@ -237,7 +237,7 @@ def is_odd(row: str) -> bool:
 def natural(name: str, size: int, random: Random) -> sk.Dataset:
     """Return a source in natural order, perhaps of some of its rows."""
     plain, first = source(name, size), random.randint(0, 3)
-    kinds = [
+    kinds: list[sk.Dataset] = [
         plain,
         plain.map(same),
         plain[first:-2],
@@ -245,6 +245,8 @@ def natural(name: str, size: int, random: Random) -> sk.Dataset:
         plain.filter(is_odd),
         plain.select(sorted(random.sample(range(size), size // 2))),
         plain.split({"a": 0.5, "b": 0.5}, seed=1)["a"],
+        plain.split({"a": 0.5, "b": 0.5}, seed=1, stable=True)["a"],
+        plain.sample(size // 2, seed=1),
         sk.concat([plain, source(f"{name}!", first), plain[:0]][:2]),
     ]
     return random.choice(kinds)
@@ -477,7 +479,7 @@ def test_a_run_that_goes_on_so_is_saved_and_resumed_exactly(corpus: Path, tmp_pa
 
 def test_ranks_of_a_stream_go_on_together(corpus: Path) -> None:
     def ranks(count: int) -> list[str]:
-        rows = []
+        rows: list[str] = []
         for rank in range(count):
             options = {"batch_size": None, "global_batch_size": 4, "rank": rank, "world_size": count}
             loader = loader_of(sk.open(corpus).stream(lanes=4), steps=5, **options)

@@ -12,7 +12,7 @@ not part of it, nor is the number of the epoch.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, NotResumable, StateMismatch
@@ -161,7 +161,8 @@ def _resumed_dataset(dataset: Node, sources: Sequence[Source], positions: Sequen
     for source, position in zip(sources, positions, strict=True):
         left = remainder_of(source.dataset, Remaining((), position))
         matches.append(Match(left, {id(source.dataset): source.dataset}))
-    return resumed_dataset(dataset, sources, matches, num_draws=draws, num_epochs=0)
+    # All offsets lie in one epoch, which is the first one of the run, also where nothing of it is left.
+    return replace(resumed_dataset(dataset, sources, matches, num_draws=draws, num_epochs=0), epoch=0)
 
 
 def _position_of_draws(node: Node, draws: int) -> int:

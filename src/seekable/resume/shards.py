@@ -25,6 +25,8 @@ from seekable.nodes.slice import Slice
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
+from seekable.nodes.split import Split
+from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
 from seekable.resume.from_description import UNKNOWN_ROWS
 from seekable.resume.placeholders import PlaceholderSource
@@ -168,7 +170,7 @@ def _ascends(node: UnaryNode) -> bool:
         return node.step > 0
     if isinstance(node, Select):
         return bool((np.diff(node.rows) > 0).all())
-    return isinstance(node, Ascending | ElementwiseNode | Epoch)
+    return isinstance(node, Ascending | ElementwiseNode | Epoch | Split | StableSplit)
 
 
 def rows_before(node: Node, at: LeafRow) -> int | None:
