@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from seekable.errors import DataNotFound, WrongType
 from seekable.storage import listing
-from seekable.storage.listing import Asked, Found, find_files, missing, natural_key, natural_sorted
+from seekable.storage.listing import Asked, Found, Listing, find_files, missing, natural_key, natural_sorted
 
 SUFFIXES = (".jsonl", ".txt")
 
@@ -71,10 +71,23 @@ def test_a_path_that_exists_is_no_glob(data: Path) -> None:
         ("**/**/c.jsonl", ("b/c.jsonl",)),
         (".[h]*.jsonl", (".hidden.jsonl",)),
         ("*.md", ("notes.md",)),
+        ("*.MD", ()),
+        ("b/d/*.jsonl", ("UPPER.JSONL", "e.jsonl")),
+        ("b/d/*.JSONL", ("UPPER.JSONL", "e.jsonl")),
+        ("b/d/*.Jsonl", ("UPPER.JSONL", "e.jsonl")),
+        ("b/d/upper*.jsonl", ()),
+        ("b/D/*.jsonl", ()),
+        ("**/d/UPPER.jsonl", ("b/d/UPPER.JSONL",)),
+        ("*/*/[Ue]*.jsonl", ("b/d/UPPER.JSONL", "b/d/e.jsonl")),
     ],
 )
 def test_a_glob_means_what_it_matches(data: Path, pattern: str, names: tuple[str, ...]) -> None:
-    assert find(data / pattern) == (Found(str(data), names),)
+    root = data / "b" / "d" if pattern.startswith("b/d/") else data
+    if names:
+        assert find(data / pattern) == (Found(str(root), names),)
+    else:
+        with pytest.raises(DataNotFound, match=r"no file matches|there is no folder"):
+            find(data / pattern)
 
 
 def test_the_root_of_a_glob_is_its_fixed_part(data: Path) -> None:
@@ -210,3 +223,33 @@ def test_what_is_missing_is_missed_whichever_way_it_is_looked_for(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing, "_WORTH_LISTING", worth_listing)
         assert missing(str(root), names) == {"gone", "b/gone", "no/a", "a/a"} & set(names)
+
+
+@pytest.mark.parametrize("pattern", ["*.jsonl.gz", "*.JSONL.GZ", "*.gz", "a.*.Gz"])
+def test_a_suffix_of_a_compressed_file_matches_in_any_case_too(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "a.Jsonl.GZ").touch()
+    (tmp_path / "A.tar").touch()
+    found = find_files(tmp_path / pattern, suffixes=(*SUFFIXES, ".jsonl.gz"))
+    assert found == (Found(str(tmp_path), ("a.Jsonl.GZ",)),)
+
+
+def test_all_names_below_a_folder_are_inspected_and_none_twice(data: Path) -> None:
+    seen: list[Listing] = []
+
+    def inspect(listing: Listing) -> set[str]:
+        seen.append(listing)
+        return {"b/c.jsonl"}
+
+    for asked in (data, data / "**", data / "*"):
+        find_files(asked, suffixes=SUFFIXES, inspect=inspect)
+    assert "b/c.jsonl" not in find_files(data, suffixes=SUFFIXES, inspect=inspect)[0].names
+    folder, everything, top, _ = seen
+    assert set(folder.data) < set(folder.names)
+    assert {"_old", ".seekable", ".hidden.jsonl", "b/.git"} <= set(folder.passed)
+    assert set(folder.names) | {"_old/y.jsonl", "_temporary.jsonl"} == set(everything.names)
+    assert {"b", ".seekable"} <= set(top.passed)
+    assert folder.whole
+    assert not top.whole
+    find_files(data / "*.jsonl", suffixes=SUFFIXES, inspect=inspect)
+    find_files(data / "a9.jsonl", suffixes=SUFFIXES, inspect=inspect)
+    assert len(seen) == 4

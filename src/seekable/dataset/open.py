@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -43,8 +44,8 @@ else:
 
 __all__ = ["open"]
 
-_SPECS = ("hf:", "txt:")
-"""The first characters of specs; see `seekable.dataset.specs`."""
+_SPEC = re.compile(r"[A-Za-z][A-Za-z0-9+.,-]+:")
+"""The beginning of specs (`seekable.dataset.specs`) and addresses; one letter is a drive of Windows."""
 
 
 def open(  # noqa: PLR0913 - the one public place that owns these defaults
@@ -125,7 +126,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     most = checked_count("max_open_files", max_open_files, least=1)
     spec = specs.spec_of(source) if _has_spec(source) else None
     if spec is None:
-        found = find_data(source)
+        found = find_data(source, format_name=format)
         form = format_of_all(found) if format is None else format_named(format)
     else:
         spec.check(options)
@@ -176,7 +177,7 @@ def _has_spec(source: object) -> bool:
     """
     if isinstance(source, list | tuple) and any(map(_has_spec, source)):
         specs.refuse_specs_among(source)
-    return isinstance(source, str) and source.startswith(_SPECS)
+    return isinstance(source, str) and _SPEC.match(source) is not None
 
 
 def _shown(source: Asked) -> str:

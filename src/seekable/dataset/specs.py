@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from seekable.dataset.hub_files import HubSpec, hub_files, prepare_index
 from seekable.errors import InvalidArgument
-from seekable.formats.registry import format_named
+from seekable.formats.registry import format_named, without_their_files
+from seekable.formats.unopened import refuse_unopened
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.listing import find_files
 
@@ -66,6 +67,7 @@ def spec_of(source: object) -> Spec | None:
 
     Raises:
         InvalidArgument: the spec is incomplete.
+        UnsupportedFormat: it is a spec or an address that cannot be opened.
 
     Example:
         >>> spec = spec_of("hf:HuggingFaceFW/fineweb@v1.0.0:sample-10BT/train:text")
@@ -76,7 +78,10 @@ def spec_of(source: object) -> Spec | None:
         >>> spec_of("corpus/*.jsonl") is None
         True
     """
-    if not isinstance(source, str) or not source.startswith((_HUB, _TEXT)) or os.path.lexists(source):
+    if not isinstance(source, str) or os.path.lexists(source):
+        return None
+    if not source.startswith((_HUB, _TEXT)):
+        refuse_unopened(source)
         return None
     return _hub_spec(source) if source.startswith(_HUB) else _text_spec(source)
 
@@ -150,7 +155,8 @@ def files_of(
         for suffix in format_named(spec.format).suffixes
         for more in ("", *(f".{kind}" for kind in COMPRESSED))
     ]
-    return find_files(os.path.expanduser(spec.path), suffixes=endings), format_named(spec.format)
+    found = find_files(os.path.expanduser(spec.path), suffixes=endings, inspect=without_their_files)
+    return found, format_named(spec.format)
 
 
 def refuse_specs_among(source: object) -> None:

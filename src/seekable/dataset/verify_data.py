@@ -82,7 +82,7 @@ def verify(
     if spec is not None:
         found, kind = files_of(spec, format, index_dir=index_dir)
     else:
-        found = find_data(source)
+        found = find_data(source, format_name=format)
         kind = format_of_all(found) if format is None else format_named(format)
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {os.path.abspath(os.fsdecode(path)) for path in asked if os.path.isdir(path)}

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable._lazy import lazy
 from seekable.errors import UnsupportedFormat
 from seekable.formats.lines import BYTE_ORDER_MARK, scan_lines
 from seekable.formats.sniff import check_is_text
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.index.scanner import ByteSource
+    from seekable.formats import forager
+    from seekable.index.scanner import ByteSource, OtherIndex
+else:
+    forager = lazy("seekable.formats.forager")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,10 @@ class JsonlScanner:
                 f"{path!r} is one JSON {kind}, not one object a line; "
                 f"convert it once: jq -c {program} {shlex.quote(path)} > NEW.jsonl"
             )
+
+    def other_index(self, folder: str) -> OtherIndex | None:
+        """Return the index that Forager keeps of the JSON lines below a folder; None if there is none."""
+        return forager.read_index(folder)
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
         """Return where lines start that are not blank."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from seekable._lazy import lazy
 from seekable.errors import CorruptRecord, InvalidArgument, UnsupportedFormat, WrongType
 from seekable.formats.huggingface import data_files
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
@@ -22,11 +23,15 @@ from seekable.storage.listing import find_files
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seekable.formats import folders, unopened
     from seekable.formats.decoding import Decode
     from seekable.formats.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
-    from seekable.storage.listing import Asked, Found
+    from seekable.storage.listing import Asked, Found, Listing
+else:
+    folders = lazy("seekable.formats.folders")
+    unopened = lazy("seekable.formats.unopened")
 
 __all__ = [
     "FORMATS",
@@ -40,6 +45,8 @@ __all__ = [
     "format_of",
     "format_of_all",
     "refuse_copies",
+    "without_other_tools",
+    "without_their_files",
 ]
 
 OnError = Callable[[CorruptRecord], Any]
@@ -184,16 +191,36 @@ SUFFIXES = tuple(
 """The ends of the names of data files."""
 
 
-def find_data(asked: Asked) -> tuple[Found, ...]:
+def find_data(asked: Asked, *, format_name: str | None = None) -> tuple[Found, ...]:
     """Return the data files of a path, a folder, a glob, or a list of those.
+
+    Args:
+        asked: the path, folder, glob or list.
+        format_name: the format that the user gave; with one, folders of other tools are taken for plain ones.
 
     Raises:
         DataNotFound: nothing is there, or no file is.
         AccessDenied: this user may not look there.
-        UnsupportedFormat: a folder holds several datasets, and the path names none of them.
+        UnsupportedFormat: a folder holds several datasets, and the path names none of them; or it is a
+            dataset of another tool, which is not read.
         WrongType: something that is neither a path nor a list of paths.
     """
-    return find_files(asked, suffixes=SUFFIXES, arrange=data_files)
+    inspect = without_other_tools if format_name is None else without_their_files
+    return find_files(asked, suffixes=SUFFIXES, inspect=inspect, arrange=data_files)
+
+
+def without_other_tools(listing: Listing) -> frozenset[str]:
+    """Return the files of a folder that belong to the index of another tool, and so are never data.
+
+    Raises:
+        UnsupportedFormat: the folder is a dataset of another tool, which is not read.
+    """
+    return folders.inspect_folder(listing, refuse=True)
+
+
+def without_their_files(listing: Listing) -> frozenset[str]:
+    """Return the files of a folder that belong to the index of another tool, whatever the folder is."""
+    return folders.inspect_folder(listing, refuse=False)
 
 
 def format_of(name: str) -> Format:
@@ -220,8 +247,10 @@ def format_of(name: str) -> Format:
             f"middle; decompress it once, or compress it with gzip or zstd. Known suffixes: "
             f"{', '.join(SUFFIXES)}"
         )
+    known = unopened.unopened_suffix(name)
+    named = f"{name!r} is {known.what}, {known.refusal}. It" if known else f"{name!r}"
     raise UnsupportedFormat(
-        f"{name!r} has the suffix of no known format; known suffixes are {', '.join(SUFFIXES)}. "
+        f"{named} has the suffix of no known format; known suffixes are {', '.join(SUFFIXES)}. "
         f"Say what it is with format=, one of {', '.join(map(repr, FORMATS))}"
     )
 

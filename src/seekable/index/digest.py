@@ -3,7 +3,8 @@
 - *head and tail*: of the first 64 KiB, the last 64 KiB (they overlap in a small file) and the size
   as a little-endian uint64. Cheap; part of fingerprints.
 - *content*: of the little-endian xxh3_64 digests of the file's consecutive pieces of 64 MiB, so that
-  the pieces can be hashed in any order and at once.
+  the pieces can be hashed in any order and at once. Of a file whose offsets came from the index of another
+  tool, and which was not read for that reason, another number stands in its place.
 - *offsets*: of the file's record offsets as little-endian uint64, the end sentinel included.
 
 As text a digest is ``xxh3:`` and 16 hexadecimal digits.
@@ -43,6 +44,17 @@ def head_tail_digest(descriptor: int, *, size: int, head: bytes) -> int:
 def content_digest(pieces: bytes) -> int:
     """Return the digest of a whole file from the digests of its pieces, put one behind the other."""
     return xxhash.xxh3_64_intdigest(pieces)
+
+
+def unread_content_digest(*, head_tail: int, offsets: int, size: int, mtime_ns: int) -> int:
+    """Return the number that stands for the content digest of a file that was not read as a whole.
+
+    It differs wherever the ends, the records, the size or the modification time of the file differ.
+    """
+    fields = (head_tail, offsets, size, mtime_ns)
+    return xxhash.xxh3_64_intdigest(
+        b"not read" + b"".join(field.to_bytes(_DIGEST_BYTES, "little", signed=field < 0) for field in fields)
+    )
 
 
 class PieceHasher:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
+from seekable.index.digest import unread_content_digest
+
 OFFSET_BYTES = 8
 
 
@@ -80,6 +82,13 @@ class Entry:
     def numbers(self) -> int:
         """The number of its offsets: one for each record, or group, and the end."""
         return (self.groups if self.schema else self.records) + 1
+
+    @property
+    def unread(self) -> bool:
+        """True for a file that was not read as a whole, because another tool's index had its offsets."""
+        return self.content == unread_content_digest(
+            head_tail=self.head_tail, offsets=self.offsets, size=self.size, mtime_ns=self.mtime_ns
+        )
 
     @property
     def key(self) -> tuple[str, str]:

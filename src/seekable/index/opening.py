@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.index import remote_file
-    from seekable.index.build import build_index, scan
+    from seekable.index.build import build_index, parts, scan
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
     from seekable.index.scanner import Scanner
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 else:
     build_index = lazy("seekable.index.build.build_index")
     remote_file = lazy("seekable.index.remote_file")
+    parts = lazy("seekable.index.build.parts")
     scan = lazy("seekable.index.build.scan")
 
 __all__ = ["open_files"]
@@ -211,14 +212,14 @@ def _sure(index: _Index, scanner: Scanner | TableIndexer) -> _Index | None:
     return replace(index, status=replace(index.status, racy=np.zeros_like(index.status.racy)))
 
 
-def _tasks(index: _Index, scanner: Scanner | TableIndexer) -> Iterator[build_index.FileToIndex]:
+def _tasks(index: _Index, scanner: Scanner | TableIndexer) -> Iterator[parts.FileToIndex]:
     names, paths = list(index.files.numbers), _paths(index)
     for file in np.flatnonzero(index.status.to_scan).tolist():
         size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
         remote = None
         if not is_table_indexer(scanner) and may_hold_placeholders(paths[file]):
             remote = remote_file.read_remote_size(paths[file])
-        yield build_index.FileToIndex(
+        yield parts.FileToIndex(
             index.folder, index.files.root, names[file], paths[file], size, mtime_ns, remote
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -151,3 +151,35 @@ class Scanner(Protocol):
 
         A record's range ends where the next one starts, the last one's at the end of the file.
         """
+
+
+class OtherIndex(Protocol):
+    """The index of another tool over the files below a folder."""
+
+    @property
+    def label(self) -> str:
+        """The name of the index in messages."""
+
+    @property
+    def made_ns(self) -> int:
+        """When the index was last written, in nanoseconds."""
+
+    def ranges(self, name: str) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]] | None:
+        """Return where the lines of a file start, and their lengths with their ends, some lines at a time.
+
+        Nothing of it is believed before it is compared with the file.
+
+        Args:
+            name: the path of the file, relative to the folder.
+
+        Returns:
+            None if the index does not have the file.
+        """
+
+
+@runtime_checkable
+class ReadsOtherIndexes(Scanner, Protocol):
+    """A scanner of lines that finds indexes of other tools, which save scans."""
+
+    def other_index(self, folder: str) -> OtherIndex | None:
+        """Return the index that another tool keeps of the files below a folder; None if there is none."""

@@ -14,10 +14,11 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from seekable.errors import DataNotFound, WrongType
+from seekable.storage.compression import COMPRESSED
 from seekable.storage.files import unreadable_error
 
 Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -26,10 +27,40 @@ Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 Arrange = Callable[[str, Sequence[str]], Sequence[str]]
 """Returns which of a folder's files are data, in the order in which their records come."""
 
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The names below one folder, relative to it."""
+
+    root: str
+    """The absolute path of the folder."""
+
+    names: Sequence[str]
+    """The files, without what is skipped."""
+
+    data: Sequence[str]
+    """Those of them that end as data files do; of a glob, all."""
+
+    suffixes: tuple[str, ...]
+    """How the names of data files end, in lower case."""
+
+    passed: Sequence[str]
+    """The files and folders that are skipped because of their names; of a glob, the folders too."""
+
+    whole: bool
+    """True for a folder, in which all subfolders were listed; False for a glob."""
+
+
+Inspect = Callable[[Listing], Container[str]]
+"""Returns which files below a folder are never data, or raises an error for a folder that is not read."""
+
 _MAGIC = re.compile(r"[*?\[]")
 _DIGITS = re.compile(r"([0-9]+)")
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
 _RECURSIVE = "**"
+_END = fnmatch.translate("").removeprefix("(?s:").removeprefix(")")
+"""The end of every translated pattern: the end of the name."""
+
 _WORTH_LISTING = 100
 _HIDDEN = (".", "_")
 
@@ -72,19 +103,28 @@ def natural_sorted(names: Iterable[str]) -> list[str]:
     return sorted(unsorted, key=None if alike else natural_key)
 
 
-def find_files(asked: Asked, *, suffixes: Iterable[str], arrange: Arrange | None = None) -> tuple[Found, ...]:
+def find_files(
+    asked: Asked,
+    *,
+    suffixes: Iterable[str],
+    inspect: Inspect | None = None,
+    arrange: Arrange | None = None,
+) -> tuple[Found, ...]:
     """Return the data files of a source, in the order of their records.
 
     - A path that exists is that file or folder, whatever characters it has.
     - A folder means all files below it that end in one of the suffixes, in natural order of their
       relative paths; names that start with ``.`` or ``_`` are skipped, files and folders alike.
     - A glob (``*``, ``?``, ``[...]``, and ``**`` for any number of folders) means all files that it
-      matches, in natural order; a wildcard does not match a leading dot.
+      matches, in natural order; a wildcard does not match a leading dot. A suffix of data files at its end
+      matches that suffix in letters of any case.
     - A list means its items one after the other.
 
     Args:
         asked: the path, folder, glob or list.
         suffixes: how names of data files in a folder end, in lower case, dot included.
+        inspect: returns the files that are never data, given all names below a folder, or all files that a
+            glob without a name at its end (``folder/*``) matches.
         arrange: returns the data files of a folder, given its files with such names in natural order.
 
     Raises:
@@ -95,14 +135,26 @@ def find_files(asked: Asked, *, suffixes: Iterable[str], arrange: Arrange | None
     items = [asked] if isinstance(asked, (str, os.PathLike)) else asked
     if isinstance(items, (bytes, bytearray)) or not isinstance(items, Iterable):
         raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r}")
-    endings = tuple(suffixes)
-    found = [_find(_as_path(item), endings, arrange) for item in items]
+    rules = _Rules(tuple(suffixes), inspect, arrange)
+    found = [_find(_as_path(item), rules) for item in items]
     if not found:
         raise DataNotFound("an empty list names no data; give at least one path")
     return tuple(
         Found(root, tuple(itertools.chain.from_iterable(run.names for run in runs)))
         for root, runs in itertools.groupby(found, key=lambda run: run.root)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """The rules for folders and globs; see ``find_files``."""
+
+    suffixes: tuple[str, ...]
+    inspect: Inspect | None
+    arrange: Arrange | None
+
+    def never_data(self, listing: Listing) -> Container[str]:
+        return self.inspect(listing) if self.inspect else ()
 
 
 def missing(root: str, names: Iterable[str]) -> set[str]:
@@ -140,7 +192,7 @@ def _as_path(item: object) -> str:
     return os.path.abspath(path)
 
 
-def _find(path: str, suffixes: tuple[str, ...], arrange: Arrange | None) -> Found:
+def _find(path: str, rules: _Rules) -> Found:
     try:
         mode = os.stat(path).st_mode
     except PermissionError:
@@ -153,35 +205,45 @@ def _find(path: str, suffixes: tuple[str, ...], arrange: Arrange | None) -> Foun
         if stat.S_ISREG(mode):
             return Found(os.path.dirname(path), (os.path.basename(path),))
         if stat.S_ISDIR(mode):
-            return _find_in_folder(path, suffixes, arrange)
+            return _find_in_folder(path, rules)
         raise DataNotFound(f"{path!r} is neither a regular file nor a folder; only those can be indexed")
     if _MAGIC.search(path):
-        return _find_by_glob(path)
+        return _find_by_glob(path, rules)
     raise DataNotFound(f"there is no {path!r}; {_nearest(path)}")
 
 
-def _find_in_folder(root: str, suffixes: tuple[str, ...], arrange: Arrange | None) -> Found:
-    known = natural_sorted(name for name in _walk(root, _HIDDEN) if name.lower().endswith(suffixes))
-    names = arrange(root, known) if arrange else known
+def _find_in_folder(root: str, rules: _Rules) -> Found:
+    hidden: list[str] = []
+    all_names = list(_walk(root, _HIDDEN, skipped=hidden))
+    known = [name for name in all_names if name.lower().endswith(rules.suffixes)]
+    never = rules.never_data(Listing(root, all_names, known, rules.suffixes, hidden, whole=True))
+    data = natural_sorted(name for name in known if name not in never)
+    names = rules.arrange(root, data) if rules.arrange else data
     if not names:
         raise DataNotFound(
-            f"the folder {root!r} has no data file: none below it ends in {', '.join(suffixes)} "
+            f"the folder {root!r} has no data file: none below it ends in {', '.join(rules.suffixes)} "
             f"(names that start with '.' or '_' are skipped); name the files themselves, or use a glob"
         )
     return Found(root, tuple(names))
 
 
-def _find_by_glob(pattern: str) -> Found:
+def _find_by_glob(pattern: str, rules: _Rules) -> Found:
     parts = pattern.split(os.sep)
     fixed = next(number for number in range(len(parts)) if _is_pattern(parts[: number + 1]))
     root = os.sep.join(parts[:fixed]) or os.sep
     if not os.path.isdir(root):
         raise DataNotFound(f"nothing matches {pattern!r}: there is no folder {root!r}; {_nearest(root)}")
     # `**` meets a file on several ways when it is written twice: each file counts once.
-    names = natural_sorted(set(_matches(root, "", parts[fixed:])))
-    if not names:
+    passed: list[str] = []
+    matched = set(_matches(root, "", parts[fixed:], rules.suffixes, passed))
+    if not parts[-1].strip("*"):
+        all_names = list(matched)
+        listing = Listing(root, all_names, all_names, rules.suffixes, passed, whole=False)
+        never = rules.never_data(listing)
+        matched = {name for name in matched if name not in never}
+    if not matched:
         raise DataNotFound(f"no file matches {pattern!r}; {_nearest(os.path.join(root, parts[fixed]))}")
-    return Found(root, tuple(names))
+    return Found(root, tuple(natural_sorted(matched)))
 
 
 def _is_pattern(parts: list[str]) -> bool:
@@ -189,37 +251,73 @@ def _is_pattern(parts: list[str]) -> bool:
     return bool(_MAGIC.search(parts[-1])) and not os.path.isdir(os.sep.join(parts))
 
 
-def _matches(root: str, folder: str, parts: list[str]) -> Iterator[str]:
-    """Yield the names of the files below ``root/folder`` that the parts of a pattern match."""
+def _matches(
+    root: str, folder: str, parts: list[str], suffixes: tuple[str, ...], passed: list[str]
+) -> Iterator[str]:
+    """Yield the names of the files below ``root/folder`` that the parts of a pattern match.
+
+    Other files and folders in the last folders of the pattern are added to ``passed``.
+    """
     part, rest = parts[0], parts[1:]
     here = os.path.join(root, folder)
     if part == _RECURSIVE:
         below = rest or ["*"]
-        yield from _matches(root, folder, below)
+        yield from _matches(root, folder, below, suffixes, passed)
         for name in _walk(here, ".", folders=True):
-            yield from _matches(root, os.path.join(folder, name), below)
+            yield from _matches(root, os.path.join(folder, name), below, suffixes, passed)
         return
-    matches = re.compile(fnmatch.translate(part)).match
-    for entry in _scan(here, "" if part.startswith(".") else "."):
-        if not matches(entry.name):
-            continue
+    matches = _matcher(part, () if rest else suffixes)
+    for entry in _scan(here):
         name = os.path.join(folder, entry.name)
+        if not matches(entry.name) or (entry.name.startswith(".") and not part.startswith(".")):
+            if not rest:
+                passed.append(name)
+            continue
         if rest and _is_folder(entry):
-            yield from _matches(root, name, rest)
+            yield from _matches(root, name, rest, suffixes, passed)
         elif not rest and _is_file_or_broken(entry):
             yield name
+        elif not rest:
+            passed.append(name)
 
 
-def _walk(root: str, hidden: str | tuple[str, ...], *, folders: bool = False) -> Iterator[str]:
+def _matcher(part: str, suffixes: tuple[str, ...]) -> Callable[[str], object]:
+    """Return a function that is true of the names that a part of a pattern matches.
+
+    A suffix of data at the end of the part matches in letters of any case, the rest exactly.
+    """
+    endings = (*suffixes, *(f".{kind}" for kind in COMPRESSED)) if suffixes else ()
+    suffix = max((each for each in endings if part.lower().endswith(each)), key=len, default="")
+    translated = fnmatch.translate(part[: len(part) - len(suffix)])
+    return re.compile(f"{translated.removesuffix(_END)}(?i:{re.escape(suffix)}){_END}").match
+
+
+def _walk(
+    root: str,
+    hidden: str | tuple[str, ...],
+    *,
+    folders: bool = False,
+    skipped: list[str] | None = None,
+) -> Iterator[str]:
     """Yield the names of all files (or of all folders) below a folder, relative to it.
 
     Linked folders are followed, but not into a folder that is being walked already.
+
+    Args:
+        root: the folder.
+        hidden: how names begin that are skipped, files and folders alike.
+        folders: True for folders instead of files.
+        skipped: gets the names of what is skipped.
     """
     pending: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", (_identity(root),))]
     while pending:
         folder, trail = pending.pop()
-        for entry in _scan(os.path.join(root, folder), hidden):
+        for entry in _scan(os.path.join(root, folder)):
             name = os.path.join(folder, entry.name) if folder else entry.name
+            if entry.name.startswith(hidden):
+                if skipped is not None:
+                    skipped.append(name)
+                continue
             if not _is_folder(entry):
                 if not folders and _is_file_or_broken(entry):
                     yield name
@@ -232,10 +330,10 @@ def _walk(root: str, hidden: str | tuple[str, ...], *, folders: bool = False) ->
                 yield name
 
 
-def _scan(folder: str, hidden: str | tuple[str, ...]) -> list[os.DirEntry[str]]:
+def _scan(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return [entry for entry in entries if not (hidden and entry.name.startswith(hidden))]
+            return list(entries)
     except PermissionError:
         raise unreadable_error(folder) from None
 

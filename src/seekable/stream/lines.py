@@ -15,7 +15,13 @@ from seekable._cached import cached
 from seekable.errors import BadToken, CorruptRecord, InvalidArgument, StateMismatch, WrongType
 from seekable.formats.decoding import decoder_named, line_span
 from seekable.formats.lines import BYTE_ORDER_MARK
-from seekable.formats.registry import SUFFIXES, format_named, format_of
+from seekable.formats.registry import (
+    SUFFIXES,
+    format_named,
+    format_of,
+    without_other_tools,
+    without_their_files,
+)
 from seekable.index.digest import END_BYTES
 from seekable.index.location import Location
 from seekable.index.table_indexer import is_table_indexer
@@ -93,7 +99,12 @@ def open_stream(
     if not asked or not all(isinstance(each, str) for each in asked):
         message = f"open_stream() takes a path, or a list of at least one (got {source!r})"
         raise WrongType(message)
-    files = sequential_files(asked, suffixes=SUFFIXES, allow_pipes=checked_flag("allow_pipes", allow_pipes))
+    files = sequential_files(
+        asked,
+        suffixes=SUFFIXES,
+        inspect=without_other_tools if format is None else without_their_files,
+        allow_pipes=checked_flag("allow_pipes", allow_pipes),
+    )
     if checked_flag("replay", replay) and any(file.way == "stdin" for file in files):
         message = "standard input cannot be read again: write it to a file, or leave out replay=True"
         raise InvalidArgument(message)

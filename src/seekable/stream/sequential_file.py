@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, NotResumable, StateMismatch, WorkerDied
+from seekable.formats.unopened import refuse_unopened
 from seekable.index.digest import END_BYTES, digest_text, head_tail_digest
 from seekable.storage.compression import compression_of, inflated
 from seekable.storage.files import stat_file, unreadable_error
@@ -19,6 +20,8 @@ from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    from seekable.storage.listing import Inspect
 
 __all__ = ["SequentialFile", "content_from", "sequential_files"]
 
@@ -65,18 +68,20 @@ class SequentialFile:
 
 
 def sequential_files(
-    asked: Sequence[str], *, suffixes: tuple[str, ...], allow_pipes: bool
+    asked: Sequence[str], *, suffixes: tuple[str, ...], inspect: Inspect, allow_pipes: bool
 ) -> tuple[SequentialFile, ...]:
     """Return the files, commands and standard input that some arguments name, in their order.
 
     Args:
         asked: paths, folders, globs, ``-`` for standard input, and commands that end with ``|``.
         suffixes: the suffixes of data files in folders.
+        inspect: returns the files of a folder that are never data.
         allow_pipes: accept commands.
 
     Raises:
         DataNotFound: there is no such file.
         InvalidArgument: a command without ``allow_pipes``, or standard input twice.
+        UnsupportedFormat: a spec, an address or a folder of another tool, which is not read.
     """
     found: list[SequentialFile] = []
     for each in asked:
@@ -92,7 +97,8 @@ def sequential_files(
                 raise InvalidArgument(message)
             found.append(SequentialFile(command, f"<{command} |>", "command"))
         else:
-            for run in find_files(each, suffixes=suffixes):
+            refuse_unopened(each)
+            for run in find_files(each, suffixes=suffixes, inspect=inspect):
                 for name in run.names:
                     path = os.path.join(run.root, name)
                     status = stat_file(path)

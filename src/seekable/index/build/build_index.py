@@ -18,7 +18,8 @@ from seekable.errors import IndexStale
 from seekable.index.build.build_progress import BuildProgress
 from seekable.index.build.commit import make_folder
 from seekable.index.build.file_scan import FileScanBuilder
-from seekable.index.build.parts import parts_of, plan_batches
+from seekable.index.build.other_index import take_over
+from seekable.index.build.parts import FileToIndex, parts_of, plan_batches
 from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part
 from seekable.index.digest import PIECE_BYTES
 from seekable.index.table_indexer import is_table_indexer
@@ -56,40 +57,6 @@ _REMOTE_AT_ONCE = 8
 """The most parts of remote files that are scanned at once, in threads: they mostly wait for bytes."""
 
 _ATTEMPTS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class FileToIndex:
-    """A file that an index folder lacks."""
-
-    folder: str
-    """The index folder that lacks it."""
-
-    root: str
-    """The folder of the data."""
-
-    name: str
-    """The path of the file, relative to the root."""
-
-    path: str
-    """The absolute path of the file."""
-
-    size: int
-    """The number of bytes of the file."""
-
-    mtime_ns: int
-    """The modification time of the file in nanoseconds."""
-
-    remote_size: int | None = None
-    """If the file is a placeholder, the number of bytes of the file that it stands for."""
-
-    attempt: int = 1
-    """The number of this scan of the file, from 1."""
-
-    @property
-    def bytes(self) -> int:
-        """The number of bytes that a scan of the whole file reads."""
-        return self.size if self.remote_size is None else self.remote_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +99,12 @@ def build(
         progress_of_build.report(always=True, notice=notice)
     for folder in {task.folder for task in tasks}:
         make_folder(folder)
-    with closing(progress_of_build), closing(_Scans(tasks, scanner, progress_of_build)) as scans:
+    with (
+        closing(progress_of_build),
+        closing(_Scans(take_over(tasks, scanner, progress_of_build), scanner, progress_of_build)) as scans,
+    ):
         remote = any(task.remote_size is not None for task in tasks)
-        workers = 0 if remote else _worth_starting(scans.parts, size=size, jobs=jobs)
+        workers = 0 if remote else _worth_starting(scans.parts, size=scans.size, jobs=jobs)
         if executor is not None:
             scans.run(executor, ahead=_AHEAD, helping=False)
         elif remote and scans.parts > 1:
@@ -167,6 +137,7 @@ class _Scans:
         self._planned = deque([self._requests(tasks)])
         self._unfinished: set[FileScanBuilder] = set()
         self.parts = sum(map(self._parts, tasks))
+        self.size = sum(task.bytes for task in tasks)
 
     def run_in_threads(self, count: int) -> None:
         """Scan all files in threads of this process; an error or an interrupt stops the threads too."""

@@ -1,4 +1,4 @@
-"""The parts of files to scan, and the parts to scan together. Pure."""
+"""The files to index, the parts of them to scan, and the parts to scan together. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,44 @@ from seekable.index.digest import PIECE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-__all__ = ["Part", "parts_of", "plan_batches"]
+__all__ = ["FileToIndex", "Part", "parts_of", "plan_batches"]
 
 _BATCH_BYTES = PIECE_BYTES
 _BATCH_FILES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FileToIndex:
+    """A file that an index folder lacks."""
+
+    folder: str
+    """The index folder that lacks it."""
+
+    root: str
+    """The folder of the data."""
+
+    name: str
+    """The path of the file, relative to the root."""
+
+    path: str
+    """The absolute path of the file."""
+
+    size: int
+    """The number of bytes of the file."""
+
+    mtime_ns: int
+    """The modification time of the file in nanoseconds."""
+
+    remote_size: int | None = None
+    """If the file is a placeholder, the number of bytes of the file that it stands for."""
+
+    attempt: int = 1
+    """The number of this scan of the file, from 1."""
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes that a scan of the whole file reads."""
+        return self.size if self.remote_size is None else self.remote_size
 
 
 @dataclass(frozen=True, slots=True)

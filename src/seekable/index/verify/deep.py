@@ -185,7 +185,8 @@ def _judge(file: Indexed, parts: Sequence[Compared]) -> Problem | None:
     if refused:
         return Problem("changed" if file.difference else "content", file.path, refused, offset=0)
     boundary = next((part.boundary for part in parts if part.boundary), None)
-    if content_digest(b"".join(part.pieces for part in parts)) != file.entry.content:
+    content = content_digest(b"".join(part.pieces for part in parts))
+    if content != file.entry.content and not file.entry.unread:
         return _other_content(file, boundary)
     if boundary:
         message = (

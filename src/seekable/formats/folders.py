@@ -1,0 +1,336 @@
+"""Folders of other tools, recognised by the names in them; a folder of a format that is not read is refused.
+
+One table has a line for each tool: the evidence, and what to do instead. When a format gets a reader, its
+line goes. Evidence is a function of names that were listed anyway; where names leave a doubt, the first bytes
+of one file are read.
+
+A folder that is such a dataset is refused. The files of such a dataset in a subfolder are never data: where
+some have the suffix of a format that is read, or there is nothing else, the subfolder is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from seekable.errors import UnsupportedFormat
+from seekable.formats import forager
+from seekable.formats.unopened import unopened_suffix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from seekable.storage.listing import Listing
+
+__all__ = ["OTHER_TOOLS", "Folder", "OtherTool", "inspect_folder"]
+
+_PEEKED_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The names in one folder."""
+
+    path: str
+    """The absolute path."""
+
+    files: frozenset[str]
+    """The names of its files, without those that are skipped as hidden."""
+
+    inner: frozenset[str]
+    """The names of its subfolders, and of all that is skipped as hidden; empty subfolders may be missing."""
+
+    suffixes: frozenset[str]
+    """The last suffixes of its files, in lower case."""
+
+    data_suffixes: tuple[str, ...]
+    """How the names of files end whose format is read, in lower case."""
+
+    below: Callable[[str], Collection[str]]
+    """Returns the names of the files in a subfolder."""
+
+    @property
+    def data(self) -> list[str]:
+        """The names of its files that have the suffix of a format that is read."""
+        return [name for name in self.files if name.lower().endswith(self.data_suffixes)]
+
+    def has(self, pattern: str) -> bool:
+        """Return True if an expression matches the name of a file from start to end."""
+        return any(map(re.compile(pattern).fullmatch, self.files))
+
+    def head(self, name: str) -> bytes:
+        """Return the first bytes of a file in the folder; none if it is not there or cannot be read."""
+        if name not in self.files:
+            return b""
+        try:
+            with open(os.path.join(self.path, name), "rb") as file:
+                return file.read(_PEEKED_BYTES)
+        except OSError:
+            return b""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTool:
+    """One kind of dataset that another tool keeps in a folder."""
+
+    name: str
+    """The name of the dataset, as the object of a sentence."""
+
+    is_one: Callable[[Folder], bool]
+    """Returns True if a folder is such a dataset."""
+
+    way_out: str
+    """What to do; ``DIR`` stands for the folder."""
+
+    planned: bool = True
+    """True if a later version is to read it."""
+
+    def refusal(self, folder: str, data: Sequence[str]) -> UnsupportedFormat:
+        """Return the error that names the folder.
+
+        Args:
+            folder: the absolute path of the dataset.
+            data: the files in it that could be opened as something else.
+        """
+        message = (
+            f"{folder!r} is {self.name}, which cannot be opened{' yet' if self.planned else ''}: "
+            f"{self.way_out.replace('DIR', folder)}"
+        )
+        if data:
+            message += (
+                "; to open some of its files as what they are by themselves, name them by a glob or a list"
+            )
+        return UnsupportedFormat(message)
+
+
+def _is_forager_tokens(folder: Folder) -> bool:
+    """Return True for the index of Forager over samples that are not lines of JSON."""
+    if forager.INDEX not in folder.inner or not forager.NEEDED.issubset(folder.below(forager.INDEX)):
+        return False
+    return not forager.is_of_lines(folder.path)
+
+
+def _is_forager_index(folder: Folder) -> bool:
+    return os.path.basename(folder.path) == forager.INDEX and forager.NEEDED.issubset(folder.files)
+
+
+_SHAR_FILE = re.compile(r"([^.]+)(?:\.(\d+))?\.(tar|jsonl(?:\.gz)?)")
+
+
+def _is_shar(folder: Folder) -> bool:
+    """Return True for cuts beside another field of the same shard; one without a number has a tar file."""
+    if not any(name.startswith("cuts.") for name in folder.files):
+        return False
+    found = [match.groups() for match in map(_SHAR_FILE.fullmatch, folder.files) if match]
+    shards = {shard for field, shard, kind in found if field == "cuts" and kind != "tar"}
+    return any(
+        field != "cuts" and shard in shards and (shard is not None or kind == "tar")
+        for field, shard, kind in found
+    )
+
+
+def _is_mds(folder: Folder) -> bool:
+    """Return True for an index of shards, and for shards without an index."""
+    head = folder.head("index.json")
+    if b'"shards"' in head and re.search(rb'"format"\s*:\s*"(mds|json|csv|tsv|xsv)"', head):
+        return True
+    return not folder.suffixes.isdisjoint((".mds", ".zstd", ".br", ".snappy")) and folder.has(
+        r"shard\.\d+\.mds(\.\w+)?"
+    )
+
+
+def _is_litdata(folder: Folder) -> bool:
+    """Return True for an index of chunks, and for chunks without an index."""
+    head = folder.head("index.json")
+    if b'"chunks"' in head and (b'"chunk_bytes"' in head or b'"data_format"' in head):
+        return True
+    return ".bin" in folder.suffixes and folder.has(r"chunk-\d+-\d+(\.\w+)?\.bin")
+
+
+def _is_lance(folder: Folder) -> bool:
+    """Return True for versions of a table beside its data."""
+    if "_versions" not in folder.inner:
+        return False
+    named = folder.path.lower().endswith(".lance") or "_transactions" in folder.inner
+    return named or any(name.endswith(".lance") for name in folder.below("data"))
+
+
+def _is_megatron(folder: Folder) -> bool:
+    """Return True for tokens beside their index, as Megatron and fairseq write them."""
+    if not folder.suffixes.issuperset((".bin", ".idx")):
+        return False
+    indexes = (f"{name[:-4]}.idx" for name in sorted(folder.files) if name.endswith(".bin"))
+    first = next((name for name in indexes if name in folder.files), "")
+    return folder.head(first).startswith((b"MMIDIDX\0\0", b"TNTIDX\0\0"))
+
+
+def _is_webdataset(folder: Folder) -> bool:
+    """Return True for tar files, where each file of data belongs to one of them by its name."""
+    if ".tar" not in folder.suffixes or b'"wids-shard-index' in folder.head("index.json"):
+        return ".tar" in folder.suffixes
+    stems = tuple(name[:-4] for name in folder.files if name.lower().endswith(".tar"))
+    return all(name.startswith(stems) for name in folder.data)
+
+
+def _is_iceberg(folder: Folder) -> bool:
+    """Return True for data beside the metadata of its versions."""
+    if not folder.inner.issuperset(("data", "metadata")):
+        return False
+    return any(name.endswith(".metadata.json") for name in folder.below("metadata"))
+
+
+def _to_sequence(reader: str) -> str:
+    return f"read it with {reader}, and give that to sk.from_sequence(..., version=1)"
+
+
+def _to_iterable(reader: str) -> str:
+    return f"read it with {reader}, and give the items to sk.from_iterable"
+
+
+OTHER_TOOLS = (
+    OtherTool("a corpus that Forager tokenised", _is_forager_tokens,
+              _to_sequence("data_forager's TokensDataset.create_from_index_on_filesystem('DIR', ...)")),
+    OtherTool("the index of Forager, and no data", _is_forager_index,
+              "open the folder with the files that it names in file_location.txt", planned=False),
+    OtherTool("a folder of Lhotse Shar", _is_shar,
+              "lhotse's CutSet.from_shar(in_dir='DIR') reads it, and its cuts alone are JSON lines, "
+              "sk.open('DIR/cuts.*.jsonl*')"),
+    OtherTool("a dataset of Energon", lambda folder: ".nv-meta" in folder.inner,
+              _to_iterable("megatron.energon")),
+    OtherTool("a dataset of MosaicML Streaming (MDS)", _is_mds,
+              _to_sequence("streaming.StreamingDataset(local='DIR', batch_size=1)")),
+    OtherTool("a dataset of LitData", _is_litdata, _to_sequence("litdata.StreamingDataset('DIR')")),
+    OtherTool("a table of Lance", _is_lance,
+              "write it once as Parquet; lance.dataset('DIR').to_batches() gives the rows"),
+    OtherTool("an indexed dataset of Megatron or fairseq", _is_megatron,
+              _to_sequence("megatron.core.datasets.indexed_dataset.IndexedDataset('DIR/PREFIX')")),
+    OtherTool("tokens of datatrove", lambda folder: ".ds" in folder.suffixes and folder.has(r".+\.ds\.index"),
+              _to_sequence("datatrove's DatatroveFolderDataset('DIR', ...)")),
+    OtherTool("a data folder of Kaldi", lambda folder: not folder.files.isdisjoint(("feats.scp", "wav.scp")),
+              "its text tables are opened as lines, sk.open('txt:DIR/text:line'); arrays and audio are read "
+              "in ds.map"),
+    OtherTool("a folder of WebDataset (tar files)", _is_webdataset,
+              _to_iterable("webdataset.WebDataset")),
+    OtherTool("a table of Delta Lake", lambda folder: "_delta_log" in folder.inner,
+              "its folder may also hold deleted rows. Open the files of its last version, "
+              "sk.open(deltalake.DeltaTable('DIR').file_uris())", planned=False),
+    OtherTool("a table of Iceberg", _is_iceberg,
+              "its folder may also hold deleted rows. Open the files of its last version, which pyiceberg's "
+              "table.scan().plan_files() names", planned=False),
+    OtherTool("a table of Hudi", lambda folder: ".hoodie" in folder.inner,
+              "its folder may also hold replaced rows. Open a list of the files of its last version",
+              planned=False),
+    OtherTool("a dataset of TensorFlow Datasets",
+              lambda folder: folder.files.issuperset(("features.json", "dataset_info.json")),
+              _to_sequence("tensorflow_datasets.data_source"), planned=False),
+    OtherTool("arrays of Zarr",
+              lambda folder: not {"zarr.json", ".zgroup", ".zarray"}.isdisjoint(folder.files | folder.inner),
+              _to_sequence("zarr.open('DIR')"), planned=False),
+)  # fmt: skip
+"""The datasets that are recognised and not read; the first line that fits a folder gives the message."""
+
+
+def inspect_folder(listing: Listing, *, refuse: bool) -> frozenset[str]:
+    """Return the files below a folder that are never data, as those of an index that another tool wrote.
+
+    Args:
+        listing: the names below the folder.
+        refuse: False to accept folders of other tools, because the user said what their files are.
+
+    Raises:
+        UnsupportedFormat: the folder, one below it, or each of its files is of a format that is not read.
+    """
+    files: dict[str, set[str]] = {"": set()}
+    for name in listing.names:
+        folder, _, base = name.rpartition(os.sep)
+        files.setdefault(folder, set()).add(base)
+    own = frozenset(
+        os.path.join(folder, name)
+        for folder, some in files.items()
+        if some.issuperset(forager.NEEDED)
+        and os.path.basename(os.path.join(listing.root, folder).rstrip(os.sep)) == forager.INDEX
+        for name in forager.NAMES
+    )
+    if refuse:
+        data = [name for name in listing.data if name not in own] if own else listing.data
+        found = _recognised(listing, files)
+        for folder, tool in found.items():
+            inside = [name for name in data if not folder or name.startswith(folder + os.sep)]
+            if inside or not folder or not data:
+                raise tool.refusal(os.path.join(listing.root, folder) if folder else listing.root, inside)
+        if not data:
+            _refuse_files(listing, own)
+    return own
+
+
+def _recognised(listing: Listing, files: Mapping[str, set[str]]) -> dict[str, OtherTool]:
+    """Return the datasets of other tools, by folder; what is inside of one is left out."""
+    inner = _inner([*files, *listing.passed])
+    found: dict[str, OtherTool] = {}
+    # A folder comes before those in it.
+    for name in sorted(files.keys() | inner.keys()):
+        if found and any(part in found for part in _ancestors(name)):
+            continue
+        folder = Folder(
+            os.path.join(listing.root, name) if name else listing.root,
+            frozenset(files.get(name, ())),
+            frozenset(inner.get(name, ())),
+            frozenset(map(str.lower, {each[each.rfind(".") :] for each in files.get(name, ())})),
+            listing.suffixes,
+            partial(_names, listing, files, name),
+        )
+        if tool := next((tool for tool in OTHER_TOOLS if tool.is_one(folder)), None):
+            found[name] = tool
+    return found
+
+
+def _refuse_files(listing: Listing, own: frozenset[str]) -> None:
+    """Refuse a folder without data by the suffixes of its files, if one of them is known.
+
+    Raises:
+        UnsupportedFormat: some file has the suffix of a format that is not read.
+    """
+    examples = {name[name.rfind(".") :].lower(): name for name in listing.names if name not in own}
+    for name in examples.values():
+        if unopened := unopened_suffix(name):
+            message = (
+                f"the folder {listing.root!r} has no data file that can be opened; {name!r} in it is "
+                f"{unopened.what}, {unopened.refusal}"
+            )
+            raise UnsupportedFormat(message)
+
+
+def _names(listing: Listing, files: Mapping[str, set[str]], parent: str, name: str) -> Collection[str]:
+    """Return the names of the files in a subfolder, which is listed now if a glob did not go into it."""
+    folder = os.path.join(parent, name)
+    if folder in files or listing.whole:
+        return files.get(folder, ())
+    try:
+        return os.listdir(os.path.join(listing.root, folder))
+    except OSError:
+        return ()
+
+
+def _inner(paths: Iterable[str]) -> dict[str, set[str]]:
+    """Return the last names of paths by the folder that they are in, and those of the folders above them."""
+    inner: dict[str, set[str]] = {}
+    for path in paths:
+        name = path
+        while name:
+            folder, _, base = name.rpartition(os.sep)
+            known = inner.setdefault(folder, set())
+            if base in known:
+                break
+            known.add(base)
+            name = folder
+    return inner
+
+
+def _ancestors(folder: str) -> Iterator[str]:
+    """Yield the folders above a folder, the next one first, the root as an empty name last."""
+    while folder:
+        folder = folder.rpartition(os.sep)[0]
+        yield folder

@@ -1,0 +1,109 @@
+"""The index that Forager (data-forager) keeps in a folder of JSON lines, ``index/``.
+
+``file_location.txt`` has the path of each file in a line, relative to the folder. ``sample_locations.bin``
+has three little-endian uint64 for each sample: the number of its file, its first byte and its bytes. Of JSON
+lines a sample is a line with its line end; blank lines are samples too. Of tokens, whose files end in
+``.bin``, it is a row of numbers; ``sample_schema.json`` says which, if there are several arrays.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["INDEX", "NAMES", "NEEDED", "ForagerIndex", "is_of_lines", "read_index"]
+
+INDEX = "index"
+"""The folder of the index, in the folder of the data."""
+
+_FILES, _SAMPLES, _SCHEMA = "file_location.txt", "sample_locations.bin", "sample_schema.json"
+
+NEEDED = frozenset({_FILES, _SAMPLES})
+"""The files that every index has."""
+
+NAMES = (_FILES, _SAMPLES, _SCHEMA)
+"""The files that an index may have."""
+
+_SAMPLE_BYTES = 24
+_SAMPLES_AT_ONCE = 1 << 20
+_PEEKED_BYTES = 1 << 16
+_NUMBERS = np.dtype("<u8")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForagerIndex:
+    """The index of one folder; an `OtherIndex`."""
+
+    folder: str
+    """The folder of the data."""
+
+    files: Mapping[str, int]
+    """The numbers of the files, by their paths relative to the folder."""
+
+    samples: NDArray[np.uint64]
+    """The samples, memory-mapped: the numbers of their files, their first bytes and their lengths."""
+
+    made_ns: int
+    """When the index was last written, in nanoseconds."""
+
+    @property
+    def label(self) -> str:
+        """The name of the index in messages."""
+        return f"Forager's index {os.path.join(self.folder, INDEX)!r}"
+
+    def ranges(self, name: str) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]] | None:
+        """Return the first bytes and the lengths of a file's lines, some at a time; None without the file."""
+        number = self.files.get(name)
+        return None if number is None else self._ranges(number)
+
+    def _ranges(self, number: int) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
+        # The files come one after another: no column is copied to find one.
+        first, stop = (
+            bisect_left(range(len(self.samples)), wanted, key=lambda row: int(self.samples[row, 0]))
+            for wanted in (number, number + 1)
+        )
+        for start in range(first, stop, _SAMPLES_AT_ONCE):
+            some = self.samples[start : min(start + _SAMPLES_AT_ONCE, stop)]
+            numbers, starts, lengths = np.ascontiguousarray(some.T)
+            if (numbers != number).any():
+                return
+            yield starts, lengths
+
+
+def is_of_lines(folder: str) -> bool:
+    """Return True if the index of a folder is of JSON lines, by the first file that it names.
+
+    An index without a file, of empty files, is of lines.
+    """
+    try:
+        with open(os.path.join(folder, INDEX, _FILES), "rb") as file:
+            first = file.read(_PEEKED_BYTES).partition(b"\n")[0]
+    except OSError:
+        return False
+    return not first or first.lower().endswith(b".jsonl")
+
+
+def read_index(folder: str) -> ForagerIndex | None:
+    """Return the index that Forager keeps of a folder; None if there is none, or it is not whole."""
+    files, samples = (os.path.join(folder, INDEX, name) for name in (_FILES, _SAMPLES))
+    try:
+        status = os.stat(samples)
+        made_ns = max(status.st_mtime_ns, os.stat(files).st_mtime_ns)
+        with open(files, "rb") as file:
+            lines = file.read().split(b"\n")
+        if not status.st_size or status.st_size % _SAMPLE_BYTES or lines[-1]:
+            return None
+        table = np.memmap(samples, _NUMBERS, "r").reshape(-1, 3)
+    except (OSError, ValueError):
+        return None
+    numbers = {os.path.normpath(os.fsdecode(line)): number for number, line in enumerate(lines[:-1])}
+    return ForagerIndex(folder, numbers, table, made_ns)

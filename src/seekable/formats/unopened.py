@@ -1,0 +1,151 @@
+"""What cannot be opened, by name: suffixes of files, specs and addresses, each with its way out.
+
+A line leaves the table when a reader of its format comes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from seekable.errors import UnsupportedFormat
+
+__all__ = ["Unopened", "refuse_unopened", "unopened_suffix"]
+
+_TO_JSONL = "write it once as .jsonl or .parquet, which are opened"
+_TO_PARQUET = "write it once as Parquet, which is opened"
+_ITERATE = "read it with {reader}, and give the items to sk.from_iterable"
+_RANDOM = "read it with {reader}, and give that to sk.from_sequence"
+_LIST = (
+    "list the files with their facts in a .jsonl or .parquet file, open that, and read the files in ds.map"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """A format, a spec or an address that cannot be opened."""
+
+    marks: tuple[str, ...]
+    """The suffixes of names, in lower case, or the schemes of specs and addresses."""
+
+    what: str
+    """The name of the format, as the object of a sentence."""
+
+    way_out: str
+    """What to do instead."""
+
+    ever: bool = True
+    """False for what will not be opened in a later version either."""
+
+    @property
+    def refusal(self) -> str:
+        """The end of the message: that it cannot be opened, and what to do."""
+        return f"which cannot be opened{' yet' if self.ever else ''}; {self.way_out}"
+
+
+_SUFFIXES = (
+    Unopened((".tar", ".tar.gz", ".tgz", ".tar.zst"), "a tar file, as of WebDataset, Energon or Lhotse Shar",
+             _ITERATE.format(reader="webdataset.WebDataset")),
+    Unopened((".mds", ".mds.zstd", ".mds.zst"), "a shard of MosaicML Streaming (MDS)",
+             _RANDOM.format(reader="streaming.StreamingDataset")),
+    Unopened((".lance",), "a file of Lance", _TO_PARQUET),
+    Unopened((".bin", ".idx"), "a file of tokens or of their index, as of Megatron, LitData or Forager",
+             _RANDOM.format(reader="the tool that wrote it")),
+    Unopened((".ds", ".ds.index", ".ds.metadata"), "a file of tokens of datatrove",
+             _RANDOM.format(reader="datatrove's DatatroveFolderDataset")),
+    Unopened((".npy", ".npz"), "a file of numpy",
+             "give numpy.load(path, mmap_mode='r') to sk.from_sequence"),
+    Unopened((".ark", ".scp"), "a file of Kaldi's tables", _RANDOM.format(reader="kaldi_native_io")),
+    Unopened((".tfrecord", ".tfrecords", ".array_record", ".arrayrecord"),
+             "a file of TFRecord or ArrayRecord", _ITERATE.format(reader="tensorflow or array_record")),
+    Unopened((".avro",), "a file of Avro", _TO_JSONL),
+    Unopened((".orc",), "a file of ORC", "write it once as Parquet, with pyarrow.orc and pyarrow.parquet"),
+    Unopened((".h5", ".hdf5", ".zarr"), "arrays of HDF5 or Zarr", _RANDOM.format(reader="h5py or zarr")),
+    Unopened((".safetensors",), "a file of safetensors", _RANDOM.format(reader="safetensors.safe_open")),
+    Unopened((".wav", ".flac", ".mp3", ".opus", ".ogg", ".m4a", ".sph"), "a piece of audio", _LIST),
+    Unopened((".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".mp4", ".webm"),
+             "an image or a video", _LIST),
+    Unopened((".xml", ".html", ".yaml", ".yml", ".toml", ".md", ".pdf"), "one document, and no records",
+             f"{_LIST}; format='text' opens the lines of such a file", ever=False),
+    Unopened((".xlsx", ".xls", ".ods"), "a spreadsheet", "save it as .csv, which is opened", ever=False),
+    Unopened((".db", ".sqlite", ".sqlite3", ".mdb", ".lmdb", ".duckdb"), "a database", _TO_PARQUET,
+             ever=False),
+    Unopened((".pkl", ".pickle", ".pt", ".pth"), "a pickle, which could run any code",
+             "load it where you trust it, and write its records as .jsonl or .parquet", ever=False),
+)  # fmt: skip
+
+_CLOUD = "copy it to this machine, or mount it, and open the path"
+
+_SCHEMES = (
+    Unopened(("scp", "ark"), "a rspecifier of Kaldi", _RANDOM.format(reader="kaldi_native_io")),
+    Unopened(("kaldi",), "a data folder of Kaldi",
+             "its text tables are opened as sk.open('txt:DIR/text:line'); arrays are read in ds.map"),
+    Unopened(("shar",), "a folder of Lhotse Shar",
+             "its cuts alone are opened as sk.open('DIR/cuts.*.jsonl*'); CutSet.from_shar reads all"),
+    Unopened(("energon",), "a dataset of Energon", _ITERATE.format(reader="megatron.energon")),
+    Unopened(("megatron",), "an indexed dataset of Megatron",
+             _RANDOM.format(reader="megatron.core.datasets.indexed_dataset.IndexedDataset")),
+    Unopened(("tokens",), "a file of tokens", "give numpy.memmap of it to sk.from_sequence, cut into rows"),
+    Unopened(("wds", "webdataset"), "WebDataset", _ITERATE.format(reader="webdataset.WebDataset")),
+    Unopened(("mds", "litdata", "lance"), "a dataset of another tool",
+             _RANDOM.format(reader="streaming, litdata or lance")),
+    Unopened(("s3", "gs", "gcs", "az", "abfs", "abfss", "wasb", "wasbs", "adl", "r2", "oci"),
+             "an object store", _CLOUD),
+    Unopened(("http", "https"), "an address of the web",
+             f"{_CLOUD}; data of the Hugging Face Hub is opened as sk.open('hf:REPO:SPLIT')"),
+    Unopened(("hdfs", "ftp", "ftps", "sftp", "ssh", "webhdfs", "dbfs"), "a file of another machine", _CLOUD,
+             ever=False),
+    Unopened(("pipe",), "a command",
+             "sk.open_stream('COMMAND |', allow_pipes=True) reads its output from start to end", ever=False),
+)  # fmt: skip
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)((?:,[A-Za-z]+)*):(/{0,2})")
+"""A scheme has two letters at least, because one letter is a drive of Windows; Kaldi's have options."""
+
+
+def unopened_suffix(name: str) -> Unopened | None:
+    """Return the format that a file has by the end of its name, if it is known and cannot be opened.
+
+    Example:
+        >>> unopened_suffix("a/SHARD-000.TAR").what
+        'a tar file, as of WebDataset, Energon or Lhotse Shar'
+        >>> unopened_suffix("a.jsonl") is None
+        True
+    """
+    lower = os.path.basename(name).lower()
+    return next((line for line in _SUFFIXES if lower.endswith(line.marks)), None)
+
+
+def refuse_unopened(source: str) -> None:
+    """Raise an error for a spec or an address that cannot be opened; a path that exists is neither.
+
+    Raises:
+        UnsupportedFormat: the text before the colon is that of such a spec or address.
+
+    Example:
+        >>> refuse_unopened("corpus/*.jsonl")
+        >>> refuse_unopened("scp:feats.scp")
+        Traceback (most recent call last):
+        ...
+        seekable.errors.UnsupportedFormat: 'scp:feats.scp' names a rspecifier of Kaldi, which cannot ...
+    """
+    found = _SCHEME.match(source)
+    if found is None or os.path.lexists(source):
+        return
+    scheme, options, slashes = found.group(1).lower(), found.group(2), found.group(3)
+    for line in _SCHEMES:
+        if scheme in line.marks and (not options or "scp" in line.marks):
+            message = f"{source!r} names {line.what}, {line.refusal}"
+            raise UnsupportedFormat(message)
+    if scheme == "file" and slashes:
+        message = f"{source!r} is an address; write the path alone: {_path_of(source)!r}"
+        raise UnsupportedFormat(message)
+    if slashes == "//":
+        message = f"{source!r} is an address of a kind that is not known ({scheme}://); {_CLOUD}"
+        raise UnsupportedFormat(message)
+
+
+def _path_of(address: str) -> str:
+    rest = address.partition(":")[2]
+    return "/" + rest.removeprefix("//localhost").lstrip("/")

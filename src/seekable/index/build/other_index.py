@@ -1,0 +1,196 @@
+"""Files whose record offsets come from the index of another tool, so that they are not scanned.
+
+The offsets of another tool are taken where nothing that can be seen speaks against them:
+
+- the file was not modified after the index was written;
+- the lines that the index names lie one behind the other, from the first byte of the file to its last;
+- in both ends of the file and in pieces between them, lines begin exactly where the index says;
+- none of the lines that begin there, and none of the short ones anywhere, is blank.
+
+A small file is one such piece, and so is checked as a whole. All else is scanned.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.index.build.file_scan import FileScan, OffsetBuffer
+from seekable.index.build.scan import ScanJob
+from seekable.index.digest import END_BYTES, head_tail_digest, unread_content_digest
+from seekable.index.scanner import ReadsOtherIndexes
+from seekable.storage.compression import compression_of
+from seekable.storage.files import stat_file, unreadable_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from io import FileIO
+
+    from numpy.typing import NDArray
+
+    from seekable.index.build.build_progress import BuildProgress
+    from seekable.index.build.parts import FileToIndex
+    from seekable.index.scanner import OtherIndex, Scanner
+    from seekable.index.table_indexer import TableIndexer
+
+__all__: list[str] = []
+
+_log = logging.getLogger(__name__)
+
+_WHOLE_BYTES = 1 << 20
+"""Up to this size all of a file is checked: to read it takes as long as the pieces of a larger one."""
+
+_END_PIECE_BYTES = END_BYTES
+_PIECES = 64
+_PIECE_BYTES = 4 << 10
+
+_SHORT_BYTES = 16
+_MOST_SHORT = 256
+"""Short lines outside of the pieces; a file with more of them is scanned."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LAST_BLANK = 32
+_NEWLINE = 10
+
+
+def take_over(
+    tasks: Sequence[FileToIndex], scanner: Scanner | TableIndexer, progress_of_build: BuildProgress
+) -> list[FileToIndex]:
+    """Add the files whose offsets another tool has, and return those that are to be scanned.
+
+    Raises:
+        DataNotFound: a file is gone.
+        AccessDenied: a file may not be read.
+        UnsupportedFormat: a file is of another format.
+    """
+    if not isinstance(scanner, ReadsOtherIndexes):
+        return list(tasks)
+    others = {root: scanner.other_index(root) for root in dict.fromkeys(task.root for task in tasks)}
+    left: list[FileToIndex] = []
+    taken: dict[str, int] = {}
+    for task in tasks:
+        other = others[task.root]
+        scan = _scan_of(task, other, scanner) if other else None
+        if scan is None:
+            left.append(task)
+            continue
+        whole = ScanJob(task.path, task.size, task.mtime_ns, 0, task.size)
+        progress_of_build.arrived(whole, task.size, records=scan.records)
+        progress_of_build.add(task.folder, task.root, task.name, scan)
+        taken[task.root] = taken.get(task.root, 0) + 1
+    for root, other in others.items():
+        if other:
+            count = sum(task.root == root for task in tasks)
+            found = taken.get(root, 0)
+            rest = "" if found == count else "; the others are not in it as they are now, and are scanned"
+            message = f"the records of {found} of {count} files are found by {other.label}{rest}"
+            _log.info(message)
+            progress_of_build.report(always=True, notice=message)
+    return left
+
+
+def _scan_of(task: FileToIndex, other: OtherIndex, scanner: Scanner) -> FileScan | None:
+    """Return what a scan would find in a file; None if the other index does not say, or cannot be trusted."""
+    ranges = other.ranges(task.name)
+    if ranges is None or task.remote_size is not None or compression_of(task.name):
+        return None
+    if task.mtime_ns > other.made_ns:
+        return None
+    begun_ns = time.time_ns()
+    offsets = OffsetBuffer(task.folder)
+    with _opened(task.path) as file:
+        before = os.fstat(file.fileno())
+        head = os.pread(file.fileno(), END_BYTES, 0)
+        scanner.check_head(head, task.path)
+        head_tail = head_tail_digest(file.fileno(), size=task.size, head=head)
+        fits = not head.startswith(_BYTE_ORDER_MARK) and _all_fit(file, task.size, ranges, offsets)
+        after = stat_file(task.path)
+    expected = task.size, task.mtime_ns, before.st_ino
+    if not fits or (after.st_size, after.st_mtime_ns, after.st_ino) != expected:
+        offsets.discard()
+        return None
+    offsets.finish(size=task.size)
+    return FileScan(
+        size=task.size,
+        mtime_ns=task.mtime_ns,
+        indexed_ns=begun_ns,
+        head_tail=head_tail,
+        content=unread_content_digest(
+            head_tail=head_tail, offsets=offsets.digest, size=task.size, mtime_ns=task.mtime_ns
+        ),
+        offsets=offsets,
+        points=b"",
+        schema=b"",
+        records=offsets.records,
+    )
+
+
+def _opened(path: str) -> FileIO:
+    try:
+        return open(path, "rb", buffering=0)
+    except PermissionError:
+        raise unreadable_error(path) from None
+
+
+def _all_fit(
+    file: FileIO,
+    size: int,
+    ranges: Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]],
+    offsets: OffsetBuffer,
+) -> bool:
+    """Add the offsets of a file to the buffer; return False if they cannot be those of its lines."""
+    end, short = 0, 0
+    pieces = _pieces(size)
+    for starts, lengths in ranges:
+        ends = starts + lengths
+        if int(starts[0]) != end or (starts[1:] != ends[:-1]).any() or (ends <= starts).any():
+            return False
+        end = int(ends[-1])
+        if end > size or not all(_piece_fits(file, size, piece, starts, ends) for piece in pieces):
+            return False
+        if size > _WHOLE_BYTES:
+            some = starts[lengths <= _SHORT_BYTES].tolist()
+            short += len(some)
+            if short > _MOST_SHORT or any(_may_be_blank(file, start) for start in some):
+                return False
+        offsets.add(starts)
+    return end == size
+
+
+def _pieces(size: int) -> list[tuple[int, int]]:
+    """Return where the pieces start and stop in which all bytes are compared with the index."""
+    if size <= _WHOLE_BYTES:
+        return [(0, size)]
+    between = [size * number // (_PIECES + 1) for number in range(1, _PIECES + 1)]
+    middle = ((at, at + _PIECE_BYTES) for at in between)
+    return [(0, _END_PIECE_BYTES), *middle, (size - _END_PIECE_BYTES, size)]
+
+
+def _piece_fits(
+    file: FileIO,
+    size: int,
+    piece: tuple[int, int],
+    starts: NDArray[np.uint64],
+    ends: NDArray[np.uint64],
+) -> bool:
+    """Return True if some lines of the index, as far as they lie in a piece, are there and are not blank."""
+    first, stop = max(piece[0], int(starts[0])), min(piece[1], int(ends[-1]))
+    if first >= stop:
+        return True
+    data = np.frombuffer(os.pread(file.fileno(), stop - first, first), np.uint8)
+    if len(data) < stop - first:
+        return False
+    inside = starts[slice(*np.searchsorted(starts, np.array([first, stop], np.uint64)))].view(np.int64)
+    ended = ends[slice(*np.searchsorted(ends, np.array([first + 1, stop + 1], np.uint64)))].view(np.int64)
+    if stop == size and data[-1] != _NEWLINE:
+        ended = ended[:-1]
+    newlines = np.flatnonzero(data == _NEWLINE) + (first + 1)
+    return np.array_equal(newlines, ended) and bool((data[inside - first] > _LAST_BLANK).all())
+
+
+def _may_be_blank(file: FileIO, start: int) -> bool:
+    return os.pread(file.fileno(), 1, start) <= b" "

@@ -1,0 +1,111 @@
+"""Specs, addresses and suffixes that cannot be opened say so by name, with the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import seekable as sk
+from seekable.formats.registry import SUFFIXES
+from seekable.formats.unopened import unopened_suffix
+
+LINE = b'{"a": 1}\n'
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("scp:data/feats.scp", "rspecifier of Kaldi.*kaldi_native_io"),
+        ("ark:-", "rspecifier of Kaldi"),
+        ("ark,t:gunzip -c a.gz |", "rspecifier of Kaldi"),
+        ("scp,p:data/feats.scp", "rspecifier of Kaldi"),
+        ("kaldi:data/train", "data folder of Kaldi.*txt:DIR/text:line"),
+        ("shar:DIR", "Lhotse Shar.*from_shar"),
+        ("energon:DIR:train", "Energon"),
+        ("megatron:data/web_text_document", "Megatron"),
+        ("tokens:train.bin", "tokens.*memmap"),
+        ("wds:a.tar", "WebDataset"),
+        ("s3://bucket/a.jsonl", "object store.*copy it"),
+        ("S3://bucket/a.jsonl", "object store"),
+        ("gs://bucket/*.parquet", "object store"),
+        ("az://container/a", "object store"),
+        ("https://example.org/a.jsonl", "address of the web.*hf:REPO:SPLIT"),
+        ("http://example.org/a.jsonl", "address of the web"),
+        ("hdfs://host/a", "another machine"),
+        ("nosuch://host/a", r"not known \(nosuch://\)"),
+        ("file:///data/a.jsonl", "the path alone: '/data/a.jsonl'"),
+        ("file://localhost/data/a.jsonl", "the path alone: '/data/a.jsonl'"),
+        ("pipe:cat a.jsonl", "command.*open_stream.*allow_pipes"),
+    ],
+)
+def test_specs_and_addresses_are_refused_by_name(spec: str, told: str) -> None:
+    for asked in (spec, [spec], ["a.jsonl", spec]):
+        with pytest.raises(sk.UnsupportedFormat, match=told) as caught:
+            sk.open(asked)
+        assert repr(spec) in str(caught.value)
+    if not spec.endswith("|"):
+        with pytest.raises(sk.UnsupportedFormat, match=told):
+            sk.open_stream([spec])
+
+
+@pytest.mark.parametrize(
+    "path", [r"C:\data\a.jsonl", "C:/data/a.jsonl", "12:30.jsonl", "nosuch:a.jsonl", "a b:c"]
+)
+def test_other_names_with_a_colon_are_paths(path: str) -> None:
+    with pytest.raises(sk.DataNotFound, match="there is no"):
+        sk.open(path)
+
+
+def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("scp:a.jsonl", "tokens:b.jsonl", "nosuch:c.jsonl"):
+        Path(name).write_bytes(LINE)
+        assert list(sk.open(name)) == [{"a": 1}]
+        assert list(sk.open_stream(name)) == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("shard-000.tar", "tar file.*WebDataset.*yet.*from_iterable"),
+        ("shard-000.TAR", "tar file"),
+        ("shard-000.tar.gz", "tar file"),
+        ("shard-000.tgz", "tar file"),
+        ("a.npy", "numpy.*yet.*mmap_mode"),
+        ("train.bin", "tokens.*yet"),
+        ("train.idx", "index.*yet"),
+        ("shard.00000.mds", "MosaicML.*yet"),
+        ("0.lance", "Lance.*yet"),
+        ("a.tfrecord", "TFRecord.*yet"),
+        ("a.avro", "Avro.*yet"),
+        ("a.orc", "ORC.*yet.*pyarrow"),
+        ("a.h5", "HDF5.*yet"),
+        ("a.wav", r"audio.*yet.*ds\.map"),
+        ("feats.ark", "Kaldi.*yet"),
+        ("feats.scp", "Kaldi.*yet"),
+        ("a.ds", "datatrove.*yet"),
+        ("a.jpg", "image.*yet"),
+        ("a.safetensors", "safetensors.*yet"),
+        ("a.xlsx", r"spreadsheet, which cannot be opened; save it as \.csv"),
+        ("a.pkl", "pickle, which could run any code, which cannot be opened;"),
+        ("a.sqlite", "database"),
+        ("a.md", "one document.*format='text'"),
+    ],
+)
+def test_files_are_refused_by_the_name_of_their_format(tmp_path: Path, name: str, told: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(LINE)
+    for asked in (path, [path], f"{tmp_path}/{name[:2]}*"):
+        with pytest.raises(sk.UnsupportedFormat, match=told) as caught:
+            sk.open(asked)
+        assert name in str(caught.value)
+    for asked in (f"{tmp_path}/*", tmp_path):
+        with pytest.raises(sk.UnsupportedFormat, match="cannot be opened"):
+            sk.open(asked)
+    if not name.endswith("gz"):
+        assert list(sk.open(path, format="jsonl")) == [{"a": 1}]
+
+
+def test_suffixes_of_data_are_not_among_them() -> None:
+    assert [suffix for suffix in SUFFIXES if unopened_suffix(f"a{suffix}")] == []
