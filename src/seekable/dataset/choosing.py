@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.dataset import union
     from seekable.nodes import evaluated, filter_rows, stable_split, stratified
     from seekable.nodes import filter as filter_node
     from seekable.nodes import flatten as flatten_node
     from seekable.parallel.progress import ProgressHook
 else:
+    union = lazy("seekable.dataset.union")
     evaluated = lazy("seekable.nodes.evaluated")
     filter_node = lazy("seekable.nodes.filter")
     filter_rows = lazy("seekable.nodes.filter_rows")
@@ -210,14 +212,19 @@ class Choosing(Face):
             count = checked_count("n", n, least=0)
         return self._over(Sample(self._node, count, checked_seed(seed)))
 
-    def merge(self, other: Self) -> Self:
+    def merge(self, other: Self, *, columns: Literal["union"] | None = None) -> Self:
         """Return the rows of this dataset, then those of another that are not among them.
 
         Two rows are the same if they are the same row of the same file; no record is read.
 
+        Args:
+            other: the other dataset.
+            columns: ``"union"`` gives each record the columns of both, as in ``sk.concat``.
+
         Raises:
-            WrongType: ``other`` is no Dataset.
-            InvalidArgument: rows are not the same in every epoch, or records are made of several.
+            WrongType: ``other`` is no Dataset, or its records have no columns.
+            InvalidArgument: rows are not the same in every epoch, records are made of several, or no type
+                holds the values of a column of both.
 
         Example:
             >>> import seekable as sk
@@ -228,7 +235,10 @@ class Choosing(Face):
         if not isinstance(other, Face):
             message = f"merge() takes a Dataset (got a {type(other).__name__}): wrap it in sk.from_sequence"
             raise WrongType(message)
-        return self._over(filter_node.merged(self._node, other.node))
+        one, another = self._node, other.node
+        if columns is not None and union.checked_union("merge()", columns):
+            one, another = union.unified_parts("merge()", (one, another))
+        return self._over(filter_node.merged(one, another))
 
     def split(
         self,

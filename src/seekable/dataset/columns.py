@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.dataset import summary
+    from seekable.dataset import summary, union
     from seekable.nodes.columns import alias, cast, choose, rename
     from seekable.nodes.columns import names as column_names
     from seekable.nodes.columns import schema as columns_schema
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seekable.nodes.sources import table_batches as tables
 else:
     summary = lazy("seekable.dataset.summary")
+    union = lazy("seekable.dataset.union")
     alias = lazy("seekable.nodes.columns.alias")
     cast = lazy("seekable.nodes.columns.cast")
     choose = lazy("seekable.nodes.columns.choose")
@@ -114,7 +115,13 @@ class ColumnTools(Face):
         self._must_have("rename()", [old for old, _ in pairs], missing)
         return self._over(rename.Rename(self._node, pairs, missing))
 
-    def map_columns(self, files: Mapping[str, Mapping[str, str]], *, missing: Missing = "error") -> Self:
+    def map_columns(
+        self,
+        files: Mapping[str, Mapping[str, str]],
+        *,
+        missing: Missing = "error",
+        columns: Literal["union"] | None = None,
+    ) -> Self:
         """Return the records with some columns under other names, which differ from file to file.
 
         Args:
@@ -122,6 +129,13 @@ class ColumnTools(Face):
                 The first pattern that matches a file counts; files that none matches stay as they are.
             missing: ``"none"`` for None where a record lacks an old name of its file. Then all records have
                 all new names, and no None under an old name that a file replaces.
+            columns: ``"union"`` gives each record the columns of all files under their new names, None in
+                those that its file lacks, in types that hold the values of all files; see ``sk.concat``. An
+                old name that no file of its pattern has is an error now, unless ``missing`` is ``"none"``.
+
+        Raises:
+            InvalidArgument: with ``columns``: no type holds the values of a column of several files.
+            MissingColumn: with ``columns``: no file of a pattern has an old name.
 
         Example:
             >>> import pathlib, tempfile, seekable as sk
@@ -138,7 +152,10 @@ class ColumnTools(Face):
             (pattern, rename.checked_renames(f"map_columns() of {pattern!r}", names))
             for pattern, names in files.items()
         )
-        return self._over(rename.MapColumns(self._node, mapped, _checked_missing(missing)))
+        missing = _checked_missing(missing)
+        if columns is not None and union.checked_union("map_columns()", columns):
+            return self._over(union.unified_files(self._node, mapped, lenient=missing == "none"))
+        return self._over(rename.MapColumns(self._node, mapped, missing))
 
     def cast(
         self, types: Mapping[str, Any], *, missing: Missing = "error", version: str | int | None = None

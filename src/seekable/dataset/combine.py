@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from concurrent.futures import Executor
 
+    from seekable.dataset import union
     from seekable.nodes import join as join_node
     from seekable.nodes.contract import Node
     from seekable.nodes.join_matching import Duplicates, How
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from seekable.stream.stage import Stage
     from seekable.stream.stream import Stream
 else:
+    union = lazy("seekable.dataset.union")
     join_node = lazy("seekable.nodes.join")
     stream_chain = lazy("seekable.stream.chain")
     stream_mix = lazy("seekable.stream.mix")
@@ -144,31 +146,47 @@ def _mixed_streams(
 
 
 @overload
-def concat(parts: Iterable[Dataset]) -> Dataset: ...
+def concat(parts: Iterable[Dataset], *, columns: Literal["union"] | None = None) -> Dataset: ...
 @overload
 def concat(parts: Iterable[Stream]) -> Stream: ...
-def concat(parts: Iterable[Dataset] | Iterable[Stream]) -> Dataset | Stream:
+def concat(
+    parts: Iterable[Dataset] | Iterable[Stream], *, columns: Literal["union"] | None = None
+) -> Dataset | Stream:
     """Return the records of some datasets, one dataset after another; or of streams, in each lane.
 
     An epoch of a result of datasets is an epoch of each.
 
     Args:
         parts: at least one dataset, none of them endless; or streams of equally many lanes.
+        columns: of datasets of dicts, ``"union"`` gives each record the columns of all parts, None in those
+            that it lacks, in types that hold the values of all. Files of tables declare their columns; of
+            other parts about 1,000 records are read now, and a record with a column that none of these has
+            raises ``BadValue`` when it is read. Records stay as they are if left out.
 
     Raises:
-        InvalidArgument: there are none, or streams have different numbers of lanes.
+        InvalidArgument: there are none, streams have different numbers of lanes, or no type holds the values
+            of a column of several parts.
         EndlessDataset: a dataset has no end.
-        WrongType: something else than datasets alone, or streams alone.
+        WrongType: something else than datasets alone, or streams alone; records without columns.
 
     Example:
         >>> import seekable as sk
         >>> list(sk.concat([sk.from_sequence("ab"), sk.from_sequence("cd")]))
         ['a', 'b', 'c', 'd']
+        >>> old, new = sk.from_sequence([{"id": 1}]), sk.from_sequence([{"id": 2.5, "lang": "de"}])
+        >>> list(sk.concat([old, new], columns="union"))
+        [{'id': 1.0, 'lang': None}, {'id': 2.5, 'lang': 'de'}]
     """
     given: list[Any] = list(parts)
     if _are_streams("concat()", given):
+        if columns is not None:
+            message = "columns= is for datasets: concatenate these, and make a stream of the result"
+            raise InvalidArgument(message)
         return stream_face.Stream(stream_chain.Chain(tuple(stream.stage for stream in given)))
-    return Dataset(Concat(_nodes("concat()", given)))
+    nodes = _nodes("concat()", given)
+    if columns is not None and union.checked_union("concat()", columns):
+        nodes = union.unified_parts("concat()", nodes)
+    return Dataset(Concat(nodes))
 
 
 @overload

@@ -15,10 +15,10 @@ from seekable.nodes.columns.names import no_such_column
 from seekable.nodes.conditions import Where, checked_where, passing
 from seekable.nodes.contract import Leaf
 from seekable.nodes.display import add_place, describe_place
+from seekable.nodes.graph import ColumnarPlan
 from seekable.nodes.hole import HOLE
 from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.table_reading import TablesPlan
 from seekable.parallel.map_ranges import map_ranges
 from seekable.state.functions import code_digest, describe_function
 
@@ -287,7 +287,7 @@ class _Passing:
         found = [np.empty(0, dtype=np.bool_)]
         for start in range(0, rows.size, _MOST_ROWS):
             plan = dataset.plan(rows[start : start + _MOST_ROWS])
-            if not isinstance(plan, TablesPlan) or plan.tables.single.errors is not None:
+            if not isinstance(plan, ColumnarPlan) or not plan.columnar:
                 return None
             passed = None if bare is None else passing(bare, plan.table())
             if passed is None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "ColumnarPlan",
     "Graph",
     "Plan",
     "Read",
@@ -88,6 +89,19 @@ class Plan(ABC):
             InvalidArgument: a record is made of several others.
         """
         return of_places(self.locate())
+
+
+class ColumnarPlan(Plan):
+    """A plan that can also return its records as one batch of Arrow columns."""
+
+    @property
+    @abstractmethod
+    def columnar(self) -> bool:
+        """True if the columns are read as columns: no record is made on the way, and none can be a hole."""
+
+    @abstractmethod
+    def table(self) -> Any:
+        """Return the records as a ``pyarrow.RecordBatch``, in the requested order."""
 
 
 class Router(ABC):

@@ -254,7 +254,7 @@ def _windowed(tree: Tree, children: Children) -> Node:
 
 _OVER_COLUMNS = (
     *("alias", "cast", "computed", "drop_columns", "fill"),
-    *("map_columns", "rename", "select_columns", "source_column"),
+    *("map_columns", "partitions", "rename", "select_columns", "source_column", "unify_columns"),
 )
 """The kinds of nodes that change columns, and not the order."""
 

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import WrongType
-from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.table_batches import table_of
-from seekable.nodes.sources.table_reading import TablesPlan
+from seekable.nodes.sources.table_batches import is_columnar, table_of
 from seekable.storage.files import create_new, put_in_place
 from seekable.writing.file_format import UnwritableRecord
 from seekable.writing.manifest import unfinished_name
@@ -88,16 +86,9 @@ class Chunks:
     def _read(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, Any]]:
         if self._tables:
             plan = self._dataset.plan(rows)
-            if _is_of_tables(plan):
+            if is_columnar(plan):
                 return _batches(plan)
         return read_rows(self._dataset, rows)
-
-
-def _is_of_tables(plan: Plan) -> bool:
-    """Return True if a plan reads only tables, and none of them may have holes."""
-    if isinstance(plan, GatheredPlan):
-        return bool(plan.parts) and all(_is_of_tables(part) for _, part in plan.parts)
-    return isinstance(plan, TablesPlan) and plan.tables.single.errors is None
 
 
 def _batches(plan: Plan) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.nodes.conditions import Where
     from seekable.nodes.graph import Plan, Reader
 
-__all__ = ["ColumnNode"]
+__all__ = ["ColumnNode", "ColumnsPlan"]
 
 
 class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
@@ -95,7 +95,7 @@ class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
     @classmethod
     def reader(cls, nodes: Sequence[Any]) -> Reader:
         """Return a reader that reads the children of all nodes together, then makes the records of each."""
-        return UnaryReader(nodes, _ColumnsPlan)
+        return UnaryReader(nodes, ColumnsPlan)
 
     def record(self, position: int) -> Any:
         """Return the record at a position, made of the child's."""
@@ -135,20 +135,25 @@ def _type_error(record: object) -> WrongType | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _ColumnsPlan(UnaryPlan):
+class ColumnsPlan(UnaryPlan):
+    """A plan that makes the records of nodes over columns from those of the plan of their children."""
+
     nodes: Sequence[Any]
     which: Int64s
     positions: Int64s
     child: Plan
 
     def __len__(self) -> int:
+        """Return the number of records."""
         return self.positions.size
 
     def slice(self, start: int, stop: int) -> Plan:
+        """Return the plan of some of the records."""
         which = part_of(self.which, start, stop)
-        return _ColumnsPlan(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
+        return ColumnsPlan(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
 
     def read(self) -> list[Any]:
+        """Return the records, made of those of the children."""
         records, origins = self.child.read(), cache(self.child.origins)
 
         def make(node: ColumnNode, at: Iterable[int]) -> None:

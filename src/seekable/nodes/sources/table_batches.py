@@ -11,11 +11,14 @@ from seekable.errors import BadValue, InvalidArgument
 from seekable.formats.take import take_array
 from seekable.index.location import Location
 from seekable.nodes.compile import GatheredPlan
+from seekable.nodes.graph import ColumnarPlan
 from seekable.nodes.sources.decode import numpy_values
-from seekable.nodes.sources.table_reading import TablesPlan
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
@@ -23,7 +26,16 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["batch_of", "empty_table", "numpy_batch", "table_of"]
+__all__ = [
+    "batch_of",
+    "batch_of_records",
+    "empty_table",
+    "gathered_batch",
+    "is_columnar",
+    "numpy_batch",
+    "table_of",
+    "with_rows",
+]
 
 
 def batch_of(plan: Plan, decode: DecodeTable) -> Any:
@@ -39,26 +51,54 @@ def table_of(plan: Plan) -> pa.RecordBatch:
     Raises:
         InvalidArgument: records are no dicts, or their values have no common types.
     """
-    if isinstance(plan, TablesPlan):
-        return plan.table()
+    if isinstance(plan, ColumnarPlan):
+        batch: pa.RecordBatch = plan.table()
+        return batch
     if (
         isinstance(plan, GatheredPlan)
         and plan.parts
-        and all(isinstance(part, TablesPlan) for _, part in plan.parts)
+        and all(isinstance(part, ColumnarPlan) for _, part in plan.parts)
     ):
         return _put_together(plan)
-    records = plan.read()
+    return batch_of_records(plan.read(), {})
+
+
+def is_columnar(plan: Plan) -> bool:
+    """Return True if a plan reads its columns as columns: no record is made, and none can be a hole."""
+    if isinstance(plan, GatheredPlan):
+        return bool(plan.parts) and all(is_columnar(part) for _, part in plan.parts)
+    return isinstance(plan, ColumnarPlan) and plan.columnar
+
+
+def batch_of_records(records: Sequence[Any], types: Mapping[str, Any]) -> pa.RecordBatch:
+    """Return records as one record batch.
+
+    Args:
+        records: the records.
+        types: the Arrow types of columns, which come first in the batch; the types of other columns, and of
+            those with None here, are inferred.
+
+    Raises:
+        InvalidArgument: records are no dicts, or their values have no common types.
+    """
     wrong = next((record for record in records if not isinstance(record, dict)), None)
     if wrong is not None:
         message = f"Arrow has columns, so records must be dicts (got {type(wrong).__name__}: {wrong!r:.100})"
         raise InvalidArgument(message)
-    names = dict.fromkeys(name for record in records for name in record)
+    names = dict.fromkeys([*types, *(name for record in records for name in record)])
     try:
-        arrays = {name: pa.array([record.get(name) for record in records]) for name in names}
+        arrays = {name: pa.array([record.get(name) for record in records], types.get(name)) for name in names}
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         message = f"values of a column have no common Arrow type: {error}; cast them first, with ds.cast(...)"
         raise InvalidArgument(message) from error
-    return pa.RecordBatch.from_pydict(arrays)
+    return with_rows(list(arrays), list(arrays.values()), len(records))
+
+
+def with_rows(names: Sequence[str], arrays: Sequence[pa.Array], rows: int) -> pa.RecordBatch:
+    """Return a record batch of some columns, or of none: it has the given number of rows."""
+    if not arrays:
+        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), rows, [None]))
+    return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _put_together(plan: GatheredPlan) -> pa.RecordBatch:
@@ -67,15 +107,35 @@ def _put_together(plan: GatheredPlan) -> pa.RecordBatch:
     Raises:
         InvalidArgument: a column has types without a common one, or a value that does not fit it.
     """
-    tables = [pa.Table.from_batches([table_of(part)]) for _, part in plan.parts]
-    places = np.empty(plan.size, dtype=np.int64)
-    places[np.concatenate([at for at, _ in plan.parts])] = np.arange(plan.size)
+    batches = [table_of(part) for _, part in plan.parts]
     try:
-        joined = pa.concat_tables(tables, promote_options="permissive")
+        return gathered_batch(plan.size, [at for at, _ in plan.parts], batches)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise InvalidArgument(_clash(plan, [table.schema for table in tables], error)) from error
+        raise InvalidArgument(_clash(plan, [batch.schema for batch in batches], error)) from error
+
+
+def gathered_batch(
+    size: int, at: Sequence[NDArray[np.intp]], batches: Sequence[pa.RecordBatch]
+) -> pa.RecordBatch:
+    """Return the rows of several batches as one, with the columns of all of them.
+
+    Args:
+        size: the number of all rows.
+        at: for each batch the places of its rows in the result.
+        batches: the batches.
+
+    Raises:
+        ArrowInvalid, ArrowTypeError, ArrowNotImplementedError: the types of a column have no common one, or a
+            value does not fit it.
+    """
+    if len(batches) == 1:
+        return batches[0]
+    places = np.empty(size, dtype=np.int64)
+    places[np.concatenate(at)] = np.arange(size)
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
+    joined = pa.concat_tables(tables, promote_options="permissive")
     if not joined.num_columns:
-        return pa.RecordBatch.from_struct_array(pa.StructArray.from_buffers(pa.struct([]), plan.size, [None]))
+        return with_rows([], [], size)
     columns = [take_array(column, places) for column in joined.columns]
     return pa.RecordBatch.from_arrays(columns, schema=joined.schema)
 

@@ -15,17 +15,17 @@ from seekable._optional import optional
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.take import take_batch
 from seekable.nodes.compile import GatheredPlan
-from seekable.nodes.graph import Plan, Reader
+from seekable.nodes.graph import ColumnarPlan, Plan, Reader
 from seekable.nodes.sources.decode import DECODED, Unconvertible, decode_rows, in_threads
 from seekable.nodes.sources.table_plan import DecodeBlock, ReadRows, blocks_to_decode, steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
     from seekable._typing import Int64s
-    from seekable.nodes.conditions import Where
+    from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.provenance import Origins
     from seekable.nodes.sources.decode import DecodedRows, DecodeTable
     from seekable.nodes.sources.table_files import RowBlocks, RowPlaces
@@ -122,23 +122,40 @@ class Tables:
         """Return the blocks to decode whole for some rows."""
         return blocks_to_decode(rows, self._blocks, size_of=self._bytes_of, most_bytes=DECODED.most_bytes)
 
-    def may_match(self, where: Where, columns: Sequence[Sequence[str]]) -> Int64s:
+    def may_match(
+        self, where: Where, columns: Sequence[Sequence[str]], known: Sequence[Mapping[str, Bounds]]
+    ) -> Int64s:
         """Return runs of rows among which are all that pass some conditions: starts and stops, ascending.
 
         Args:
             where: the conditions.
             columns: for each file the columns of which its statistics are to be trusted.
+            known: for each file bounds of columns that are known without the file; a file that these rule out
+                is not opened.
         """
         runs: list[tuple[int, int]] = []
+        possible = [where.may_pass(bounds) for bounds in known]
         for group, first in enumerate(self._blocks.group_starts[:-1].tolist()):
             file, number = self._blocks.group_in_file(group)
-            for start, stop, bounds in self.places.open.get(file).bounds(number, columns[file]):
-                if stop > start and where.may_pass(bounds):
+            if not possible[file]:
+                continue
+            for start, stop, bounds in self._bounds(file, number, columns[file]):
+                if stop > start and where.may_pass({**bounds, **known[file]}):
                     if runs and runs[-1][1] == first + start:
                         runs[-1] = runs[-1][0], first + stop
                     else:
                         runs.append((first + start, first + stop))
         return np.array(runs, dtype=np.int64).reshape(-1, 2)
+
+    def _bounds(
+        self, file: int, number: int, columns: Sequence[str]
+    ) -> Iterable[tuple[int, int, Mapping[str, Bounds]]]:
+        """Return the runs of rows of a group with bounds of the columns; without columns no file is opened."""
+        if columns:
+            return self.places.open.get(file).bounds(number, columns)
+        group = int(self._blocks.first_groups[file]) + number
+        rows = self._blocks.group_starts[group + 1] - self._blocks.group_starts[group]
+        return [(0, int(rows), {})]
 
     def _pieces(
         self, rows: Int64s, dense: frozenset[int], decode: DecodeTable
@@ -280,7 +297,7 @@ class TablesReader(Reader):
 
 
 @dataclass(frozen=True, slots=True)
-class TablesPlan(Plan):
+class TablesPlan(ColumnarPlan):
     """Some rows of one source, and the blocks of it that are decoded whole."""
 
     tables: Tables
@@ -303,6 +320,11 @@ class TablesPlan(Plan):
     def read(self) -> list[Any]:
         """Return the records in the order of the rows."""
         return self.tables.read(self.rows, self.dense)
+
+    @property
+    def columnar(self) -> bool:
+        """True if no function replaces corrupt records."""
+        return self.tables.single.errors is None
 
     def table(self) -> pa.RecordBatch:
         """Return the records as one record batch, in the order of the rows."""

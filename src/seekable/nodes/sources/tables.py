@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.formats.registry import Format, OnError, SourceOptions
     from seekable.formats.table_format import TableFormat
     from seekable.index.fileset import FileSet
-    from seekable.nodes.conditions import Where
+    from seekable.nodes.conditions import Bounds, Where
     from seekable.nodes.contract import BatchForm
     from seekable.nodes.graph import Reader
     from seekable.nodes.keys.key import Keys
@@ -171,10 +171,18 @@ class TableSource(Leaf):
         return replace(self, needed=needed)
 
     def may_match(self, where: Where) -> Int64s:
-        """Return the runs of rows that may pass, by the statistics of groups and pages.
+        """Return the runs of rows that may pass, by the statistics of groups and pages."""
+        return self.may_match_knowing(where, [{}] * len(self.files))
+
+    def may_match_knowing(self, where: Where, known: Sequence[Mapping[str, Bounds]]) -> Int64s:
+        """Return the runs of rows that may pass, where bounds of some columns are known without the files.
 
         Statistics count only for columns with the type that they have in the file: converted values may
         compare otherwise.
+
+        Args:
+            where: the conditions.
+            known: for each file the known bounds; a file that these rule out is not opened.
         """
         schemas, of_file = self._schemas
         same = [
@@ -186,7 +194,7 @@ class TableSource(Leaf):
             )
             for schema in schemas
         ]
-        return self.tables.may_match(where, [same[number] for number in of_file.tolist()])
+        return self.tables.may_match(where, [same[number] for number in of_file.tolist()], known)
 
     def walk(self, *, progress: ProgressHook | None = None) -> None:
         """Find the places of the pages of all files, and keep them beside the index.
@@ -205,6 +213,18 @@ class TableSource(Leaf):
     def declared(self) -> Mapping[str, Any] | None:
         """Return the Arrow types of all columns by name."""
         return {field.name: field.type for field in self.schema}
+
+    def declared_by_file(self) -> list[tuple[str, str, Mapping[str, Any]]]:
+        """Return for each file its path, its name below the opened folder, and the columns that it has."""
+        schemas, of_file = self._schemas
+        chosen = [
+            {field.name: field.type for field in schema if self.columns is None or field.name in self.columns}
+            for schema in schemas
+        ]
+        return [
+            (placeholder.display_path(self.files.path(file)), name, chosen[schema])
+            for file, (name, schema) in enumerate(zip(self.files.names(), of_file.tolist(), strict=True))
+        ]
 
     @cached
     def _schemas(self) -> tuple[list[pa.Schema], Int64s]:

@@ -1,0 +1,252 @@
+"""Values and arrays as values and arrays of a wider type, without loss.
+
+A type is wider than another one if it is `unified_type` of it and of a third one. ``fitting`` returns a function
+of Python values, and ``fitted_array`` converts an array; both give the same values.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable._optional import optional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    Fit = Callable[[Any], Any]
+else:
+    pa = optional("pyarrow", extra="parquet")
+
+__all__ = ["fitted_array", "fitting", "is_unchanged"]
+
+_EXACTLY = decimal.Context(prec=100, traps=[decimal.InvalidOperation, decimal.Inexact])
+
+
+def is_unchanged(source: pa.DataType, wider: pa.DataType) -> bool:
+    """Return True if the Python values of a type are those of a wider type too, as they are.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> is_unchanged(pa.int8(), pa.int64()), is_unchanged(pa.int8(), pa.float64())
+        (True, False)
+    """
+    types = pa.types
+    if source.equals(wider):
+        return True
+    if types.is_dictionary(source) or types.is_dictionary(wider):
+        values = [kind.value_type if types.is_dictionary(kind) else kind for kind in (source, wider)]
+        return is_unchanged(*values)
+    if types.is_integer(source) and types.is_integer(wider):
+        return bool(source != pa.uint64())
+    if types.is_struct(source) and types.is_struct(wider):
+        return [field.name for field in source] == [field.name for field in wider] and all(
+            is_unchanged(one.type, other.type) for one, other in zip(source, wider, strict=True)
+        )
+    if types.is_map(source) and types.is_map(wider):
+        pairs = (source.key_type, wider.key_type), (source.item_type, wider.item_type)
+        return all(is_unchanged(*pair) for pair in pairs)
+    if hasattr(source, "value_type") and hasattr(wider, "value_type"):
+        return is_unchanged(source.value_type, wider.value_type)
+    families = (types.is_floating, _is_text, _is_binary, types.is_date, types.is_time, types.is_duration)
+    return any(belongs(source) and belongs(wider) for belongs in (*families, types.is_timestamp))
+
+
+def fitted_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return an array as one of a wider type.
+
+    Raises:
+        ValueError, TypeError, OverflowError: a value does not fit the type.
+    """
+    if array.type.equals(kind):
+        return array
+    try:
+        is_plain = pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(kind)
+        return (array.dictionary_decode() if is_plain else array).cast(kind)
+    except pa.ArrowException:  # pyarrow cannot cast it, or refuses integers that a float would hold
+        fit = fitting(kind)
+        return pa.array([None if value is None else fit(value) for value in array.to_pylist()], kind)
+
+
+def fitting(kind: pa.DataType) -> Fit:
+    """Return a function that returns a value, which is not None, as a value of a type.
+
+    The function raises ValueError, TypeError or OverflowError for a value that the type does not hold.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> fitting(pa.float64())(1), fitting(pa.struct({"a": pa.int64(), "b": pa.string()}))({"a": 1})
+        (1.0, {'a': 1, 'b': None})
+        >>> fitting(pa.int64())(1.5)
+        Traceback (most recent call last):
+        ...
+        TypeError: a float is no int64
+    """
+    types = pa.types
+    if types.is_dictionary(kind):
+        return fitting(kind.value_type)
+    if types.is_struct(kind):
+        return _struct({field.name: fitting(field.type) for field in kind})
+    if types.is_map(kind):
+        return _map(fitting(kind.key_type), fitting(kind.item_type))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        size = kind.list_size if types.is_fixed_size_list(kind) else None
+        return _list(fitting(kind.value_type), kind.value_type, size)
+    if types.is_integer(kind):
+        return _integer(kind)
+    if types.is_floating(kind):
+        return _floating(kind)
+    if types.is_decimal(kind):
+        return _decimal(kind)
+    if types.is_timestamp(kind):
+        return _timestamp(kind)
+    for belongs, classes in _classes():
+        if belongs(kind):
+            return _one_of(kind, classes)
+    return lambda value: value
+
+
+def _classes() -> tuple[tuple[Callable[[Any], bool], tuple[type, ...]], ...]:
+    types = pa.types
+    return (
+        (types.is_boolean, (bool, np.bool_)),
+        (_is_text, (str,)),
+        (_is_binary, (bytes, bytearray, memoryview)),
+        (types.is_date, (dt.date, np.datetime64)),
+        (types.is_time, (dt.time,)),
+        (types.is_duration, (dt.timedelta, np.timedelta64)),
+        (types.is_null, ()),
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    types = pa.types
+    long = types.is_large_binary(kind) or types.is_binary_view(kind)
+    return bool(long or types.is_binary(kind) or types.is_fixed_size_binary(kind))
+
+
+def _refused(value: object, kind: pa.DataType) -> TypeError:
+    return TypeError(f"a {type(value).__name__} is no {kind}")
+
+
+def _one_of(kind: pa.DataType, classes: tuple[type, ...]) -> Fit:
+    def fit(value: Any) -> Any:
+        if isinstance(value, classes) and not (isinstance(value, dt.datetime) and pa.types.is_date(kind)):
+            return value
+        raise _refused(value, kind)
+
+    return fit
+
+
+def _integer(kind: pa.DataType) -> Fit:
+    bounds = np.iinfo(kind.to_pandas_dtype())
+    least, greatest = int(bounds.min), int(bounds.max)
+
+    def fit(value: Any) -> Any:
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise _refused(value, kind)
+        if not least <= value <= greatest:
+            raise OverflowError(f"it is not between {least} and {greatest}, as every {kind} is")
+        return value
+
+    return fit
+
+
+def _floating(kind: pa.DataType) -> Fit:
+    def fit(value: Any) -> Any:
+        if isinstance(value, float | np.floating):
+            return value
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise _refused(value, kind)
+        made = float(value)
+        if int(made) != value:
+            raise ValueError(f"a {kind} does not hold all of its digits")
+        return np.float64(made) if isinstance(value, np.integer) else made
+
+    return fit
+
+
+def _decimal(kind: pa.DataType) -> Fit:
+    step, most = decimal.Decimal(1).scaleb(-kind.scale), decimal.Decimal(10) ** (kind.precision - kind.scale)
+
+    def fit(value: Any) -> Any:
+        if isinstance(value, bool) or not isinstance(value, decimal.Decimal | int | np.integer):
+            raise _refused(value, kind)
+        exact = value if isinstance(value, decimal.Decimal) else decimal.Decimal(int(value))
+        try:
+            made = exact.quantize(step, context=_EXACTLY)
+        except (decimal.Inexact, decimal.InvalidOperation):
+            raise ValueError(f"it has more digits than {kind}") from None
+        if abs(made) >= most:
+            raise OverflowError(f"it has more digits than {kind}")
+        return made
+
+    return fit
+
+
+def _timestamp(kind: pa.DataType) -> Fit:
+    def fit(value: Any) -> Any:
+        if isinstance(value, np.datetime64):
+            return value
+        if not isinstance(value, dt.datetime):
+            raise _refused(value, kind)
+        if (value.tzinfo is None) != (kind.tz is None):
+            zone = "no time zone" if value.tzinfo is None else f"the time zone {value.tzinfo}"
+            raise ValueError(f"it has {zone}, and the type is {kind}")
+        return value
+
+    return fit
+
+
+def _struct(fields: Mapping[str, Fit]) -> Fit:
+    def fit(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"a {type(value).__name__} has no fields")
+        if more := value.keys() - fields.keys():
+            raise ValueError(f"it has the field {min(more, key=repr)!r} more than the type")
+        return {
+            name: None if (held := value.get(name)) is None else each(held) for name, each in fields.items()
+        }
+
+    return fit
+
+
+def _map(key: Fit, item: Fit) -> Fit:
+    def fit(value: Any) -> Any:
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(key(name), None if held is None else item(held)) for name, held in pairs]
+
+    return fit
+
+
+def _list(each: Fit, kind: pa.DataType, size: int | None) -> Fit:
+    def fit(value: Any) -> Any:
+        if not isinstance(value, list | tuple | np.ndarray):
+            raise TypeError(f"a {type(value).__name__} is no list")
+        if size is not None and len(value) != size:
+            raise ValueError(f"it has {len(value)} values, and the type {size}")
+        if isinstance(value, np.ndarray) and value.dtype.kind != "O":
+            return _fitted_numbers(value, kind)
+        return [None if held is None else each(held) for held in value]
+
+    return fit
+
+
+def _fitted_numbers(values: np.ndarray[Any, Any], kind: pa.DataType) -> np.ndarray[Any, Any]:
+    """Return an array of numbers, or of times, as one of the dtype of a type."""
+    dtype = np.dtype(kind.to_pandas_dtype())
+    made = values.astype(dtype)
+    if not np.array_equal(made, values, equal_nan=values.dtype.kind == "f"):
+        raise ValueError(f"an array of {values.dtype} does not fit {kind}")
+    return made
