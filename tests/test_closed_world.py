@@ -23,7 +23,9 @@ from seekable.nodes.batch import Batch
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
 from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
+from seekable.nodes.columns.partitions import Partitions
 from seekable.nodes.columns.rename import MapColumns, Rename
+from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.filter import Filter
@@ -155,6 +157,35 @@ def from_tables(n: int, folder: Path) -> sk.Dataset:
     return sk.open(str(folder / "*.parquet"))
 
 
+def from_folders(n: int, folder: Path) -> sk.Dataset:
+    """Three tables in folders of two keys, one of which lies in no folder of the second key."""
+    places = ("year=2023/lang=de", "year=2023", "year=2024/lang=__HIVE_DEFAULT_PARTITION__")
+    for number, place in enumerate(places):
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        rows = range(n * number // 3, n * (number + 1) // 3)
+        pq.write_table(pa.table({"id": pa.array(rows, pa.int64())}), folder / place / "a.parquet")
+    return sk.open(folder, partitions="hive")
+
+
+def lines_from_folders(n: int, folder: Path) -> sk.Dataset:
+    """Two files of lines in folders of one key."""
+    for lang, rows in (("de", range(n // 3)), ("en", range(n // 3, n))):
+        (folder / f"lang={lang}").mkdir(exist_ok=True)
+        lines = "".join(f'{{"id": {row}}}\n' for row in rows)
+        (folder / f"lang={lang}" / "a.jsonl").write_text(lines, encoding="utf-8")
+    return sk.open(folder, partitions="hive")
+
+
+def unified(n: int, folder: Path) -> sk.Dataset:
+    """The columns of tables, lines and dicts, as one dataset's."""
+    part, parts = n // 3, [steady_dicts(n - 2 * (n // 3))]
+    for name, build in (("tables", from_tables), ("lines", from_files)):
+        (folder / name).mkdir(exist_ok=True)
+        parts.append(build(part, folder / name))
+    together = sk.concat(parts, columns="union").shuffle(seed=2)
+    return together.map_columns({"*": {"n": "m"}}, missing="none", columns="union")
+
+
 def dicts(n: int, version: str = "dicts") -> sk.Dataset:
     """Return dicts in an order that is another one in each epoch."""
     return steady_dicts(n, version).shuffle(seed=5)
@@ -193,6 +224,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     ],
     Concat: [lambda n, _: sk.concat([shuffled(n // 3, "a"), numbers(n - n // 3, "b")])],
     Continued: [lambda n, _: continued(n), lambda n, _: continued_in_lanes(n)],
+    Partitions: [from_folders, lines_from_folders],
     PlaceholderMap: [lambda n, _: sk.Dataset(rebuild(numbers(n).map(squared).node.describe(None)))],
     PlaceholderSource: [lambda n, _: sk.Dataset(rebuild(numbers(n).node.describe(None)))],
     DropColumns: [lambda n, _: dicts(n).drop_columns(["text"])],
@@ -246,6 +278,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
         lambda n, folder: from_files(n, folder).shuffle(5, window=1, lanes=2),
     ],
     TableSource: [from_tables],
+    UnifyColumns: [unified],
     Zip: [lambda n, _: sk.zip([shuffled(n), shuffled(n, "b").map(squared)])],
 }
 

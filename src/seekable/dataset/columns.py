@@ -152,7 +152,7 @@ class ColumnTools(Face):
             (pattern, rename.checked_renames(f"map_columns() of {pattern!r}", names))
             for pattern, names in files.items()
         )
-        missing = _checked_missing(missing)
+        missing = choose.checked_missing(missing)
         if columns is not None and union.checked_union("map_columns()", columns):
             return self._over(union.unified_files(self._node, mapped, lenient=missing == "none"))
         return self._over(rename.MapColumns(self._node, mapped, missing))
@@ -372,7 +372,7 @@ class ColumnTools(Face):
 
     def _must_have(self, method: str, columns: Iterable[str], missing: Missing) -> None:
         """Raise `MissingColumn` for columns that no file has, unless records may lack them."""
-        if _checked_missing(missing) == "error":
+        if choose.checked_missing(missing) == "error":
             column_names.must_have(self._node, method, columns)
 
 
@@ -394,10 +394,3 @@ def _batches(node: Node, kind: BatchForm, size: int) -> Iterator[Any]:
                 batch = table.slice(at, size)
                 yield batch if kind == "arrow" else tables.numpy_batch(batch, part, at)
         start = stop
-
-
-def _checked_missing(missing: Missing) -> Missing:
-    if missing not in ("error", "none"):
-        message = f"missing must be 'error' or 'none' (got {missing!r})"
-        raise InvalidArgument(message)
-    return missing

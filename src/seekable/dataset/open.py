@@ -6,12 +6,12 @@ import os
 import re
 import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
-from seekable.errors import DuplicateKeys
+from seekable.errors import DuplicateKeys, InvalidArgument
 from seekable.formats.registry import (
     SourceOptions,
     find_data,
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
     from seekable.dataset import specs
     from seekable.formats.decoding import Decode
-    from seekable.formats.registry import OnError
+    from seekable.formats.registry import Format, OnError
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.columns import hive_folders
+    from seekable.nodes.columns import partitions as partition_columns
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
@@ -39,6 +42,8 @@ if TYPE_CHECKING:
     from seekable.storage.listing import Asked
 else:
     specs = lazy("seekable.dataset.specs")
+    hive_folders = lazy("seekable.nodes.columns.hive_folders")
+    partition_columns = lazy("seekable.nodes.columns.partitions")
     key_index = lazy("seekable.nodes.keys.key_index")
     map_ranges = lazy("seekable.parallel.map_ranges")
 
@@ -63,6 +68,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     columns: Sequence[str] | None = None,
     strict: bool = False,
     max_open_files: int = MOST_OPEN_FILES,
+    partitions: Literal["hive"] | None = None,
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
@@ -95,6 +101,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             the columns of all files, None where a file lacks one, in types that hold all values.
         max_open_files: the most files of this dataset that are open at once, one descriptor each; the file
             used least recently is closed for the next one. The index takes none of them.
+        partitions: ``"hive"`` if folders ``year=2024/lang=de/`` are columns of the records below them: int64
+            where all values of a key are integers, else str; None where a file lies in no folder of the key,
+            and for ``__HIVE_DEFAULT_PARTITION__``. ``filter(where=)`` opens no file that they rule out. A
+            record with another value in a column of that name raises ``BadValue``.
 
     Raises:
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
@@ -133,6 +143,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         found, form = specs.files_of(spec, format, index_dir=index_dir)
         options = spec.narrowed(options, form)
     build = form.source(options)
+    if partitions is not None:
+        _check_partitions(partitions, form, options)
     refuse_copies(found)
     with progress_or_bar(progress) as shown:
         if spec is not None:
@@ -140,11 +152,51 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         files = open_files(
             found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
-    node = build(files.limited(most))
+    files = files.limited(most)
+    node = build(files) if partitions is None else _without_keys(form, options, files)
     if key is not None:
         using = map_ranges.execution_options(jobs, executor, at_once=False)
         node = _with_keys(node, key, index_dir=index_dir, using=using, progress=progress)
+    if partitions is not None:
+        node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
     return Dataset(node)
+
+
+def _check_partitions(partitions: object, form: Format, options: SourceOptions) -> None:
+    """Check that folders can be columns.
+
+    Raises:
+        InvalidArgument: ``partitions`` is not known, or records are no dicts.
+    """
+    if partitions != "hive":
+        message = f'partitions must be "hive", or left out (got {partitions!r})'
+        raise InvalidArgument(message)
+    decode = form.decode if options.decode is None else options.decode
+    if decode in ("text", "bytes") and options.column is None:
+        message = (
+            f"partitions= adds columns, so records must be dicts, and decode={decode!r} makes none: open "
+            f"lines of text as 'txt:PATH:COLUMN'"
+        )
+        raise InvalidArgument(message)
+
+
+def _without_keys(form: Format, options: SourceOptions, files: FileSet) -> Any:
+    """Return the source of files whose folders are columns too, for the columns that the files have.
+
+    Raises:
+        InvalidArgument: neither files nor folders have a column that the user named.
+    """
+    whole = form.source(replace(options, columns=None))(files)
+    if options.columns is None:
+        return whole
+    declared, keys = whole.declared() or {}, hive_folders.key_types(files)
+    if unknown := [name for name in options.columns if name not in declared and name not in keys]:
+        there = ", ".join(map(repr, [*declared, *keys])) or "none"
+        message = f"no file has a column {unknown[0]!r}, and no folder is one; there are {there}"
+        raise InvalidArgument(message)
+    return form.source(replace(options, columns=[name for name in options.columns if name in declared]))(
+        files
+    )
 
 
 def _with_keys(

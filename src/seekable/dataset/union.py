@@ -1,13 +1,12 @@
 """``columns="union"``: the columns of several datasets, or of several files, as those of one.
 
-Files of tables declare their columns. Of other records some are read: the first 256, 768 at even steps, and the
-first of up to 1,024 blocks, which lie in as many files. So the call takes constant time, and a record with a
-column that none of these has, or a value that does not fit, is an error when it is read.
+Files of tables declare their columns. Of other records some are read: the first 256, 768 at even steps, and
+the first of up to 1,024 blocks, so that each of as many files is met. The call takes constant time therefore,
+and a record with a column that none of these has, or a value that does not fit, is an error when it is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +30,7 @@ from seekable.writing.arrow_table import looked_at
 from seekable.writing.arrow_types import UnsupportedType, type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -103,8 +102,8 @@ class _Union:
         )
         within = f", in its field {error.within!r}," if error.within else ""
         return (
-            f"{self.what}: the column {name!r}{within} is {other} in {there} and {kind} in {path}, and no type "
-            f"holds the values of both as they are: cast it in one of them first, with "
+            f"{self.what}: the column {name!r}{within} is {other} in {there} and {kind} in {path}, and no "
+            f"type holds the values of both as they are: cast it in one of them first, with "
             f"cast({{{name!r}: ...}}), or leave it out, with drop_columns([{name!r}])"
         )
 
@@ -132,11 +131,11 @@ def unified_parts(what: str, parts: Sequence[Node]) -> tuple[Node, ...]:
     for part, below in zip(parts, declared, strict=True):
         for columns in _columns_of(what, part, below):
             union.add(columns)
-    columns = tuple(union.types.items())
+    whole = tuple(union.types.items())
     return tuple(
         part
-        if below is not None and None not in below.values() and tuple(below.items()) == columns
-        else UnifyColumns(part, columns)
+        if below is not None and None not in below.values() and tuple(below.items()) == whole
+        else UnifyColumns(part, whole)
         for part, below in zip(parts, declared, strict=True)
     )
 
@@ -167,7 +166,7 @@ def unified_files(
 
     Raises:
         MissingColumn: there is such a column.
-        InvalidArgument: a column has types without a common one, or a file would have two columns of one name.
+        InvalidArgument: a column has types without a common one, or a file would have two columns of a name.
         WrongType: records are no dicts.
     """
     what = "map_columns()"
@@ -181,8 +180,8 @@ def unified_files(
             met[number].update(columns.types)
             meant[number] = True
         union.add(_renamed(what, columns, names))
-    for number, (pattern, names) in enumerate(files):
-        for old, new in names:
+    for number, (pattern, renames) in enumerate(files):
+        for old, new in renames:
             if meant[number] and old not in met[number] and not lenient:
                 message = f"{what}: in the files of {pattern!r} {no_such_column(old, sorted(met[number]))}"
                 raise MissingColumn(message)
@@ -200,7 +199,7 @@ def _renamed(what: str, columns: _Columns, names: Mapping[str, str]) -> _Columns
         new = names.get(old, old)
         if new in made:
             message = (
-                f"{what}: {columns.path} would have two columns {new!r}: drop or rename one of them there first"
+                f"{what}: {columns.path} would have two columns {new!r}: drop or rename one of them first"
             )
             raise InvalidArgument(message)
         made[new] = kind
@@ -325,7 +324,7 @@ def _type(what: str, path: str, column: str, values: list[Any]) -> Any:
     except UnsupportedType as error:
         if not all(map(_has_type, values)):
             return None
-        message = f"{what}: values of the column {column!r} of {path} have no common type ({error}): cast them first"
+        message = f"{what}: values of the column {column!r} of {path} have no common type, {error}: cast them"
         raise InvalidArgument(message) from None
     return None if pa.types.is_null(kind) else kind
 

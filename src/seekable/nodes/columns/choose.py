@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 import msgspec
 
 from seekable._cached import cached
-from seekable.errors import BadValue
+from seekable.errors import BadValue, InvalidArgument
 from seekable.nodes.columns.column_node import ColumnNode
 from seekable.nodes.columns.making import ByFile, OneByOne
 from seekable.nodes.columns.names import lacking
@@ -22,11 +22,23 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
 
 
-__all__ = ["DropColumns", "Fill", "Missing", "SelectColumns", "SourceColumn"]
+__all__ = ["DropColumns", "Fill", "Missing", "SelectColumns", "SourceColumn", "checked_missing"]
 
 
 Missing = Literal["error", "none"]
 """The rule for a record that lacks a column: an error, or None as the value."""
+
+
+def checked_missing(missing: Missing) -> Missing:
+    """Return the rule for records that lack a column.
+
+    Raises:
+        InvalidArgument: there is no such rule.
+    """
+    if missing not in ("error", "none"):
+        message = f"missing must be 'error' or 'none' (got {missing!r})"
+        raise InvalidArgument(message)
+    return missing
 
 
 @final

@@ -119,9 +119,7 @@ class _ColumnarNodesPlan(UnaryPlan, ColumnarPlan):
 
     def table(self) -> Any:
         parts = [(at, node.table(positions)) for node, at, positions in self._by_node()]
-        return table_batches.gathered_batch(
-            len(self), [at for at, _ in parts], [batch for _, batch in parts]
-        )
+        return table_batches.gathered_batch(len(self), [at for at, _ in parts], [batch for _, batch in parts])
 
     def advise(self) -> None:
         if not all(node.without_child(positions[:1]) is not None for node, _, positions in self._by_node()):

@@ -1,7 +1,7 @@
 """Values and arrays as values and arrays of a wider type, without loss.
 
-A type is wider than another one if it is `unified_type` of it and of a third one. ``fitting`` returns a function
-of Python values, and ``fitted_array`` converts an array; both give the same values.
+A type is wider than another one if it is `unified_type` of it and of a third one. ``fitting`` returns a
+function of Python values, and ``fitted_array`` converts an array; both give the same values.
 """
 
 from __future__ import annotations
@@ -38,24 +38,30 @@ def is_unchanged(source: pa.DataType, wider: pa.DataType) -> bool:
         (True, False)
     """
     types = pa.types
-    if source.equals(wider):
-        return True
     if types.is_dictionary(source) or types.is_dictionary(wider):
         values = [kind.value_type if types.is_dictionary(kind) else kind for kind in (source, wider)]
         return is_unchanged(*values)
+    if source.equals(wider):
+        return True
     if types.is_integer(source) and types.is_integer(wider):
         return bool(source != pa.uint64())
-    if types.is_struct(source) and types.is_struct(wider):
-        return [field.name for field in source] == [field.name for field in wider] and all(
-            is_unchanged(one.type, other.type) for one, other in zip(source, wider, strict=True)
-        )
-    if types.is_map(source) and types.is_map(wider):
-        pairs = (source.key_type, wider.key_type), (source.item_type, wider.item_type)
-        return all(is_unchanged(*pair) for pair in pairs)
-    if hasattr(source, "value_type") and hasattr(wider, "value_type"):
-        return is_unchanged(source.value_type, wider.value_type)
+    if types.is_nested(source) and types.is_nested(wider):
+        return _is_unchanged_within(source, wider)
     families = (types.is_floating, _is_text, _is_binary, types.is_date, types.is_time, types.is_duration)
     return any(belongs(source) and belongs(wider) for belongs in (*families, types.is_timestamp))
+
+
+def _is_unchanged_within(source: pa.DataType, wider: pa.DataType) -> bool:
+    """Return what ``is_unchanged`` does, of two structs, maps or lists."""
+    types = pa.types
+    if types.is_struct(source):
+        pairs = [(one.type, other.type) for one, other in zip(source, wider, strict=False)]
+        same_names = [field.name for field in source] == [field.name for field in wider]
+        return same_names and all(is_unchanged(*pair) for pair in pairs)
+    if types.is_map(source):
+        pairs = [(source.key_type, wider.key_type), (source.item_type, wider.item_type)]
+        return all(is_unchanged(*pair) for pair in pairs)
+    return is_unchanged(source.value_type, wider.value_type)
 
 
 def fitted_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -88,41 +94,12 @@ def fitting(kind: pa.DataType) -> Fit:
         ...
         TypeError: a float is no int64
     """
-    types = pa.types
-    if types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         return fitting(kind.value_type)
-    if types.is_struct(kind):
-        return _struct({field.name: fitting(field.type) for field in kind})
-    if types.is_map(kind):
-        return _map(fitting(kind.key_type), fitting(kind.item_type))
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        size = kind.list_size if types.is_fixed_size_list(kind) else None
-        return _list(fitting(kind.value_type), kind.value_type, size)
-    if types.is_integer(kind):
-        return _integer(kind)
-    if types.is_floating(kind):
-        return _floating(kind)
-    if types.is_decimal(kind):
-        return _decimal(kind)
-    if types.is_timestamp(kind):
-        return _timestamp(kind)
-    for belongs, classes in _classes():
+    for belongs, make in _MAKERS:
         if belongs(kind):
-            return _one_of(kind, classes)
+            return make(kind)
     return lambda value: value
-
-
-def _classes() -> tuple[tuple[Callable[[Any], bool], tuple[type, ...]], ...]:
-    types = pa.types
-    return (
-        (types.is_boolean, (bool, np.bool_)),
-        (_is_text, (str,)),
-        (_is_binary, (bytes, bytearray, memoryview)),
-        (types.is_date, (dt.date, np.datetime64)),
-        (types.is_time, (dt.time,)),
-        (types.is_duration, (dt.timedelta, np.timedelta64)),
-        (types.is_null, ()),
-    )
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -140,13 +117,18 @@ def _refused(value: object, kind: pa.DataType) -> TypeError:
     return TypeError(f"a {type(value).__name__} is no {kind}")
 
 
-def _one_of(kind: pa.DataType, classes: tuple[type, ...]) -> Fit:
-    def fit(value: Any) -> Any:
-        if isinstance(value, classes) and not (isinstance(value, dt.datetime) and pa.types.is_date(kind)):
-            return value
-        raise _refused(value, kind)
+def _of_classes(*classes: type) -> Callable[[pa.DataType], Fit]:
+    def make(kind: pa.DataType) -> Fit:
+        is_date = pa.types.is_date(kind)
 
-    return fit
+        def fit(value: Any) -> Any:
+            if isinstance(value, classes) and not (is_date and isinstance(value, dt.datetime)):
+                return value
+            raise _refused(value, kind)
+
+        return fit
+
+    return make
 
 
 def _integer(kind: pa.DataType) -> Fit:
@@ -209,7 +191,9 @@ def _timestamp(kind: pa.DataType) -> Fit:
     return fit
 
 
-def _struct(fields: Mapping[str, Fit]) -> Fit:
+def _struct(kind: pa.DataType) -> Fit:
+    fields = {field.name: fitting(field.type) for field in kind}
+
     def fit(value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise TypeError(f"a {type(value).__name__} has no fields")
@@ -222,7 +206,9 @@ def _struct(fields: Mapping[str, Fit]) -> Fit:
     return fit
 
 
-def _map(key: Fit, item: Fit) -> Fit:
+def _map(kind: pa.DataType) -> Fit:
+    key, item = fitting(kind.key_type), fitting(kind.item_type)
+
     def fit(value: Any) -> Any:
         pairs = value.items() if isinstance(value, Mapping) else value
         return [(key(name), None if held is None else item(held)) for name, held in pairs]
@@ -230,14 +216,16 @@ def _map(key: Fit, item: Fit) -> Fit:
     return fit
 
 
-def _list(each: Fit, kind: pa.DataType, size: int | None) -> Fit:
+def _list(kind: pa.DataType) -> Fit:
+    each, size = fitting(kind.value_type), kind.list_size if pa.types.is_fixed_size_list(kind) else None
+
     def fit(value: Any) -> Any:
         if not isinstance(value, list | tuple | np.ndarray):
             raise TypeError(f"a {type(value).__name__} is no list")
         if size is not None and len(value) != size:
             raise ValueError(f"it has {len(value)} values, and the type {size}")
         if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-            return _fitted_numbers(value, kind)
+            return _fitted_numbers(value, kind.value_type)
         return [None if held is None else each(held) for held in value]
 
     return fit
@@ -250,3 +238,27 @@ def _fitted_numbers(values: np.ndarray[Any, Any], kind: pa.DataType) -> np.ndarr
     if not np.array_equal(made, values, equal_nan=values.dtype.kind == "f"):
         raise ValueError(f"an array of {values.dtype} does not fit {kind}")
     return made
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+_MAKERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Fit]], ...] = (
+    (lambda kind: bool(pa.types.is_struct(kind)), _struct),
+    (lambda kind: bool(pa.types.is_map(kind)), _map),
+    (_is_list, _list),
+    (lambda kind: bool(pa.types.is_integer(kind)), _integer),
+    (lambda kind: bool(pa.types.is_floating(kind)), _floating),
+    (lambda kind: bool(pa.types.is_decimal(kind)), _decimal),
+    (lambda kind: bool(pa.types.is_timestamp(kind)), _timestamp),
+    (lambda kind: bool(pa.types.is_boolean(kind)), _of_classes(bool, np.bool_)),
+    (_is_text, _of_classes(str)),
+    (_is_binary, _of_classes(bytes, bytearray, memoryview)),
+    (lambda kind: bool(pa.types.is_date(kind)), _of_classes(dt.date, np.datetime64)),
+    (lambda kind: bool(pa.types.is_time(kind)), _of_classes(dt.time)),
+    (lambda kind: bool(pa.types.is_duration(kind)), _of_classes(dt.timedelta, np.timedelta64)),
+    (lambda kind: bool(pa.types.is_null(kind)), _of_classes()),
+)
+"""A test of a type, and the function that makes the conversion to a type that passes it."""

@@ -1,8 +1,8 @@
 """The Arrow type that holds the values of two types unchanged; or none, which is an error that names both.
 
-The rules do not depend on the order of the types, nor on how many are joined at a time. They are stricter than
-``pyarrow.unify_schemas``: text and bytes, or decimals and floats, have no common type, because values would
-change. They also join a dictionary with the type of its values.
+The rules do not depend on the order of the types, nor on how many are joined at a time. They are stricter
+than ``pyarrow.unify_schemas``: text and bytes, or decimals and floats, have no common type, because values
+would change. They also join a dictionary with the type of its values.
 """
 
 from __future__ import annotations
@@ -117,11 +117,15 @@ def _decimals(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def _texts(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    return pa.large_string() if pa.types.is_large_string(one) or pa.types.is_large_string(other) else pa.string()
+    return (
+        pa.large_string() if pa.types.is_large_string(one) or pa.types.is_large_string(other) else pa.string()
+    )
 
 
 def _binaries(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    return pa.large_binary() if pa.types.is_large_binary(one) or pa.types.is_large_binary(other) else pa.binary()
+    return (
+        pa.large_binary() if pa.types.is_large_binary(one) or pa.types.is_large_binary(other) else pa.binary()
+    )
 
 
 def _times(one: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -193,7 +197,7 @@ _FAMILIES: tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]], ...] =
     (_is_number, _numbers),
     (_is_text, _texts),
     (_is_binary, _binaries),
-    (lambda kind: bool(pa.types.is_date(kind)), lambda one, other: pa.date64()),
+    (lambda kind: bool(pa.types.is_date(kind)), lambda *_: pa.date64()),
     (lambda kind: bool(pa.types.is_time(kind)), _times),
     (lambda kind: bool(pa.types.is_timestamp(kind)), _timestamps),
     (lambda kind: bool(pa.types.is_duration(kind)), lambda one, other: pa.duration(_finest(one, other))),

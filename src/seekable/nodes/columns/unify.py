@@ -1,4 +1,4 @@
-"""The node that gives records the columns of several sources: None where a record lacks one, in common types."""
+"""The node that gives records the columns of several sources: in common types, None where one is missing."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class UnifyColumns(ColumnarNode):
         """Return the error that names the column which is not known, or the value that does not fit."""
         if self.only is None and (more := [name for name in record if name not in self._types]):
             return BadValue(
-                f'columns="union" found no column {listed([repr(name) for name in more])} in the records that it '
-                f"looked at, and this record has it: name the columns of this source first, with "
+                f'columns="union" found no column {listed([repr(name) for name in more])} in the records '
+                f"that it looked at, and this record has it: name the columns of this source first, with "
                 f'select_columns([...], missing="none")'
             )
         for name, fit in self._taken:
@@ -95,7 +95,7 @@ class UnifyColumns(ColumnarNode):
         text = repr(value)
         short = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}..."
         return BadValue(
-            f"the column {name!r} is {self._types[name]} in all sources together, and this value does not fit: "
+            f"the column {name!r} is {self._types[name]} in all sources together, and a value does not fit: "
             f"{short}: {why}. Cast the column in its source first, with cast({{{name!r}: ...}})"
         )
 

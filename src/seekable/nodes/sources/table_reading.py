@@ -150,7 +150,7 @@ class Tables:
     def _bounds(
         self, file: int, number: int, columns: Sequence[str]
     ) -> Iterable[tuple[int, int, Mapping[str, Bounds]]]:
-        """Return the runs of rows of a group with bounds of the columns; without columns no file is opened."""
+        """Return runs of rows of a group with bounds of the columns; without columns no file is opened."""
         if columns:
             return self.places.open.get(file).bounds(number, columns)
         group = int(self._blocks.first_groups[file]) + number

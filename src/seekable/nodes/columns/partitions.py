@@ -1,0 +1,294 @@
+"""The node that makes columns of the folders of files, ``year=2024/lang=de/``; see ``hive_folders``.
+
+A file that lies in no folder of a key has None there. Where the keys alone are used, no file is opened.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+
+from seekable._cached import cached
+from seekable._lazy import lazy
+from seekable._optional import optional
+from seekable.errors import BadValue, InvalidArgument
+from seekable.nodes.columns.columnar import ColumnarNode
+from seekable.nodes.columns.hive_folders import end_of, keys_of, roots_and_names
+from seekable.nodes.columns.making import ByFile
+from seekable.nodes.conditions import Bounds
+from seekable.nodes.display import describe_place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from seekable._typing import Int64s
+    from seekable.errors import SeekableError
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.columns.hive_folders import KeyType
+    from seekable.nodes.columns.making import Making
+    from seekable.nodes.conditions import Where
+    from seekable.nodes.contract import Node
+    from seekable.nodes.provenance import Origins
+    from seekable.nodes.sources import table_batches, tables
+else:
+    pa = optional("pyarrow", extra="parquet")
+    table_batches = lazy("seekable.nodes.sources.table_batches")
+    tables = lazy("seekable.nodes.sources.tables")
+
+__all__ = ["Partitions", "partitioned"]
+
+
+def partitioned(source: Any, types: Mapping[str, KeyType], order: Sequence[str] | None) -> Node:
+    """Return a source with columns for the folders of its files.
+
+    Args:
+        source: a source of files.
+        types: the keys, with the types of their values.
+        order: the columns of records, in their order; None for those of the source, then the keys.
+
+    Raises:
+        InvalidArgument: a file declares a column of the name of a key, of another type.
+    """
+    declared = source.declared() or {}
+    chosen = {key: kind for key, kind in types.items() if order is None or key in order}
+    columns = tuple((key, _with_declared(key, kind, declared.get(key))) for key, kind in chosen.items())
+    if not columns:
+        node: Node = source
+        return node
+    roots = tuple("/".join(end_of(root)) for root, _, _ in source.files.runs)
+    return Partitions(source, columns, None if order is None else tuple(order), roots if any(roots) else ())
+
+
+def _with_declared(key: str, kind: KeyType, declared: Any) -> KeyType:
+    """Return the type of a key, whose name may be that of a column too.
+
+    Raises:
+        InvalidArgument: the column is of another type.
+    """
+    if declared is None or (kind == "int64" and pa.types.is_integer(declared)):
+        return kind
+    values = declared.value_type if pa.types.is_dictionary(declared) else declared
+    if pa.types.is_string(values) or pa.types.is_large_string(values):
+        return "string"
+    message = (
+        f"the folders give a column {key!r} of the type {kind}, and files have a column of that name, of "
+        f"the type {declared}: leave partitions= out, or name the columns to read without it, in columns="
+    )
+    raise InvalidArgument(message)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Partitions(ColumnarNode):
+    """Each record with columns for the folders that its file lies in."""
+
+    child: Node
+    columns: tuple[tuple[str, KeyType], ...]
+    """The keys, each with the type of its values."""
+    order: tuple[str, ...] | None
+    """The columns of records in their order; None for those of the child, then the keys."""
+    roots: tuple[str, ...]
+    """The folders key=value at the end of the path of each opened folder; empty if there are none."""
+    only: frozenset[str] | None = None
+
+    kind: ClassVar[str] = "partitions"
+
+    def arguments(self, upto: int | None) -> dict[str, Any]:
+        """Return the keys with their types, the order of columns, and the folders above the files' names."""
+        order = {} if self.order is None else {"order": list(self.order)}
+        roots = {"roots": list(self.roots)} if self.roots else {}
+        return {"columns": [list(pair) for pair in self.columns], **order, **roots}
+
+    def shown(self, children: Sequence[str]) -> str:
+        """Return the call of ``sk.open``."""
+        shown = children[0].removesuffix(")")
+        if self.order is not None:
+            own = [name for name in self.order if name not in self._keys]
+            shown = shown.replace(f", columns={own}", f", columns={list(self.order)}", 1)
+        return f"{shown}, partitions='hive')"
+
+    @property
+    def making(self) -> Making:
+        """Each record is made by itself, from its place too."""
+        return ByFile(self.made)
+
+    def made(self, record: dict[str, Any], path: str, name: str, row: int) -> dict[str, Any]:
+        """Return a dict with the columns of the folders.
+
+        Raises:
+            BadValue: the record has another value in a column of the name of a key.
+        """
+        values, texts = self._values(path.removesuffix(name).rstrip("/"), name)
+        if not values.keys().isdisjoint(record):
+            self._must_agree(record, values, texts)
+        made = {**record, **values}
+        if self.order is None:
+            return made
+        return {column: made.get(column) for column in self.order if self.looked_at(column)}
+
+    def _must_agree(
+        self, record: Mapping[str, Any], values: Mapping[str, Any], texts: Mapping[str, str | None]
+    ) -> None:
+        for key, value in values.items():
+            own = record.get(key)
+            if own is not None and own != value and str(own) != texts[key]:
+                message = (
+                    f"the folder says {key}={texts[key]}, and the record has {own!r} there: leave "
+                    f"partitions= out, or move the record to the folder of its value"
+                )
+                raise BadValue(message)
+
+    def wrong(self, record: Any, error: Exception) -> SeekableError | None:
+        """Return the error as it is: it names the column and both values."""
+        return error if isinstance(error, BadValue) else None
+
+    def needs(self, columns: frozenset[str]) -> frozenset[str]:
+        """Return nothing if the columns are keys alone; else the columns, because files may have keys too."""
+        return columns if columns - self._keys else frozenset()
+
+    def beneath(self, column: str) -> str | None:
+        """Return the same name; None for a key."""
+        return None if column in self._keys else column
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns of the child, if it declares them, and those of the folders."""
+        below = self.child.declared()
+        if below is None:
+            return None
+        kinds = {**below, **self._arrow_types}
+        return kinds if self.order is None else {name: kinds[name] for name in self.order}
+
+    def may_match(self, where: Where) -> Int64s:
+        """Return the runs of the files whose folders may pass; of tables, statistics rule out more."""
+        child = self.child
+        files: FileSet | None = getattr(child, "files", None)
+        if files is None:
+            return super().may_match(where)
+        known: dict[tuple[str, str], dict[str, Bounds]] = {}
+        of_file = []
+        for root, name in roots_and_names(files):
+            folder = root, os.path.dirname(name)
+            if folder not in known:
+                known[folder] = {key: _bounds(value) for key, value in self._values(root, name)[0].items()}
+            of_file.append(known[folder])
+        if isinstance(child, tables.TableSource):
+            return child.may_match_knowing(where, of_file)
+        passing = {folder: where.may_pass(bounds) for folder, bounds in known.items()}
+        may_pass = [
+            False,
+            *(passing[root, os.path.dirname(name)] for root, name in roots_and_names(files)),
+            False,
+        ]
+        edges = np.flatnonzero(np.diff(np.array(may_pass, dtype=np.int8)))
+        return files.starts[edges].reshape(-1, 2)
+
+    def is_columnar(self, positions: Int64s) -> bool:
+        """Return True if nothing of the child is needed, or its columns are read as columns."""
+        return self._is_apart or table_batches.is_columnar(self.child.plan(positions))
+
+    def without_child(self, positions: Int64s) -> list[Any] | None:
+        """Return the records of the keys alone, if no other column is used."""
+        if not self._is_apart:
+            return None
+        origins = self.child.plan(positions).origins()
+        values = [self._chosen(each) for each in self._of_files(origins)]
+        return [dict(values[file]) for file in origins.files.tolist()]
+
+    def table(self, positions: Int64s) -> pa.RecordBatch:
+        """Return some records as one record batch.
+
+        Raises:
+            BadValue: a record has another value in a column of the name of a key.
+            InvalidArgument: a record is no dict.
+        """
+        plan = self.child.plan(positions)
+        if not self._is_apart and not table_batches.is_columnar(plan):
+            return self._in_order(
+                table_batches.batch_of_records(self.plan(positions).read(), self._arrow_types)
+            )
+        columns: dict[str, Any] = {}
+        if not self._is_apart:
+            batch = table_batches.table_of(plan)
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        origins = plan.origins()
+        self._columns_must_agree(columns, origins, positions)
+        for key, kind in self._arrow_types.items():
+            values = pa.array([values[key] for values in self._of_files(origins)], kind)
+            columns[key] = values.take(pa.array(origins.files))
+        return self._in_order(table_batches.with_rows(list(columns), list(columns.values()), positions.size))
+
+    def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        names = [
+            name
+            for name in (self.order or batch.schema.names)
+            if self.looked_at(name) and name in batch.schema.names
+        ]
+        return table_batches.with_rows(names, [batch.column(name) for name in names], batch.num_rows)
+
+    def _columns_must_agree(self, columns: Mapping[str, Any], origins: Origins, positions: Int64s) -> None:
+        shared = self._keys.intersection(columns)
+        if not shared:
+            return
+        places = [self._values(*_root_and_name(origins, file)) for file in range(len(origins.paths))]
+        own = {key: columns[key].to_pylist() for key in shared}
+        for i, file in enumerate(origins.files.tolist()):
+            values, texts = places[file]
+            try:
+                self._must_agree({key: some[i] for key, some in own.items()}, values, texts)
+            except BadValue as error:
+                where = describe_place(self.child, int(positions[i]))
+                raise BadValue(f"{where}: {self.kind}: {error}") from None
+
+    @property
+    def _is_apart(self) -> bool:
+        """True if no column of the child is used, and none of its records may be replaced by a hole."""
+        may_have_holes = getattr(self.child, "errors", None) is not None
+        return self.only is not None and self.only <= self._keys and not may_have_holes
+
+    def _chosen(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        order = self.order or tuple(values)
+        return {key: values[key] for key in order if key in values and self.looked_at(key)}
+
+    def _of_files(self, origins: Origins) -> list[dict[str, Any]]:
+        """Return the values of the keys for each file."""
+        return [self._values(*_root_and_name(origins, file))[0] for file in range(len(origins.paths))]
+
+    def _values(self, root: str, name: str) -> tuple[dict[str, Any], dict[str, str | None]]:
+        """Return the value of each key for a file, and the text in its path."""
+        place = root, os.path.dirname(name)
+        if place not in self._known:
+            found = keys_of(root, name)
+            texts = {key: found.get(key) for key, _ in self.columns}
+            values = {
+                key: int(text) if kind == "int64" and text is not None else text
+                for (key, kind), text in zip(self.columns, texts.values(), strict=True)
+            }
+            self._known[place] = values, texts
+        return self._known[place]
+
+    @cached
+    def _known(self) -> dict[tuple[str, str], tuple[dict[str, Any], dict[str, str | None]]]:
+        return {}
+
+    @cached
+    def _keys(self) -> frozenset[str]:
+        return frozenset(key for key, _ in self.columns)
+
+    @cached
+    def _arrow_types(self) -> dict[str, Any]:
+        types = {"int64": pa.int64(), "string": pa.string()}
+        return {key: types[kind] for key, kind in self.columns}
+
+
+def _bounds(value: Any) -> Bounds:
+    return Bounds(value, value, nulls=value is None, values=value is not None)
+
+
+def _root_and_name(origins: Origins, file: int) -> tuple[str, str]:
+    name = origins.names[file]
+    return origins.paths[file].removesuffix(name).rstrip("/"), name
