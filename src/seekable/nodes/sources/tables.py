@@ -222,7 +222,7 @@ class TableSource(Leaf):
             for schema in schemas
         ]
         return [
-            (placeholder.display_path(self.files.path(file)), name, chosen[schema])
+            (self.files.shown_path(file), name, chosen[schema])
             for file, (name, schema) in enumerate(zip(self.files.names(), of_file.tolist(), strict=True))
         ]
 
