@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from tests.hub import Repo, Warm, environment, serving
 from tests.resume.datasets import Batches, rows_in, source, through_json
 
 import seekable as sk
+from seekable.dataset import specs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +99,6 @@ loader = sk.Loader(sk.mix([wiki, web], seed=1, weights=[1, 1], stop="never"), **
 loader.load_state_dict(document)
 back, lines, run = loader.resume_state(), str(loader.resumed), iter(loader)
 texts = [record["text"] for _ in range(4) for record in next(run)]
-reads = sum(map(len, (texts, lines)))
 tell({"back": back, "lines": lines.splitlines(), "texts": texts})
 """
 
@@ -109,43 +110,80 @@ def shard(name: str, rows: int) -> bytes:
     return sink.getvalue()
 
 
-def test_the_example_of_the_hub_word_for_word(tmp_path: Path) -> None:
-    document = document_of(PAGE)
-    wiki, web = (each["spec"].split(":")[1] for each in document["resume_state"]["datasets"])
-    with serving() as (hub, _), Warm() as warm:
-        for repo, of, numbers, rows in (
-            (wiki, "01024", (86, 87, 88), 128_402),
-            (web, "00480", (12, 13), 51_200),
-        ):
-            hub.repos[repo] = Repo()
-            hub.repos[repo].commit(
-                {
-                    f"train-{number:05}-of-{of}.parquet": shard(
-                        f"{number}", rows if number in (87, 12) else 9
-                    )
-                    for number in numbers
-                }
-            )
-        env = environment(hub.endpoint, tmp_path)
-        found = warm.run(ON_THE_HUB, env, json.dumps(document))
-        sent = hub.bytes_sent
+def shards_of_page(document: dict[str, Any]) -> dict[str, dict[str, bytes]]:
+    """Return the files of the repositories of the page: before, of and behind the shards that it names."""
+    (wiki, _), (web, _) = specs_of(document)
+    names = {wiki: ("01024", (86, 87, 88), 128_402), web: ("00480", (11, 12, 13), 51_200)}
+    return {
+        repo: {
+            f"train-{number:05}-of-{of}.parquet": shard(f"{number}", rows if number in (87, 12) else 9)
+            for number in numbers
+        }
+        for repo, (of, numbers, rows) in names.items()
+    }
+
+
+def specs_of(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the repository and the spec of each entry."""
+    specs = [each["spec"] for each in document["resume_state"]["datasets"]]
+    return [(spec.split(":")[1], spec) for spec in specs]
+
+
+def check_goes_on_as_the_page_says(found: dict[str, Any], document: dict[str, Any]) -> None:
+    (_, wiki), (_, web) = specs_of(document)
     assert found["lines"] == [
-        f"resume: spec={spec} sample_row={row} shard={shard_name} offset={offset}"
-        for spec, row, shard_name, offset in (
-            (f"hf:{wiki}:train:text", 128_409, "train-00087-of-01024.parquet", 128_400),
-            (f"hf:{web}:train:text", 51_200, "train-00013-of-00480.parquet", 0),
-        )
+        f"resume: spec={wiki} sample_row=128409 shard=train-00087-of-01024.parquet offset=128400",
+        f"resume: spec={web} sample_row=51209 shard=train-00013-of-00480.parquet offset=0",
     ]
     # The second source is behind the last row of its shard, which is the first row of the next one.
     document["resume_state"]["datasets"][1] |= {"shard": "train-00013-of-00480.parquet", "row_offset": 0}
     assert found["back"] == document
-    begun = {
-        name: [text for text in found["texts"] if text.startswith(f"{name} ")] for name in ("87", "88", "13")
-    }
-    assert begun["87"] == ["87 128400", "87 128401"]
-    assert begun["88"][:3] == ["88 0", "88 1", "88 2"]
-    assert begun["13"][:3] == ["13 0", "13 1", "13 2"]
-    assert not any(text.startswith(("86 ", "12 ")) for text in found["texts"])
+    texts = [text.split(" ") for text in found["texts"]]
+    assert [int(row) for name, row in texts if name == "87"] == [128_400, 128_401]
+    assert [int(row) for name, row in texts if name == "88"][:3] == [0, 1, 2]
+    assert [int(row) for name, row in texts if name == "13"][:3] == [0, 1, 2]
+    assert {name for name, _ in texts} == {"87", "88", "13"}
+
+
+def test_the_example_of_the_hub_word_for_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The repositories lie in folders of this machine."""
+    document = document_of(PAGE)
+    for repo, files in shards_of_page(document).items():
+        for name, data in files.items():
+            (tmp_path / repo).mkdir(parents=True, exist_ok=True)
+            (tmp_path / repo / name).write_bytes(data)
+    parsed = specs._hub_spec
+    monkeypatch.setattr(
+        specs, "_hub_spec", lambda text: replace(parsed(text), repo=str(tmp_path / parsed(text).repo))
+    )
+    loader = mixed_of_page(document)
+    resumed = sk.load_state(written(tmp_path / "checkpoint.json", {"step": 7, **document}), loader)
+    back = loader.resume_state()
+    texts = [record["text"] for _, batch in zip(range(4), loader, strict=False) for record in batch]
+    lines = str(resumed).splitlines()
+    check_goes_on_as_the_page_says({"back": back, "lines": lines, "texts": texts}, document)
+
+
+def mixed_of_page(document: dict[str, Any]) -> sk.Loader:
+    wiki, web = (sk.open(spec) for _, spec in specs_of(document))
+    return loader_of(sk.mix([wiki, web], seed=1, weights=[1, 1], stop="never"), batch_size=4)
+
+
+def written(path: Path, document: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.mark.exhaustive
+def test_the_example_of_the_hub_over_http(tmp_path: Path) -> None:
+    document = document_of(PAGE)
+    with serving() as (hub, _), Warm() as warm:
+        for repo, files in shards_of_page(document).items():
+            hub.repos[repo] = Repo()
+            hub.repos[repo].commit(files)
+        found = warm.run(ON_THE_HUB, environment(hub.endpoint, tmp_path), json.dumps(document))
+        sent = hub.bytes_sent
+    check_goes_on_as_the_page_says(found, document)
     assert sent < 3_000_000
 
 
@@ -174,6 +212,22 @@ def test_without_it_the_count_of_samples_counts(corpus: Path, resume: Any) -> No
     assert list(rows_in(list(stream))) == whole[15:]
     with pytest.raises(sk.WrongType, match="sample_index must be an integer"):
         loader.load_state_dict({"sample_index": "15"})
+
+
+def test_a_checkpoint_in_a_file_is_loaded_too(corpus: Path, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.json"
+    path.write_text(json.dumps({"step": 3, **entry(str(corpus), "c.txt", 20)}))
+    loader = loader_of(sk.open(corpus))
+    resumed = sk.load_state(path, loader)
+    assert str(resumed) == f"resume: spec={corpus} sample_row=30 shard=c.txt offset=20"
+    assert list(loader) == [[f"c-{row}" for row in range(20, 25)]]
+    again = loader_of(sk.open(corpus))
+    next(iter(again))
+    assert sk.load_state(sk.save_state(tmp_path / "states", again), loader)
+    assert loader.state_dict() == again.state_dict()
+    path.write_text('{"step": 3}')
+    with pytest.raises(sk.CorruptState, match="a state must have 'seekable': 1"):
+        sk.load_state(path, loader)
 
 
 def test_a_state_of_this_library_is_preferred(corpus: Path) -> None:

@@ -19,6 +19,7 @@ from seekable.loader.checkpoint_files import (
     description_name,
     generations_in,
     is_of_rank,
+    read_json,
     read_saved,
     source_paths_name,
     state_name,
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from seekable.loader.arguments import Resume
+    from seekable.loader.checkpoint_files import Saved
     from seekable.loader.resumed import Resumed
+    from seekable.state.stream_document import State
     from seekable.stream.stream import Stream
 
 
@@ -138,7 +141,8 @@ def load_state(
     """Load the newest complete state of a folder into a loader, of any number of ranks.
 
     Args:
-        folder: the folder that ``save_state`` wrote into.
+        folder: the folder that ``save_state`` wrote into; or a JSON file: one state of it, or a checkpoint
+            with ``resume_state`` or ``sample_index`` (see ``Loader.load_state_dict``).
         loader: a ``sk.Loader`` or a ``BatchSampler``, which goes on from there.
         resume: ``"exact"``, the order continues record for record; ``"rows"``, each source goes on with the
             rest of its begun epoch (``Loader.load_state_dict``), whatever has changed above the sources.
@@ -156,22 +160,30 @@ def load_state(
     """
     resume = checked_resume(resume)
     folder = os.path.abspath(folder)
-    if not any(generation.complete for generation in generations_in(folder)):
+    is_file = os.path.isfile(folder)
+    if not is_file and not any(generation.complete for generation in generations_in(folder)):
         log_anew(f"no saved state in {folder}")
         return False
-    saved = read_saved(folder)
+    document = read_json(folder) if is_file else {}
+    if not is_file or "seekable" in document:
+        document = _with_description(read_saved(folder), resume).document()
+    loader.load_state_dict(document, resume=resume)
+    resumed = loader.resumed
+    assert resumed is not None
+    return resumed
+
+
+def _with_description(saved: Saved, resume: Resume) -> State:
+    """Return a saved state with the description of its pipeline, if this lies beside it."""
     state, description = saved.state, saved.description
     assert state is not None
     if resume == "rows" and description is not None and isinstance(state, RunState):
         # The order of the rest depends on later weights of a schedule too.
         description = whole_description(saved)
-    if description is not None:
-        row_files = (saved.noted or {}).get("kept", {})
-        state = replace(state, pipeline=Description(description, row_files).text())
-    loader.load_state_dict(state.document(), resume=resume)
-    resumed = loader.resumed
-    assert resumed is not None
-    return resumed
+    if description is None:
+        return state
+    row_files = (saved.noted or {}).get("kept", {})
+    return replace(state, pipeline=Description(description, row_files).text())
 
 
 def _pipeline_of(loader: Stateful) -> Node | Stream:

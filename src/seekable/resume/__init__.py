@@ -15,5 +15,8 @@ begun in its old order, then its next epochs in the new order. The way from a st
 
 A run over a dataset reads one dataset; a run over a stream has several readers, lanes, and rows that wait in
 stages (``readers``). Behind ``consumed`` they are the same. ``serialize`` writes into the states of a
-pipeline what it resumed by rows; ``report`` says for people how far each source is.
+pipeline what it resumed by rows.
+
+``report`` says for people how far each source is, after any resume. ``row_offsets`` resumes without a state,
+behind a shard and a row of each source; ``shards`` finds the rows of shards in a source, and back.
 """
