@@ -264,6 +264,19 @@ def test_a_part_that_is_gone_is_left_out_with_a_warning_and_a_new_one_begins(
     assert [*begun, *[row for row in rows if row[0] == "a"]][:20] == list(source("a", 20))
 
 
+def test_a_new_source_begins_with_its_epoch_0_wherever_the_mixture_is() -> None:
+    def mixed(*names: str) -> sk.Dataset:
+        parts = {name: source(name, 4).shuffle(seed=1) for name in names}
+        return sk.mix(parts, weights=dict.fromkeys(names, 1), seed=1, stop="never")
+
+    for steps in range(1, 15):
+        state = after(steps, mixed("a", "b"))[0].state_dict()
+        again = loader_of(mixed("a", "b", "c"), steps=30)
+        again.load_state_dict(state, resume="rows")
+        assert again.sources()[2]["consumed"] == 0
+        assert [row for row in rest_of(again) if row[0] == "c"][:4] == list(source("c", 4).shuffle(seed=1))
+
+
 def test_a_changed_source_without_a_name_is_not_taken_for_one_that_is_gone() -> None:
     def mixed(*parts: sk.Dataset) -> sk.Dataset:
         return sk.mix(parts, weights=[1] * len(parts), seed=1, stop="never")

@@ -320,8 +320,8 @@ def _offset_of(source: Source, remaining: Remaining, *, is_begun: bool) -> RowOf
     moving = moves_rows(node)
     if moving is not None:
         message = (
-            f"{source.label} has no place in natural order: {moving!r} delivers rows in another one. Keep "
-            f"loader.state_dict(), which resumes any order; or leave the {moving.kind} out"
+            f"no row says how far {source.label} is: {moving!r} delivers rows in another order than the "
+            f"natural one. Keep loader.state_dict(), which resumes any order; or leave the {moving.kind} out"
         )
         raise NotResumable(message)
     size = known_size(node, "resume_state()")
