@@ -113,6 +113,7 @@ PLAIN: dict[str, Files] = {
     },
     "cuts alone": {"cuts.000000.jsonl.gz": gzip.compress(LINE)},
     "a manifest beside tar files": {"manifest.jsonl": LINE, "audio_0.tar": b"", "audio_1.tar": b""},
+    "an archive beside": {"corpus.jsonl": LINE, "corpus.tar": b""},
     "a folder of the name index": {"index/a.jsonl": LINE, "a.jsonl": LINE},
     "files of no record beside": {"a.jsonl": LINE, "a.wav": b"", "model.bin": b"", "README.md": b"# x\n"},
     "names of Megatron without its bytes": {"a.jsonl": LINE, "a.bin": b"", "a.idx": b"something else"},
@@ -222,6 +223,11 @@ def test_a_folder_below_may_have_an_index_of_forager(tmp_path: Path) -> None:
     assert len(sk.open(f"{tmp_path}/*.jsonl")) == 1
     with pytest.raises(sk.UnsupportedFormat, match=r"web' is a corpus that Forager tokenised"):
         sk.open(tmp_path)
+
+
+def test_the_way_out_of_a_folder_of_kaldi_works(tmp_path: Path) -> None:
+    made(tmp_path, FOLDERS["a data folder of Kaldi"][1])
+    assert sk.open(f"txt:{tmp_path}/text:line")[0] == {"line": "u1 hello"}
 
 
 def test_a_folder_of_files_of_one_unread_format_says_which(tmp_path: Path) -> None:

@@ -161,6 +161,37 @@ def test_an_index_that_does_not_fit_is_not_used(folder: Path, change: str) -> No
     assert verify(folder, deep=True).problems == ()
 
 
+def test_kept_keys_and_rows_are_those_of_the_unread_files(folder: Path, tmp_path: Path) -> None:
+    lines = b"".join(b'{"id": %d}\n' % row for row in range(100))
+    write_data(folder, {"a.jsonl": lines, "b9.JSONL": b"", "b10.jsonl": b"", "sub/c.jsonl": b""})
+    write_index(folder, FILES)
+    for _ in range(2):
+        ds = sk.open(folder, key="id")
+        assert ds.key(42) == {"id": 42}
+        assert len(ds.filter(lambda record: record["id"] % 2, save=tmp_path / "odd.u64")) == 50
+    other = b"".join(b'{"id": %d}\n' % row for row in reversed(range(100)))
+    assert len(other) == len(lines)
+    write_data(folder, {"a.jsonl": other}, mtime=1_700_000_001)
+    write_index(folder, FILES)
+    ds = sk.open(folder, key="id")
+    assert ds.key(42) == {"id": 42}
+    assert ds[0] == {"id": 99}
+
+
+def test_keys_are_read_again_where_a_line_between_the_ends_changed(tmp_path: Path) -> None:
+    """The ends, the offsets and the size of the file stay: its modification time alone tells."""
+    folder = tmp_path / "corpus"
+    lines = [b'{"id": %d, "text": "%s"}\n' % (row, b"x" * 90) for row in range(10_000, 13_000)]
+    for number, mtime in enumerate((1_700_000_000, 1_700_000_001)):
+        lines[1500] = lines[1500].replace(b"11500", b"99999") if number else lines[1500]
+        write_data(folder, {"a.jsonl": b"".join(lines)}, mtime=mtime)
+        write_index(folder, ["a.jsonl"])
+        ds = sk.open(folder, key="id")
+        assert ds.key(99999 if number else 11500)["text"] == "x" * 90
+    with pytest.raises(KeyError):
+        ds.key(11500)
+
+
 def test_new_files_and_changed_ones_alone_are_scanned(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_data(folder, {"new.jsonl": b'{"id": 99}\n', "empty.jsonl": b""})
     (folder / "b10.jsonl").write_bytes(b'{"id": 55}\n')
@@ -219,6 +250,57 @@ def test_of_a_large_file_pieces_are_compared(tmp_path: Path) -> None:
     write_index(folder, ["a.jsonl"], samples)
     with pytest.raises(AssertionError, match="a file is scanned"):
         sk.open(folder)
+
+
+def large(folder: Path) -> tuple[list[bytes], int]:
+    """Lines of a large file, and the number of one that lies far from all pieces that are read."""
+    lines = [b'{"id": %d, "text": "%s"}\n' % (row, b"x" * (row % 91)) for row in range(40_000)]
+    write_data(folder, {"a.jsonl": b"".join(lines)})
+    pieces = other_index._pieces(sum(map(len, lines)))
+    firsts = [first for _, first, _ in samples_of([folder / "a.jsonl"])]
+    near = {
+        row
+        for row, first in enumerate(firsts)
+        if any(start - 500 < first < stop + 500 for start, stop in pieces)
+    }
+    return lines, next(row for row in range(20_000, 40_000) if row not in near)
+
+
+def test_between_pieces_a_blank_line_is_found_by_its_length(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    lines, at = large(folder)
+    lines[at] = b" \r\n"
+    write_data(folder, {"a.jsonl": b"".join(lines)})
+    write_index(folder, ["a.jsonl"])
+    ds = sk.open(folder)
+    assert (len(ds), ds.fingerprint) == (39_999, plain(folder).fingerprint)
+
+
+def test_between_pieces_a_change_is_found_by_its_time(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    lines, at = large(folder)
+    write_index(folder, ["a.jsonl"])
+    lines[at : at + 2] = lines[at + 1 : at - 1 : -1]
+    (folder / "a.jsonl").write_bytes(b"".join(lines))
+    os.utime(folder / "index/sample_locations.bin", (1_700_000_000, 1_700_000_000))
+    os.utime(folder / "index/file_location.txt", (1_700_000_000, 1_700_000_000))
+    assert sk.open(folder).fingerprint == plain(folder).fingerprint
+
+
+@pytest.mark.parametrize("kind", ["a gap", "an overlap", "a line of no byte", "a line twice"])
+def test_between_pieces_lines_lie_one_behind_the_other(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "corpus"
+    _, at = large(folder)
+    samples = samples_of([folder / "a.jsonl"])
+    number, first, length = samples[at]
+    samples[at : at + 1] = {
+        "a gap": [],
+        "an overlap": [(number, first, length + 5)],
+        "a line of no byte": [(number, first, 0), (number, first, length)],
+        "a line twice": [(number, first, length), (number, first, length)],
+    }[kind]
+    write_index(folder, ["a.jsonl"], samples)
+    assert sk.open(folder).fingerprint == plain(folder).fingerprint
 
 
 def test_many_short_lines_are_scanned(tmp_path: Path) -> None:

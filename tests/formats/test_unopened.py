@@ -57,6 +57,15 @@ def test_other_names_with_a_colon_are_paths(path: str) -> None:
         sk.open(path)
 
 
+def test_an_address_as_a_path_object_is_an_address() -> None:
+    for address in ("s3://bucket/a.jsonl", "https://example.org/a.jsonl"):
+        for asked in (Path(address), [Path(address)]):
+            with pytest.raises(sk.UnsupportedFormat, match="cannot be opened yet; copy it"):
+                sk.open(asked)
+    with pytest.raises(sk.DataNotFound):
+        sk.open(Path("nosuch:a.jsonl"))
+
+
 def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("scp:a.jsonl", "tokens:b.jsonl", "nosuch:c.jsonl"):

@@ -81,6 +81,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
             where a repository has several datasets), or ``txt:PATH:COLUMN``, lines as records of one column.
         format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; found by the suffix if left out.
+            With it, a folder that is a dataset of another tool counts as a plain folder.
         decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which
             is called when a record is read; of tables ``"python"`` (dicts of Python values), ``"numpy"``
             (dicts of numpy's) or ``"arrow"`` (record batches). The format's own if left out.
@@ -110,8 +111,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
         Unreachable: it is on the Hub, which cannot be reached, and not on this machine.
         UnsupportedFormat: a suffix is not known, there is more than one format, a file is not what its name
-            says or lies beside its compressed copy, a ``.zst`` has no frames that it could be entered at, or
-            columns of tables do not go together.
+            says or lies beside its compressed copy, a ``.zst`` has no frames that it could be entered at,
+            columns of tables do not go together, or it is a folder of another tool, a spec or an address that
+            is not read.
         BadKey: a record has no key.
 
     Warns:
@@ -229,7 +231,7 @@ def _has_spec(source: object) -> bool:
     """
     if isinstance(source, list | tuple) and any(map(_has_spec, source)):
         specs.refuse_specs_among(source)
-    return isinstance(source, str) and _SPEC.match(source) is not None
+    return isinstance(source, str | os.PathLike) and _SPEC.match(os.fsdecode(source)) is not None
 
 
 def _shown(source: Asked) -> str:

@@ -78,6 +78,8 @@ def spec_of(source: object) -> Spec | None:
         >>> spec_of("corpus/*.jsonl") is None
         True
     """
+    if isinstance(source, os.PathLike):
+        refuse_unopened(os.fsdecode(source))
     if not isinstance(source, str) or os.path.lexists(source):
         return None
     if not source.startswith((_HUB, _TEXT)):

@@ -168,11 +168,12 @@ def _is_megatron(folder: Folder) -> bool:
 
 
 def _is_webdataset(folder: Folder) -> bool:
-    """Return True for tar files, where each file of data belongs to one of them by its name."""
+    """Return True for tar files, where each file of data belongs to a numbered one of them by its name."""
     if ".tar" not in folder.suffixes or b'"wids-shard-index' in folder.head("index.json"):
         return ".tar" in folder.suffixes
-    stems = tuple(name[:-4] for name in folder.files if name.lower().endswith(".tar"))
-    return all(name.startswith(stems) for name in folder.data)
+    stems = (name[:-4] for name in folder.files if name.lower().endswith(".tar"))
+    numbered = tuple(stem for stem in stems if stem[-1:].isdigit())
+    return all(name.startswith(numbered) for name in folder.data)
 
 
 def _is_iceberg(folder: Folder) -> bool:
