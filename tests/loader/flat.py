@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import seekable as sk
@@ -34,6 +34,8 @@ class Flat:
     step: int = 0
     began: int = 0
     here: bool = True
+    read: dict[int, list[Any]] = field(default_factory=dict)
+    """The records of epochs that were read before."""
 
     @property
     def is_endless(self) -> bool:
@@ -42,11 +44,11 @@ class Flat:
     def run(self) -> list[Any]:
         if self.is_endless:
             return list(self.dataset.take(self.at + AHEAD * self.batch))
-        return [
-            record
-            for epoch in range(self.epoch, self.epoch + self.epochs)
-            for record in self.dataset.epoch(epoch)
-        ]
+        epochs = range(self.epoch, self.epoch + self.epochs)
+        for epoch in epochs:
+            if epoch not in self.read:
+                self.read[epoch] = list(self.dataset.epoch(epoch))
+        return [record for epoch in epochs for record in self.read[epoch]]
 
     def left(self) -> list[list[Any]]:
         run = self.run()
