@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,13 +68,18 @@ def lane_labels(schedule: Schedule, *, key: int, epoch: int, lane: int, lanes: i
     for segment, (_, weights) in enumerate(schedule):
         following = starts[segment + 1] if segment + 1 < len(starts) else draws
         length = min(following, draws) - starts[segment]
-        root = tree(weights)
         for first in range(0, length, BLOCK):
             size = min(BLOCK, length - first)
             # A block that the end of what is asked for cuts short is whole in a mixture without end.
             block = derive(key, epoch, lane, segment, first // BLOCK)
-            labels += [whose(root, first + permute_one(slot, size, block))[0] for slot in range(size)]
+            labels += _block_labels(tuple(weights), first, size, block)
     return labels
+
+
+@functools.lru_cache(maxsize=4096)  # models of streams ask for the same blocks at each draw
+def _block_labels(weights: tuple[int, ...], first: int, size: int, key: int) -> list[int]:
+    root = tree(weights)
+    return [whose(root, first + permute_one(slot, size, key))[0] for slot in range(size)]
 
 
 def routed(
