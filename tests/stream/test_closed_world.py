@@ -72,7 +72,7 @@ def test_a_stage_resumes_exactly_at_every_cut_twice(kind: type, number: int, lan
 
 
 def test_a_new_process_resumes_exactly_at_every_cut() -> None:
-    """One process for all stages, lanes and cuts."""
+    """One process for all stages, lanes and cuts; it reads to the end from every fourth of them."""
     cases = []
     for builders in BUILDERS.values():
         for build in builders:
@@ -95,7 +95,8 @@ cases = pickle.load(sys.stdin.buffer)
 from tests.stream.common import check_same, following, resumed
 for stream, pairs, states in cases:
     for at, state in enumerate(json.loads(states)):
-        check_same(following(resumed(stream, state), 40), pairs[at : at + 40])
+        count = 2 if at % 4 else len(pairs)
+        check_same(following(resumed(stream, state), count), pairs[at : at + count])
 """
 
 
