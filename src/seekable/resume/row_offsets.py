@@ -325,11 +325,16 @@ def _offset_of(source: Source, remaining: Remaining, *, is_begun: bool) -> RowOf
         )
         raise NotResumable(message)
     size = known_size(node, "resume_state()")
-    # The last row of an epoch is followed by nothing, and not by the first row of the next epoch.
-    is_end = is_begun and position > 0 and position % size == 0
-    at = leaf_row(node, position - is_end)
+    at = leaf_row(node, position)
     assert at is not None
-    row = at.row + is_end
+    row = at.row
+    if is_begun and position > 0:
+        # Behind the last row of an epoch is not the first row of the next one, and a row of which some items
+        # were delivered does not come again.
+        last = leaf_row(node, position - 1)
+        assert last is not None
+        if position % size == 0 or last == at:
+            at, row = last, last.row + 1
     shards = shards_of(at.leaf)
     shard = next(shard for shard in shards if shard.first <= at.row < shard.first + shard.count)
     name = shard.path if spec.startswith(_TEXT) else shard.name

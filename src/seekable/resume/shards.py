@@ -19,6 +19,7 @@ from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, OrderNode
 from seekable.nodes.epoch import Epoch
+from seekable.nodes.flatten import Flatten
 from seekable.nodes.join import Join
 from seekable.nodes.select import Select
 from seekable.nodes.slice import Slice
@@ -124,8 +125,8 @@ def _below(node: Node, position: int) -> tuple[Node, int] | None:
     if isinstance(node, OrderNode):
         slot, below = node.route_one(position)
         return node.children[slot], below
-    if isinstance(node, Join):
-        return node.left, int(node.rows.view[position % node.size])
+    if isinstance(node, Join | Flatten):
+        return node.children[0], int(node.rows.view[position % node.size])
     return (node.children[0], position) if isinstance(node, ElementwiseNode) else None
 
 
@@ -170,7 +171,7 @@ def _ascends(node: UnaryNode) -> bool:
         return node.step > 0
     if isinstance(node, Select):
         return bool((np.diff(node.rows) > 0).all())
-    return isinstance(node, Ascending | ElementwiseNode | Epoch | Split | StableSplit)
+    return isinstance(node, Ascending | ElementwiseNode | Epoch | Flatten | Split | StableSplit)
 
 
 def rows_before(node: Node, at: LeafRow) -> int | None:
@@ -198,6 +199,8 @@ def rows_before(node: Node, at: LeafRow) -> int | None:
     below = rows_before(child, at)
     if below is None or isinstance(node, ElementwiseNode | Epoch):
         return below
+    if isinstance(node, Flatten):
+        return bisect_left(node.rows.view, below)
     assert isinstance(node, OrderNode)
     rows: range = range(node.size or 0)
     return bisect_left(rows, below, key=lambda row: node.route_one(row)[1])
