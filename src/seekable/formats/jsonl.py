@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from seekable.errors import UnsupportedFormat
 from seekable.formats.lines import BYTE_ORDER_MARK, scan_lines
 from seekable.formats.sniff import check_is_text
 from seekable.index.digest import END_BYTES
+from seekable.storage.files import shell_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +44,7 @@ class JsonlScanner:
             kind, program = ("array", "'.[]'") if is_array else ("document", ".")
             raise UnsupportedFormat(
                 f"{path!r} is one JSON {kind}, not one object a line; "
-                f"convert it once: jq -c {program} {shlex.quote(path)} > NEW.jsonl"
+                f"convert it once: jq -c {program} {shell_path(path)} > NEW.jsonl"
             )
 
     def other_index(self, folder: str) -> OtherIndex | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
-
 from seekable.errors import UnsupportedFormat
+from seekable.storage.files import shell_path
 
 _COMPRESSED = {
     b"\x1f\x8b\x08": ("gzip", "gunzip -c {path} > NEW"),
@@ -45,7 +44,7 @@ def check_is_text(head: bytes, path: str) -> None:
     Example:
         >>> check_is_text(b"good day", "a.txt")
     """
-    quoted = shlex.quote(path)
+    quoted = shell_path(path)
     for magic, (name, command) in _COMPRESSED.items():
         if head.startswith(magic):
             raise UnsupportedFormat(

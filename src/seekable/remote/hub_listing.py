@@ -158,7 +158,10 @@ def _requested(spec: HubSplit, folder: str, asked: str, suffixes: Suffixes) -> _
     info = _call(spec, lambda api: api.dataset_info(spec.repo, revision=asked, timeout=_timeout()))
     at_commit = _path(spec, folder, info.sha)
     listing = _load(at_commit) or _listed(spec, info, suffixes)
-    for path, revision in {at_commit: info.sha, _path(spec, folder, asked): asked}.items():
+    written = {at_commit: info.sha, _path(spec, folder, asked): asked}
+    if listing.revision == info.sha:
+        written[_path(spec, folder, info.sha, own=True)] = info.sha
+    for path, revision in written.items():
         wanted = msgspec.structs.replace(listing, asked=revision)
         if _load(path) != wanted:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -179,7 +182,7 @@ def _listed(spec: HubSplit, info: Any, suffixes: Suffixes) -> _Listing:
         chosen = _shards_of(spec, files, configs, where=where, suffixes=suffixes)
     except (DataNotFound, InvalidArgument, UnsupportedFormat) as error:
         refused = error
-    own = spec.revision is not None or spec.format is not None
+    own = _is_own(spec)
     if not own and not any(name.lower().endswith(_PARQUET_ENDS) for name in files):
         converted = _converted(spec, required=not chosen)
         if converted is not None:
@@ -269,9 +272,14 @@ def _configs_in(folder: str) -> object:
     return card.get("configs")
 
 
-def _path(spec: HubSplit, folder: str, asked: str) -> str:
-    """Return the path of the list of a split."""
-    form = f"#{spec.format}" if spec.format else ""
+def _is_own(spec: HubSplit) -> bool:
+    """Return True if only files of the repository itself are meant, and none that the Hub has converted."""
+    return spec.revision is not None or spec.format is not None
+
+
+def _path(spec: HubSplit, folder: str, asked: str, *, own: bool = False) -> str:
+    """Return the path of the list of a split; ``own`` for that of a spec with ``@REVISION``."""
+    form = f"#{spec.format or ''}" if spec.format or not (own or _is_own(spec)) else ""
     digest = xxhash.xxh3_64_hexdigest(f"{_split_text(spec)}@{asked}{form}".encode())
     return os.path.join(repo_folder(folder, spec.repo), "listings", f"{digest}.json")
 

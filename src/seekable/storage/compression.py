@@ -7,11 +7,11 @@ error, never a shorter content.
 
 from __future__ import annotations
 
-import shlex
 import zlib
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from seekable.errors import MissingDependency, UnsupportedFormat
+from seekable.storage.files import shell_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -165,6 +165,6 @@ def broken(path: str, kind: Compression, at: int, made: int, why: object) -> Uns
     program = _PROGRAMS[kind]
     return UnsupportedFormat(
         f"{path!r} cannot be decompressed as {program} at about byte {at:,}, behind {made:,} bytes of "
-        f"content: {why}. Test it with `{program} -t {shlex.quote(path)}` and get it again; what is before "
-        f"the damage can be kept with `{program} -dc {shlex.quote(path)} > NEW`"
+        f"content: {why}. Test it with `{program} -t {shell_path(path)}` and get it again; what is before "
+        f"the damage can be kept with `{program} -dc {shell_path(path)} > NEW`"
     )

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shlex
 import stat
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -28,6 +29,7 @@ __all__ = [
     "locked",
     "put_in_place",
     "read_or_map",
+    "shell_path",
     "stat_file",
     "sync_folder",
     "unreadable_error",
@@ -163,6 +165,16 @@ def read_or_map(path: str, *, size: int | None = None) -> bytes | memoryview:
         if found <= _READ_BYTES:
             return file.read()
         return map_file(file.fileno(), found)
+
+
+def shell_path(path: str) -> str:
+    """Return a path as it is written in a shell; of an address elsewhere the name of the file alone.
+
+    Example:
+        >>> shell_path("/data/a b.gz"), shell_path("hf://datasets/me/web@01/data/a.gz")
+        ("'/data/a b.gz'", 'a.gz')
+    """
+    return shlex.quote(path.rpartition("/")[2] if "://" in path else path)
 
 
 def stat_file(path: str) -> os.stat_result:

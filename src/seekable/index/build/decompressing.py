@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import shlex
 import struct
 from collections import deque
 from dataclasses import replace
@@ -21,6 +20,7 @@ from seekable.errors import MissingDependency, UnsupportedFormat
 from seekable.index.digest import END_BYTES
 from seekable.index.scanner import ByteSource, Chunk
 from seekable.storage.compression import broken, inflated
+from seekable.storage.files import shell_path
 from seekable.storage.seek_points import SeekPoint, encode_points
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class DecompressingSource(ByteSource):
                 f"{self._path!r} can be entered in {len(self._blocks):,} place(s) only, where its frames "
                 f"begin, and up to {self.largest:,} bytes of content follow one; for one record at most "
                 f"{MOST_BLOCK_BYTES:,} can be decompressed. Write it in small frames with `seekable "
-                f"recompress {shlex.quote(self._path)}`, or read it from its start with sk.open_stream"
+                f"recompress {shell_path(self._path)}`, or read it from its start with sk.open_stream"
             )
             raise UnsupportedFormat(message)
         return encode_points(self._blocks, bits=8 * self.size, size=self.content_size)
