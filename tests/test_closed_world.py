@@ -39,6 +39,7 @@ from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
+from seekable.nodes.sort import Sort
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
@@ -265,6 +266,10 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     Slice: [
         lambda n, _: shuffled(2 * n + 3)[2 * n : 0 if n else 1 : -2],
         lambda n, _: endless().take(n),
+    ],
+    Sort: [
+        lambda n, _: numbers(n).sort(lambda row: row % 7),
+        lambda n, folder: steady_dicts(n).sort("text", reverse=True, save=folder / "order.u64"),
     ],
     SourceColumn: [lambda n, folder: from_files(n, folder).shuffle(3).source_column("file", row="row")],
     Split: [

@@ -133,6 +133,18 @@ def flatten(below: Graph) -> Graph:
     return graph(below.dataset.flatten(halves, jobs=1), epochs, steady=True)
 
 
+def letters(record: Any) -> str:
+    """Return a key that several records have."""
+    return f"{crc32(repr(record).encode()) % 5}-of-five"
+
+
+def sort(below: Graph, *, reverse: bool) -> Graph:
+    def epochs(number: int) -> list[Item]:
+        return sorted(below.epoch(number), key=lambda item: letters(item.record), reverse=reverse)
+
+    return graph(below.dataset.sort(letters, reverse=reverse, jobs=1), epochs, steady=True)
+
+
 def cut(below: Graph, dataset: sk.Dataset, rows: slice) -> Graph:
     return graph(dataset, lambda number: below.epoch(number)[rows], steady=below.steady)
 
@@ -376,6 +388,7 @@ NODES: list[Callable[[st.DrawFn, Graph, int], Graph]] = [
     _take,
     _windowed,
     _zip,
+    lambda draw, below, _: sort(below, reverse=draw(st.booleans())) if below.steady else below,
     lambda _, below, __: flatten(below) if below.steady else below,
     lambda draw, below, _: fixed_shuffle(below, draw(st.integers(0, 9))),
     lambda draw, below, _: interleave(below, draw(st.integers(1, 6))),

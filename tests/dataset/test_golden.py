@@ -110,6 +110,12 @@ def test_flatten() -> None:
     assert flat.fingerprint == "xxh3:529fa87f6e1ee34a8d0c9adcda697e20"
 
 
+def test_sort() -> None:
+    ordered = sk.from_sequence(["to be", "or", "not", "to be"], version="golden").sort(str)
+    assert [place.row for place in ordered.locate([0, 1, 2, 3])] == [2, 1, 0, 3]
+    assert ordered.fingerprint == "xxh3:cf548d16b89db5a21f958b047635a4dc"
+
+
 def test_fingerprints() -> None:
     assert FEW.fingerprint == "xxh3:b97c510dca89790571cc714c3f95bd03"
     mixed = sk.mix({"a": A.shuffle(seed=1), "b": B.shuffle(seed=2)}, weights={"a": 0.7, "b": 0.3}, seed=3)

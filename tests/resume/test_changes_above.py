@@ -120,6 +120,35 @@ def test_items_of_records_go_on_where_files_were_added_and_records_are_made_anew
     assert rest[left:] == list(now.epoch(1))
 
 
+def by_remainder(record: dict[str, int]) -> int:
+    return record["n"] % 7
+
+
+def test_a_sorted_epoch_goes_on_where_files_were_added(tmp_path: Path) -> None:
+    data, old = tmp_path / "data", tmp_path / "old.u64"
+    write(data, "b.jsonl", range(20))
+    write(data, "d.jsonl", range(20, 50))
+    before = sk.open(data).sort(by_remainder)
+    epoch = [record["n"] for record in before]
+    loader, first = after(3, before)
+    kept, _ = after(3, sk.open(data).sort(by_remainder, save=old))
+    sk.save_state(tmp_path, kept)
+    write(data, "a.jsonl", range(100, 110))
+    write(data, "c.jsonl", range(200, 203))
+    now = sk.open(data).map(tagged).sort(by_remainder)
+    again = loader_of(now, epochs=2)
+    again.load_state_dict(loader.state_dict(), resume="rows")
+    rest = rest_of(again)
+    assert [record["n"] for record in [*first, *rest]][:50] == epoch
+    assert rest[50 - len(first) :] == list(now.epoch(1))
+    another = sk.open(data).map(tagged).sort("n", reverse=True)
+    with pytest.raises(sk.InvalidArgument, match=r"50 rows that a sort had chosen.*ds.sort\(fn, save=\)"):
+        loader_of(another).load_state_dict(loader.state_dict(), resume="rows")
+    saved = loader_of(another, epochs=2)
+    assert sk.load_state(tmp_path, saved, resume="rows")
+    assert rest_of(saved)[: 50 - len(first)] == rest[: 50 - len(first)]
+
+
 def test_items_whose_numbers_have_changed_need_a_file_of_rows(tmp_path: Path) -> None:
     data, old = tmp_path / "data", tmp_path / "old.u64"
     write(data, "a.jsonl", range(30))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from seekable.nodes import evaluated, filter_rows, stable_split, stratified
     from seekable.nodes import filter as filter_node
     from seekable.nodes import flatten as flatten_node
+    from seekable.nodes import sort as sort_node
     from seekable.parallel.progress import ProgressHook
 else:
     union = lazy("seekable.dataset.union")
@@ -32,6 +33,7 @@ else:
     filter_node = lazy("seekable.nodes.filter")
     filter_rows = lazy("seekable.nodes.filter_rows")
     flatten_node = lazy("seekable.nodes.flatten")
+    sort_node = lazy("seekable.nodes.sort")
     stable_split = lazy("seekable.nodes.stable_split")
     stratified = lazy("seekable.nodes.stratified")
 
@@ -167,6 +169,55 @@ class Choosing(Face):
         """
         running = evaluated.Running(save, jobs, executor, progress)
         return self._over(flatten_node.flattened(self._node, fn, version, running))
+
+    def sort(
+        self,
+        by: str | Callable[[Any], Any],
+        *,
+        reverse: bool = False,
+        save: str | os.PathLike[str] | None = None,
+        version: str | int | None = None,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Self:
+        """Return the records in the order of a key; every record is read now, once.
+
+        The order is kept as the rows of ``filter`` are: 8 bytes a record in a memory-mapped file. Records
+        with equal keys stay in their order, so to sort by two keys, sort by the second, then by the first.
+        Records whose key is NaN come last, after them those whose key is None, and after them holes, also in
+        reverse. Sorting takes 12 bytes of memory a record, and temporary files of up to 32 bytes a record and
+        the bytes of keys that are texts.
+
+        Args:
+            by: a column, or a function of the record. Keys are numbers, texts, bytes, dates, times or
+                durations, all of one kind; integers and floats are compared exactly, texts as Python does.
+            reverse: True for the largest key first.
+            save: as in ``filter``.
+            version: stands for the function's code in ``save``, to be changed with it.
+            jobs: as in ``filter``; the order is the same for any number.
+            executor: as in ``filter``.
+            progress: as in ``filter``.
+
+        Raises:
+            InvalidArgument: the rows are not the same in every epoch, or ``save`` names something else.
+            MissingColumn: a record has no column of this name.
+            WrongType: keys are of several kinds, or of one that has no order; the file and the row are named.
+            StateMismatch: the saved order is that of another dataset or function.
+            CorruptState: the saved order is damaged.
+
+        Example:
+            >>> import seekable as sk
+            >>> list(sk.from_sequence(["ccc", "a", "bb", "d"]).sort(len))
+            ['a', 'd', 'bb', 'ccc']
+            >>> list(sk.from_sequence([{"n": 1}, {"n": None}, {"n": 5}]).sort("n", reverse=True))
+            [{'n': 5}, {'n': 1}, {'n': None}]
+        """
+        running = evaluated.Running(save, jobs, executor, progress)
+        reverse = checked_flag("reverse", reverse)
+        return self._over(
+            sort_node.sorted_by(self._node, by, reverse=reverse, version=version, running=running)
+        )
 
     def select(self, rows: Sequence[int] | NDArray[Any]) -> Self:
         """Return the given rows in the given order; rows may repeat, and negative ones count from the end.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import BadValue, InvalidArgument, MissingColumn, WrongType
-from seekable.nodes.columns.names import lacking, must_have
+from seekable.nodes.by import By, narrowed_to, value_by
 from seekable.nodes.display import describe_place
 from seekable.nodes.filter import Filter
 from seekable.nodes.graph import known_size
@@ -42,7 +42,7 @@ def stratified(
     shares: Mapping[Any, float | None],
     seed: int,
     *,
-    by: str | Callable[[Any], Any],
+    by: By,
     stable: bool,
 ) -> dict[Any, Node]:
     """Return the named parts of a dataset, each label split separately; see ``Dataset.split``."""
@@ -55,14 +55,7 @@ def stratified(
         )
         raise InvalidArgument(message)
     size = known_size(child, "split(by=)")
-    if isinstance(by, str):
-        must_have(child, "split(by=)", [by])
-        job = _Labels(child.narrowed(frozenset([by])), by)
-    elif callable(by):
-        job = _Labels(child, by)
-    else:
-        message = f"by must be the name of a column or a function of the record (got {by!r})"
-        raise WrongType(message)
+    job = _Labels(narrowed_to(child, by, "split(by=)"), by)
     labels = _numbered(job, size)
     name = by if isinstance(by, str) else getattr(by, "__qualname__", type(by).__qualname__)
     owners = _owners(labels, lambda rows: deal(SequenceSource(range(rows), None), shares, seed))
@@ -115,14 +108,14 @@ class _Labels:
     """A picklable job that returns the labels of a range of rows; a hole has a label of its own."""
 
     dataset: Node
-    by: str | Callable[[Any], Any]
+    by: By
 
     def __call__(self, start: int, stop: int) -> list[Any]:
         found: list[Any] = []
         for _, records in read_rows(self.dataset, np.arange(start, stop, dtype=np.int64)):
             for record in records:
                 try:
-                    label = record if record is HOLE else self._label(record)
+                    label = record if record is HOLE else value_by(record, self.by)
                     hash(label)
                 except (MissingColumn, WrongType, TypeError) as error:
                     place = describe_place(self.dataset, start + len(found))
@@ -132,13 +125,3 @@ class _Labels:
                     ) from error
                 found.append(label)
         return found
-
-    def _label(self, record: Any) -> Any:
-        if not isinstance(self.by, str):
-            return self.by(record)
-        if not isinstance(record, dict):
-            message = f"a record with columns is a dict (got a {type(record).__name__})"
-            raise WrongType(message)
-        if error := lacking(record, [self.by]):
-            raise error
-        return record[self.by]

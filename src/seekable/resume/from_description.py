@@ -57,6 +57,7 @@ UNKNOWN_ROWS = {
     "select": "the description has a digest of the rows that were selected, and not the rows",
     "filter": "the description has a digest of the rows that were kept, and not the rows",
     "flatten": "the description has a digest of the rows that have items, and not the rows",
+    "sorted": "the description has a digest of the order of the rows, and not the order",
     "join": "the description has a digest of the rows that were matched, and not the rows",
 }
 """The kinds of node whose order cannot be rebuilt, and why."""

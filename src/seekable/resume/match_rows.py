@@ -21,6 +21,7 @@ from seekable.nodes.evaluated import Evaluated
 from seekable.nodes.filter import Filter
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.nodes.slice import Slice
+from seekable.nodes.sort import Sort
 from seekable.resume.sources import with_child
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 
 __all__ = ["matching_rows", "selected_rows"]
+
+_ROWS_AT_ONCE = 1 << 16
 
 _IDENTITY = ("size", "records", "head_tail", "offsets")
 """The values in the description of a file that must not have changed."""
@@ -73,7 +76,7 @@ def matching_rows(described: Mapping[str, Any], present: Node) -> Node:
 def selected_rows(
     described: Mapping[str, Any], child: Node, nodes: Sequence[Node], *, path: str | None
 ) -> Node:
-    """Return the rows that a described ``filter``, ``flatten`` or ``select`` chose.
+    """Return the rows that a described ``filter``, ``flatten``, ``select`` or ``sort`` chose.
 
     Args:
         described: the description of the old node: its kind, how many rows it chose, and their digest.
@@ -86,32 +89,37 @@ def selected_rows(
         InvalidArgument: no present node chooses these rows, and there is no file with them.
         CorruptState: the file has other rows.
     """
-    wanted = (described["count"], described["rows"])
-    alike = [node for node in nodes if node.kind == described["kind"]]
+    kind, wanted = described["kind"], (described["count"], described["rows"])
+    method = "sort" if kind == Sort.kind else kind
+    alike = [node for node in nodes if node.kind == kind]
     for node in alike:
         arguments = node.arguments(None)
         if (arguments["count"], arguments["rows"]) == wanted:
             return with_child(node, child)
         if isinstance(node, Evaluated):
-            kept = keep_unnamed(_kept_rows_of(node, child), node.kind)
+            kept = keep_unnamed(_rows_of_child(node, child), node.rows.operation)
             if (kept.count, kept.digest) == wanted:
                 return _over_rows(node, child, kept)
     if path is not None and os.path.isabs(path) and os.path.exists(path):
-        kept = KeptRows(path, *wanted, named=True, operation=described["kind"])
+        kept = KeptRows(path, *wanted, named=True, operation=method)
         kept.check()
-        if described["kind"] == Filter.kind:
-            return Filter(child, kept, os.path.basename(path))
+        if kind in _WITHOUT_FUNCTION:
+            return _WITHOUT_FUNCTION[kind](child, kept, os.path.basename(path))
         for node in alike:
             return _over_rows(node, child, kept)
     message = (
-        f"the begun epoch was over {described['count']:,} rows that a {described['kind']} had chosen, and "
+        f"the begun epoch was over {described['count']:,} rows that a {method} had chosen, and "
         f"the present pipeline does not choose these: a state has only their digest. Finish the epoch with "
-        f"the {described['kind']} that it began with; or save rows in files of their own, which stay, with "
-        f"ds.{described['kind']}(fn, save=)"
+        f"the {method} that it began with; or save rows in files of their own, which stay, with "
+        f"ds.{method}(fn, save=)"
     )
-    if described["kind"] == Filter.kind:
+    if kind == Filter.kind:
         message += "; or let a stream filter: ds.stream().filter(fn)"
     raise InvalidArgument(message)
+
+
+_WITHOUT_FUNCTION = {Filter.kind: Filter, Sort.kind: Sort}
+"""The kinds of nodes whose records are the child's, whatever the function was by which rows were chosen."""
 
 
 def _over_rows(node: Node, child: Node, rows: KeptRows) -> Node:
@@ -171,22 +179,40 @@ def _shown(described: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}={value!r:.60}" for key, value in described.items())
 
 
-def _kept_rows_of(node: Evaluated, child: Node) -> Iterator[Int64s]:
-    """Yield, in ascending order, the rows of ``child`` that a filter or flatten has of the same sources.
+def _rows_of_child(node: Evaluated, child: Node) -> Iterator[Int64s]:
+    """Yield, as rows of ``child``, the rows of a node that are of the same sources, in the order of the node.
 
     The node's own child may have more sources, or the same ones in another order.
     """
-    present = list(_spans_in(node.child))
+    spans = list(_common_spans(node.child, child))
     kept = node.rows.array
+    if not isinstance(node, Sort):
+        for start, first, count in spans:
+            low, high = np.searchsorted(kept, (start, start + count))
+            yield kept[low:high] - start + first
+        return
+    starts, firsts, counts = np.array(sorted(spans), dtype=np.int64).reshape(-1, 3).T
+    for at in range(0, kept.size if starts.size else 0, _ROWS_AT_ONCE):
+        rows = kept[at : at + _ROWS_AT_ONCE]
+        span = np.searchsorted(starts, rows, side="right") - 1
+        rows = rows - starts[span]
+        yield (rows + firsts[span])[(span >= 0) & (rows < counts[span])]
+
+
+def _common_spans(present: Node, child: Node) -> Iterator[tuple[int, int, int]]:
+    """Yield the spans of rows that two nodes have in common, in the order of ``child``.
+
+    Yields:
+        For each span its first row in ``present``, its first row in ``child``, and the number of rows.
+    """
+    spans = list(_spans_in(present))
     before = 0
     for leaf, first, count in _spans_in(child):
         at = 0
-        for other, start, size in present:
+        for other, start, size in spans:
             low, high = max(first, start), min(first + count, start + size)
             if other is leaf and low < high:
-                row = at + low - start
-                lo, hi = np.searchsorted(kept, (row, row + high - low))
-                yield kept[lo:hi] - row + before + low - first
+                yield at + low - start, before + low - first, high - low
                 break
             at += size
         before += count

@@ -1,0 +1,206 @@
+"""The keys by which records are sorted, read in ranges of rows: as arrays of numbers, or as bytes.
+
+Keys are numbers, texts, bytes, dates, times or durations; all keys of a dataset are of one kind. Integers are
+kept exactly, and so are texts: the order of their UTF-8 is that of Python's strings.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import MissingColumn, WrongType
+from seekable.nodes.by import By, value_by
+from seekable.nodes.display import add_place, describe_place
+from seekable.nodes.hole import HOLE
+from seekable.nodes.readahead import read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+    from seekable.nodes.contract import Node
+
+__all__ = ["EXACT_FLOAT", "NUMBER", "KeyRange", "ReadKeys"]
+
+EXACT_FLOAT = 1 << 53
+"""Integers up to this size are exact as 64-bit floats."""
+
+NUMBER, _TEXT, _BYTES = "a number", "a text", "bytes"
+_MOMENT, _MOMENT_IN_ZONE = "a date with a time", "a date with a time and a time zone"
+
+_MIDNIGHT = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the origin of times without a time zone
+_MICROSECOND = dt.timedelta(microseconds=1)
+
+_TO_INTEGER: dict[str, Callable[[Any], int]] = {
+    "a date": lambda key: key.toordinal(),
+    "a time": lambda key: (dt.datetime.combine(_MIDNIGHT, key) - _MIDNIGHT) // _MICROSECOND,
+    "a duration": lambda key: key // _MICROSECOND,
+    _MOMENT: lambda key: (key - _MIDNIGHT) // _MICROSECOND,
+    _MOMENT_IN_ZONE: lambda key: (key - _MIDNIGHT.replace(tzinfo=dt.UTC)) // _MICROSECOND,
+}
+"""For kinds of keys that are no numbers and no texts, their number of days or microseconds."""
+
+_KINDS: dict[type, str] = {
+    dt.date: "a date",
+    dt.time: "a time",
+    dt.timedelta: "a duration",
+}
+_NUMBERS = (int, float, np.integer, np.floating, np.bool_)
+_NEVER_MISSING = frozenset({int, bool, str, bytes, *_KINDS})
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The keys of a range of rows."""
+
+    kind: str | None
+    """The kind of the keys, in words; None if no row has a key."""
+
+    rows: Int64s
+    """The rows that have keys: ascending int64."""
+
+    values: NDArray[Any]
+    """The keys of these rows as numbers, int64 or float64; of texts and bytes, the length of each: int64."""
+
+    text: bytes | None
+    """The texts as UTF-8, or the bytes, one after the other; None for numbers."""
+
+    missing: tuple[Int64s, Int64s, Int64s]
+    """The rows whose keys are NaN, those whose keys are None, and those of holes: ascending int64."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKeys:
+    """A picklable job that reads the keys of a range of rows."""
+
+    dataset: Node
+    by: By
+    call: str
+    """The call of ``sort``, for errors."""
+
+    def __call__(self, start: int, stop: int) -> KeyRange:
+        """Return the keys of the rows ``start`` to ``stop``.
+
+        Raises:
+            WrongType: the keys are of several kinds, or of one that has no order.
+            MissingColumn: a record has no column of the name.
+        """
+        keys: list[Any] = []
+        for _, records in read_rows(self.dataset, np.arange(start, stop, dtype=np.int64)):
+            for record in records:
+                keys.append(record if record is HOLE else self._key(record, start + len(keys)))
+        missing = _missing(keys, start)
+        there = np.ones(len(keys), dtype=np.bool_)
+        for rows in missing:
+            there[rows - start] = False
+        rows = start + np.flatnonzero(there).astype(np.int64)
+        if rows.size < len(keys):
+            keys = [keys[row - start] for row in rows.tolist()]
+        kind = self._kind(keys, rows)
+        text, values = None, np.empty(0, dtype=np.int64)
+        if kind in {_TEXT, _BYTES}:
+            pieces = [key.encode("utf-8", "surrogatepass") for key in keys] if kind == _TEXT else keys
+            text, values = b"".join(pieces), np.array([len(piece) for piece in pieces], dtype=np.int64)
+        elif kind == NUMBER:
+            values = self._numbers(keys, rows)
+        elif kind is not None:
+            values = np.array([_TO_INTEGER[kind](key) for key in keys], dtype=np.int64)
+        return KeyRange(kind, rows, values, text, missing)
+
+    def refused(self, row: int, message: str) -> WrongType:
+        """Return the error for the key of a row, whose message begins with the file and the row."""
+        return WrongType(f"{describe_place(self.dataset, row)}: {self.call} {message}")
+
+    def mixed(self, row: int, kind: str, other: int, other_kind: str) -> WrongType:
+        """Return the error for two rows whose keys cannot be compared."""
+        there = describe_place(self.dataset, other)
+        message = f"needs keys of one kind: this one is {kind}, and that of {there} is {other_kind}"
+        return self.refused(row, f"{message}. A function as by= can make them alike")
+
+    def inexact(self, row: int, key: int) -> WrongType:
+        """Return the error for a large integer among floats."""
+        message = f"cannot compare the key {key} exactly with floats, because it is beyond 2**53"
+        return self.refused(row, f"{message}: make all keys integers, or all floats")
+
+    def _key(self, record: Any, row: int) -> Any:
+        try:
+            return value_by(record, self.by)
+        except (MissingColumn, WrongType) as error:
+            if callable(self.by):
+                raise
+            place = f"{describe_place(self.dataset, row)}: {self.call}"
+            raise type(error)(f"{place}: {error}") from error
+        except Exception as error:
+            add_place(error, f"{self.call} of {self.dataset!r}", self.dataset, row)
+            raise
+
+    def _kind(self, keys: Sequence[Any], rows: Int64s) -> str | None:
+        """Return the kind of all keys."""
+        if not keys:
+            return None
+        first = _kind_of(keys[0])
+        alike = len(set(map(type, keys))) == 1 and first not in (None, _MOMENT, _MOMENT_IN_ZONE)
+        for key, row in [] if alike else zip(keys, rows.tolist(), strict=True):
+            kind = _kind_of(key)
+            if kind is None:
+                message = (
+                    f"sorts by numbers, texts, bytes, dates, times and durations (got {key!r:.60} of type "
+                    f"{type(key).__name__}): a function as by= can make one of these. To sort by several "
+                    f"keys, sort by the last first: equal keys stay in their order"
+                )
+                raise self.refused(row, message)
+            if first is not None and kind != first:
+                raise self.mixed(row, kind, int(rows[0]), first)
+        return first
+
+    def _numbers(self, keys: Sequence[Any], rows: Int64s) -> NDArray[Any]:
+        """Return the keys as int64 if all are integers, else as float64."""
+        whole = [not isinstance(key, float | np.floating) for key in keys]
+        if all(whole):
+            try:
+                return np.array(list(map(int, keys)), dtype=np.int64)
+            except OverflowError:
+                pass
+        for key, row, is_whole in zip(keys, rows.tolist(), whole, strict=True):
+            if is_whole and not -(1 << 63) <= int(key) < 1 << 63:
+                raise self.refused(row, f"takes integers of 64 bits (got {key!r:.60}): make it a float")
+            if is_whole and abs(int(key)) > EXACT_FLOAT:
+                raise self.inexact(row, int(key))
+        return np.array(list(map(float, keys)), dtype=np.float64)
+
+
+def _missing(keys: Sequence[Any], start: int) -> tuple[Int64s, Int64s, Int64s]:
+    """Return the rows whose keys are NaN, those whose keys are None, and those of holes."""
+    found: tuple[list[int], list[int], list[int]] = ([], [], [])
+    if not _NEVER_MISSING.issuperset(map(type, keys)):
+        for row, key in enumerate(keys, start=start):
+            if isinstance(key, float | np.floating) and key != key:  # noqa: PLR0124 - only NaN is unequal to itself
+                found[0].append(row)
+            elif key is None:
+                found[1].append(row)
+            elif key is HOLE:
+                found[2].append(row)
+    nans, nones, holes = (np.array(rows, dtype=np.int64) for rows in found)
+    return nans, nones, holes
+
+
+def _kind_of(key: Any) -> str | None:
+    """Return the kind of a key in words; None for one that records cannot be sorted by."""
+    if isinstance(key, _NUMBERS):
+        return NUMBER
+    if isinstance(key, str):
+        return _TEXT
+    if isinstance(key, bytes):
+        return _BYTES
+    # Subclasses may hold more than these do: pandas.Timestamp has nanoseconds.
+    if type(key) is dt.datetime:
+        return _MOMENT if key.utcoffset() is None else _MOMENT_IN_ZONE
+    if type(key) is dt.time and key.tzinfo is not None:
+        return None
+    return _KINDS.get(type(key))
