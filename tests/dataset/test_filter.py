@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import multiprocessing
 import os
@@ -195,6 +196,27 @@ def test_progress_is_told(jobs: int) -> None:
     done = [progress.records for progress in told]
     assert done == sorted(done)
     assert done.count(100_000) == 1
+
+
+def test_the_file_of_a_filter_that_failed_is_removed_while_it_is_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file without a lock may be removed by any process, and then there is nothing left to remove."""
+    unlink, held = os.unlink, []
+
+    def look_and_unlink(path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.append(path)
+        os.close(descriptor)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", look_and_unlink)
+    with pytest.raises(KeyError):
+        numbers(9000).filter(broken, jobs=1)
+    assert len(held) == 1
 
 
 def in_process(script: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -166,17 +166,18 @@ def keep_unnamed(arrays: Iterable[Int64s], operation: str = "filter") -> KeptRow
     """
     _remove_left_behind()
     descriptor, path = _new_file()
-    try:
-        parts = Digested(arrays)
-        with open(descriptor, "wb") as file:
+    with open(descriptor, "wb") as file:
+        try:
+            parts = Digested(arrays)
             file.writelines(parts)
             file.flush()
             kept = KeptRows(path, parts.count, parts.digest, named=False, operation=operation)
             if kept.count:
                 kept._map  # noqa: B018, SLF001 - from now on this is what holds the file
-    except BaseException:
-        os.unlink(path)
-        raise
+        except BaseException:
+            # Before the file is closed: without its lock another process may remove it.
+            os.unlink(path)
+            raise
     weakref.finalize(kept, _remove, path, os.getpid())
     return kept
 
