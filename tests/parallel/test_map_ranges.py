@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.parallel.executors import Cancelling
 
 from seekable.errors import InvalidArgument, WorkerDied
-from seekable.parallel import map_ranges as module
+from seekable.parallel import function_calls
 from seekable.parallel.map_ranges import ExecutionOptions, execution_options, map_ranges
 from seekable.parallel.processes import usable_cpus
 
@@ -145,7 +145,7 @@ def test_an_error_in_an_executor_cancels_what_waits_there() -> None:
     with ThreadPoolExecutor(1) as executor:
         with pytest.raises(ZeroDivisionError):
             list(map_ranges(fail_at(3), 10**9, using=execution_options(None, executor, at_once=True)))
-        assert not module._submitted
+        assert not function_calls._offered
 
 
 def test_a_worker_that_is_killed_is_told_of() -> None:

@@ -3,8 +3,7 @@
 The numbers are rows of a dataset, or files to be written. A range takes a fraction of a second, and what the
 function returns comes in the order of the ranges, however many processes there are.
 
-The function travels to other processes by cloudpickle, through a pipe, and once to each process. So functions
-of a script, lambdas and closures work there too, and a dataset over a long list is not sent again and again.
+The function travels to other processes once (`seekable.parallel.function_calls`).
 """
 
 from __future__ import annotations
@@ -19,8 +18,15 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
-from seekable.parallel.pickling import deserialized, portable_error, serialized
-from seekable.parallel.tasks import Tasks, run_tasks
+from seekable.parallel.function_calls import (
+    WAY_OUT,
+    Answer,
+    FunctionCalls,
+    answered,
+    greeting,
+    offered,
+)
+from seekable.parallel.pickling import serialized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +37,7 @@ else:
     processes = lazy("seekable.parallel.processes")
 
 __all__ = [
+    "FOREIGN_REQUESTS",
     "ExecutionOptions",
     "RangeFunction",
     "execution_options",
@@ -55,13 +62,8 @@ _START_SECONDS = 0.6
 _WORTH_SECONDS = 4.0
 """The time that workers must save where each number is a file, and the estimate is rough."""
 
-_MOST_COPIES = 4
-"""The most requests under way that carry the function, which may be large."""
-
-_FOREIGN_REQUESTS = 64
+FOREIGN_REQUESTS = 64
 """The most requests under way in a user's executor, which does not say how many workers it has."""
-
-_WAY_OUT = "jobs=1 does everything in this process"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +146,13 @@ def map_ranges(
         True
     """
     if using.executor is not None:
-        token = secrets.token_hex(8)
-        # Threads, and processes that are forked from this one, have the function already.
-        _submitted[token] = function
-        try:
-            yield from _elsewhere(using.executor, token, function, range(count), most=_FOREIGN_REQUESTS)
-        finally:
-            del _submitted[token]
+        with offered(function) as token:
+            yield from _elsewhere(using.executor, token, function, range(count), most=FOREIGN_REQUESTS)
         return
     start, payload = yield from _here(function, count, using=using)
     if payload is not None:
         token = secrets.token_hex(8)
-        with processes.WorkerProcesses(using.workers, first=(_receive, (token, payload))) as workers:
+        with processes.WorkerProcesses(using.workers, first=greeting(token, payload)) as workers:
             rest = range(start, count)
             yield from _elsewhere(workers, token, function, rest, most=2 * using.workers)
 
@@ -187,7 +184,7 @@ def _here(
             ordered = not using.patience_seconds
             if ordered or rest * (1 - 1 / using.workers) > _START_SECONDS:
                 try:
-                    return start, serialized(function, way_out=_WAY_OUT)
+                    return start, serialized(function, way_out=WAY_OUT)
                 except InvalidArgument:
                     if ordered:
                         raise
@@ -207,117 +204,50 @@ def _elsewhere(
     executor: Executor, token: str, function: RangeFunction[T], numbers: range, *, most: int
 ) -> Generator[tuple[int, T]]:
     """Call the function in an executor, with a few ranges under way."""
-    ranges = _Ranges(token, function, numbers, most=most)
-    tasks: Tasks[_Request, _Answer | None] = Tasks(
+    ranges: _Ranges[T] = _Ranges(numbers, most=most)
+    calls = FunctionCalls(
+        token=token,
+        function=function,
         take=ranges.take,
-        submit=lambda executor, request: executor.submit(
-            _run, token, request.payload, request.start, request.stop
-        ),
-        here=None,
-        idle=int,
-        name=lambda request: f"the range from {request.start:,} to {request.stop:,}",
+        executor_of=lambda _: executor,
+        name=lambda request: f"the range from {request[0]:,} to {request[1]:,}",
     )
-    with closing(run_tasks(tasks, executor=executor, ahead=most)) as answers:
+    with closing(answered(calls, executor=executor, ahead=most)) as answers:
         for request, answer in answers:
             ranges.put(request, answer)
             yield from ranges.in_order()
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A range, with the function where the worker is known to lack it."""
-
-    start: int
-    stop: int
-    payload: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The value or the error of a function, and the time it took."""
-
-    made: Any
-    error: BaseException | None
-    seconds: float
-
-
 class _Ranges(Generic[T]):
     """The ranges that are under way, and the answers that came before those of lower ranges."""
 
-    def __init__(self, token: str, function: RangeFunction[T], numbers: range, *, most: int) -> None:
-        self._token = token
-        self._function = function
-        self._payload: bytes | None = None
+    def __init__(self, numbers: range, *, most: int) -> None:
         self._pace = _Pace()
         self._next, self._stop = numbers.start, numbers.stop
         self._most = most
-        self._line: deque[_Request] = deque()
+        self._line: deque[tuple[int, int]] = deque()
         """The ranges that were taken and not yielded, in ascending order."""
-        self._answers: dict[int, _Answer] = {}
+        self._answers: dict[int, Answer] = {}
         """By the first number of their ranges."""
-        self._lacking: deque[_Request] = deque()
-        """The ranges whose worker did not have the function."""
-        self._copies = 0
 
-    def take(self) -> _Request | None:
-        """Return the next request: a new range, or one that is sent again with the function."""
-        if self._lacking and self._copies < _MOST_COPIES:
-            again = self._lacking.popleft()
-            self._copies += 1
-            self._payload = self._payload or serialized(self._function, way_out=_WAY_OUT)
-            return replace(again, payload=self._payload)
+    def take(self) -> tuple[int, int] | None:
+        """Return the next range."""
         if self._next == self._stop or len(self._line) == self._most:
             return None
-        request = _Request(self._next, min(self._next + self._pace.length, self._stop))
+        request = self._next, min(self._next + self._pace.length, self._stop)
         self._line.append(request)
-        self._next = request.stop
+        self._next = request[1]
         return request
 
-    def put(self, request: _Request, answer: _Answer | None) -> None:
-        """Take an answer; None is that of a worker without the function."""
-        self._copies -= request.payload is not None
-        if answer is None:
-            self._lacking.append(request)
-        else:
-            self._answers[request.start] = answer
+    def put(self, request: tuple[int, int], answer: Answer) -> None:
+        """Take the answer to a range."""
+        self._answers[request[0]] = answer
 
     def in_order(self) -> Iterator[tuple[int, T]]:
         """Yield the answers to the lowest ranges, as far as there is no gap."""
-        while self._line and (answer := self._answers.pop(self._line[0].start, None)) is not None:
-            request = self._line.popleft()
+        while self._line and (answer := self._answers.pop(self._line[0][0], None)) is not None:
+            start, stop = self._line.popleft()
             if answer.error is not None:
                 raise answer.error
-            self._pace.saw(request.stop - request.start, answer.seconds)
-            yield request.stop, answer.made
-
-
-_submitted: dict[str, RangeFunction[Any]] = {}
-"""The functions that this process has others call, by token."""
-
-_received: dict[str, RangeFunction[Any]] = {}
-"""The function that this process was sent last, by token."""
-
-
-def _receive(token: str, payload: bytes) -> None:
-    _received.clear()
-    _received[token] = deserialized(payload)
-
-
-def _run(token: str, payload: bytes | None, start: int, stop: int) -> _Answer | None:
-    """Call a function for one range: the request that an executor is sent.
-
-    Returns:
-        The answer; None if this process does not have the function and was not sent it.
-    """
-    if payload is not None:
-        _receive(token, payload)
-    own = _submitted.get(token)
-    function = own or _received.get(token)
-    if function is None:
-        return None
-    began = time.monotonic()
-    try:
-        made = function(start, stop)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is raised where the answer would have come
-        return _Answer(None, error if own else portable_error(error), time.monotonic() - began)
-    return _Answer(made, None, time.monotonic() - began)
+            self._pace.saw(stop - start, answer.seconds)
+            yield stop, answer.made

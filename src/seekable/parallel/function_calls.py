@@ -1,0 +1,176 @@
+"""Calls of one function in an executor, whose processes are sent the function once, when they lack it.
+
+The function travels by cloudpickle, through a pipe. So functions of a script, lambdas and closures work there
+too, and a dataset over a long list is not sent again and again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections import deque
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from seekable.parallel.pickling import deserialized, portable_error, serialized
+from seekable.parallel.tasks import Tasks, run_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+    from concurrent.futures import Executor
+
+__all__ = ["WAY_OUT", "Answer", "FunctionCalls", "answered", "greeting", "offered"]
+
+Arguments = TypeVar("Arguments", bound=tuple[Any, ...])
+
+WAY_OUT = "jobs=1 does everything in this process"
+
+_MOST_COPIES = 4
+"""The most requests under way that carry the function, which may be large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The value or the error of a function, and the time it took."""
+
+    made: Any
+    error: BaseException | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCalls(Generic[Arguments]):
+    """The calls of one function, and the executors that make them."""
+
+    token: str
+    """The name of the function in this process and in others; `offered` makes one."""
+
+    function: Callable[..., Any]
+
+    take: Callable[[], Arguments | None]
+    """Returns the arguments of the next call, None if there is none now. It is called after each answer."""
+
+    executor_of: Callable[[Arguments], Executor]
+    """Returns the executor of a call."""
+
+    name: Callable[[Arguments], str]
+    """Returns the subject of a call, for error messages."""
+
+
+@contextlib.contextmanager
+def offered(function: Callable[..., Any]) -> Iterator[str]:
+    """Yield a token of a function; threads, and processes that are forked from now on, have the function."""
+    token = secrets.token_hex(8)
+    _offered[token] = function
+    try:
+        yield token
+    finally:
+        del _offered[token]
+
+
+def greeting(token: str, payload: bytes) -> tuple[Callable[..., object], tuple[Any, ...]]:
+    """Return the argument ``first`` of `WorkerProcesses`, which gives each worker the function.
+
+    Args:
+        token: the token of the function.
+        payload: the serialized function.
+    """
+    return _receive, (token, payload)
+
+
+def answered(
+    calls: FunctionCalls[Arguments], *, executor: Executor, ahead: int
+) -> Generator[tuple[Arguments, Answer]]:
+    """Yield the arguments and the answer of each call, as the answers come.
+
+    Args:
+        calls: the calls.
+        executor: the executor that error messages name.
+        ahead: the most calls under way.
+
+    Raises:
+        WorkerDied: a worker process or an executor ended too early.
+    """
+    line = _Line(calls)
+    tasks: Tasks[_Request[Arguments], Answer | None] = Tasks(
+        take=line.take,
+        submit=lambda _, request: calls.executor_of(request.arguments).submit(
+            _run, calls.token, request.payload, request.arguments
+        ),
+        here=None,
+        idle=int,
+        name=lambda request: calls.name(request.arguments),
+    )
+    with closing(run_tasks(tasks, executor=executor, ahead=ahead)) as answers:
+        for request, answer in answers:
+            line.note(request, answer)
+            if answer is not None:
+                yield request.arguments, answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Request(Generic[Arguments]):
+    """The arguments of a call, with the function where the worker is known to lack it."""
+
+    arguments: Arguments
+    payload: bytes | None = None
+
+
+class _Line(Generic[Arguments]):
+    """The calls that are sent, and those that are sent again because their worker lacked the function."""
+
+    def __init__(self, calls: FunctionCalls[Arguments]) -> None:
+        self._calls = calls
+        self._payload: bytes | None = None
+        self._lacking: deque[_Request[Arguments]] = deque()
+        self._copies = 0
+
+    def take(self) -> _Request[Arguments] | None:
+        """Return the next request: a new call, or one that is sent again with the function."""
+        if self._lacking and self._copies < _MOST_COPIES:
+            again = self._lacking.popleft()
+            self._copies += 1
+            self._payload = self._payload or serialized(self._calls.function, way_out=WAY_OUT)
+            return replace(again, payload=self._payload)
+        arguments = self._calls.take()
+        return None if arguments is None else _Request(arguments)
+
+    def note(self, request: _Request[Arguments], answer: Answer | None) -> None:
+        """Take an answer; None is that of a worker without the function."""
+        self._copies -= request.payload is not None
+        if answer is None:
+            self._lacking.append(request)
+
+
+_offered: dict[str, Callable[..., Any]] = {}
+"""The functions that this process has others call, by token."""
+
+_received: dict[str, Callable[..., Any]] = {}
+"""The function that this process was sent last, by token."""
+
+
+def _receive(token: str, payload: bytes) -> None:
+    _received.clear()
+    _received[token] = deserialized(payload)
+
+
+def _run(token: str, payload: bytes | None, arguments: tuple[Any, ...]) -> Answer | None:
+    """Call a function: the request that an executor is sent.
+
+    Returns:
+        The answer; None if this process does not have the function and was not sent it.
+    """
+    if payload is not None and token not in _offered:
+        _receive(token, payload)
+    own = _offered.get(token)
+    function = own or _received.get(token)
+    if function is None:
+        return None
+    began = time.monotonic()
+    try:
+        made = function(*arguments)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - it is raised where the answer would have come
+        return Answer(None, error if own else portable_error(error), time.monotonic() - began)
+    return Answer(made, None, time.monotonic() - began)
