@@ -18,6 +18,7 @@ from tests.parallel.executors import Cancelling
 
 from seekable.errors import InvalidArgument, WorkerDied
 from seekable.parallel import function_calls
+from seekable.parallel import map_ranges as module
 from seekable.parallel.map_ranges import ExecutionOptions, execution_options, map_ranges
 from seekable.parallel.processes import usable_cpus
 

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.parallel.progress import ProgressHook
-    from seekable.writing import jsonl, parquet, write
+    from seekable.writing import earlier_files, jsonl, parquet, write
     from seekable.writing.manifest import Written
 else:
+    earlier_files = lazy("seekable.writing.earlier_files")
     jsonl = lazy("seekable.writing.jsonl")
     parquet = lazy("seekable.writing.parquet")
     write = lazy("seekable.writing.write")
 
 __all__ = ["Files"]
 
-_ROWS_PER_FILE = 100_000
 _ROW_GROUP_ROWS = 8_192
 """The most rows of a row group by default: as many as the largest block of a windowed shuffle has."""
 
@@ -36,7 +36,7 @@ class Files(Face):
         self,
         folder: str | os.PathLike[str],
         *,
-        rows_per_file: int = _ROWS_PER_FILE,
+        rows_per_file: int | None = None,
         row_group_rows: int = _ROW_GROUP_ROWS,
         compression: str | None = "zstd",
         schema: Any = None,
@@ -93,7 +93,7 @@ class Files(Face):
             self._node,
             folder,
             parquet.parquet(schema, compression=compression, row_group_rows=rows),
-            rows_per_file=checked_count("rows_per_file", rows_per_file, least=1),
+            rows_per_file=rows_per_file,
             policy=_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
@@ -104,7 +104,7 @@ class Files(Face):
         self,
         folder: str | os.PathLike[str],
         *,
-        rows_per_file: int = _ROWS_PER_FILE,
+        rows_per_file: int | None = None,
         compression: str | None = None,
         resume: bool = True,
         overwrite: bool = False,
@@ -145,7 +145,7 @@ class Files(Face):
             self._node,
             folder,
             jsonl.json_lines(compression),
-            rows_per_file=checked_count("rows_per_file", rows_per_file, least=1),
+            rows_per_file=rows_per_file,
             policy=_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
@@ -153,8 +153,8 @@ class Files(Face):
         )
 
 
-def _policy(*, resume: object, overwrite: object, check_code: object) -> write.WritePolicy:
-    return write.WritePolicy(
+def _policy(*, resume: object, overwrite: object, check_code: object) -> earlier_files.WritePolicy:
+    return earlier_files.WritePolicy(
         checked_flag("resume", resume),
         checked_flag("overwrite", overwrite),
         checked_flag("check_code", check_code),

@@ -12,22 +12,17 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.errors import WrongType
-from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
-from seekable.nodes.readahead import read_rows
 from seekable.writing.arrow_types import UnsupportedType, merged, type_of
 from seekable.writing.file_format import UnwritableRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pyarrow as pa
-    from numpy.typing import NDArray
-
-    from seekable.nodes.contract import Node
 
 
-__all__ = ["Columns", "check_names", "inferred_schema", "looked_at", "loss"]
+__all__ = ["Columns", "check_names", "inferred_schema", "loss"]
 
 
 def loss(values: Iterable[Any], kind: pa.DataType) -> str | None:
@@ -211,28 +206,14 @@ def check_names(records: Sequence[Any], names: frozenset[str] | None) -> None:
         raise UnsupportedType(f"it has {more}, and the schema has no column of that name")
 
 
-_FIRST, _SPREAD = 256, 768
-
 _DIGITS = 38
 
 
-def looked_at(records: int) -> NDArray[np.int64]:
-    """Return the rows that a schema is inferred from: all of 1,024, or the first 256 and 768 at even steps.
+def inferred_schema(chunks: Iterable[tuple[Sequence[Any], Callable[[int], str]]]) -> pa.Schema:
+    """Return the schema of records, its names in the order in which they first come.
 
-    Example:
-        >>> rows = looked_at(1_000_000)
-        >>> len(rows), rows[255:258].tolist(), rows[-1].item()
-        (1024, [255, 1556, 2858], 999999)
-    """
-    if records <= _FIRST + _SPREAD:
-        return np.arange(records, dtype=np.int64)
-    steps = np.arange(1, _SPREAD + 1, dtype=object)
-    spread = _FIRST - 1 + (records - _FIRST) * steps // _SPREAD
-    return np.concatenate([np.arange(_FIRST, dtype=np.int64), spread.astype(np.int64)])
-
-
-def inferred_schema(dataset: Node, rows: NDArray[np.int64]) -> pa.Schema:
-    """Return the schema of the records at some rows, its names in the order in which they first come.
+    Args:
+        chunks: lists of records, each with a function of an index in the list that names the record.
 
     Raises:
         WrongType: a record is no dict, or its values and those of other records have no common type.
@@ -240,16 +221,15 @@ def inferred_schema(dataset: Node, rows: NDArray[np.int64]) -> pa.Schema:
     import pyarrow as pa
 
     found: dict[str, pa.DataType] = {}
-    for first, read in read_rows(dataset, rows):
+    for read, name in chunks:
         try:
             records = [record for record in read if record is not HOLE]
             found = _with(found, records)
         except UnsupportedType:
             place, why = _first_misfit(found, read)
-            named = describe_row(dataset, int(rows[first + place]))
-            message = f"{named} does not fit into columns with those before it: {why}"
+            message = f"{name(place)} does not fit into columns with those before it: {why}"
             raise WrongType(message) from None
-    return pa.schema([(name, _roomy(kind)) for name, kind in found.items()])
+    return pa.schema([(column, _roomy(kind)) for column, kind in found.items()])
 
 
 def _with(found: dict[str, pa.DataType], records: Sequence[Any]) -> dict[str, pa.DataType]:

@@ -1,17 +1,40 @@
-"""The contract of a format that datasets are written in, and the error of a record that does not fit it."""
+"""The contract of a format that records are written in, and the error of a record that does not fit it.
+
+A dataset is written by ``write`` alone. The lanes of a stream run in several processes: each writes the
+records of its slots as a *piece*, in any form that ``merged`` reads, and ``merged`` puts the pieces of all
+lanes together as chunks for ``write``.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from seekable.nodes.contract import Node
+    import numpy as np
+    from numpy.typing import NDArray
 
 
-__all__ = ["FileFormat", "UnwritableRecord"]
+__all__ = ["FileFormat", "Sample", "UnwritableRecord"]
+
+
+class Sample(Protocol):
+    """Some of the records that are to be written, and what their sources declare about all of them."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if it is certain that there are no records at all."""
+        ...
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns and their Arrow types as the files declare them; see `Node.declared`."""
+        ...
+
+    def read(self) -> Iterator[tuple[Sequence[Any], Callable[[int], str]]]:
+        """Yield lists of records, holes included, each with a function of an index that names the record."""
+        ...
 
 
 class FileFormat(ABC):
@@ -39,11 +62,19 @@ class FileFormat(ABC):
         """The options that decide the bytes of a file, as the user gave them, JSON-safe."""
 
     @abstractmethod
-    def settled(self, dataset: Node, kept: str | None) -> tuple[FileFormat, str | None]:
+    def of_one_file(self, name: str) -> Self:
+        """Return the format of a file with a name that the user chose, which ends as that of a data file.
+
+        Raises:
+            InvalidArgument: the name ends as that of another format, or of another compression.
+        """
+
+    @abstractmethod
+    def settled(self, sample: Sample, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format with all that it needs of the records before the first one is written.
 
         Args:
-            dataset: the node whose records are to be written.
+            sample: some of the records.
             kept: the text that this method returned when the files in the folder were begun; None for no
                 files.
 
@@ -61,11 +92,33 @@ class FileFormat(ABC):
 
         Args:
             file: the file, open for writing.
-            chunks: the records without holes, in lists, or in record batches if ``takes_tables``.
+            chunks: the records without holes, in lists, in record batches if ``takes_tables``, or the chunks
+                of ``merged``.
 
         Raises:
             UnwritableRecord: a record cannot be written; it is one of the last 1,024 that came from
                 ``chunks``.
+        """
+
+    @abstractmethod
+    def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
+        """Write some records of one lane of a stream, for ``merged``; the caller syncs and closes the file.
+
+        Args:
+            file: the file, open for writing.
+            chunks: the records without holes, in lists.
+
+        Raises:
+            UnwritableRecord: as ``write``.
+        """
+
+    @abstractmethod
+    def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
+        """Yield the records of pieces as chunks for ``write``.
+
+        Args:
+            pieces: the paths of the pieces.
+            turns: arrays, one for each chunk, with the number of the piece whose next record comes next.
         """
 
     @abstractmethod

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 import msgspec
 import numpy as np
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.formats.registry import FORMATS
 from seekable.storage.compression import COMPRESSED, WITH_HEADER, Compression, compression_of, inflated, zstd
 from seekable.storage.zstd_frames import write_frames
 from seekable.writing.file_format import FileFormat, UnwritableRecord
@@ -19,7 +21,9 @@ from seekable.writing.file_format import FileFormat, UnwritableRecord
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from seekable.nodes.contract import Node
+    from numpy.typing import NDArray
+
+    from seekable.writing.file_format import Sample
 
 
 __all__ = ["JsonLines", "Unencodable", "json_lines", "json_text"]
@@ -181,7 +185,26 @@ class JsonLines(FileFormat):
         """The compression, as the user gave it."""
         return {"compression": self.compression}
 
-    def settled(self, dataset: Node, kept: str | None) -> tuple[FileFormat, str | None]:
+    def of_one_file(self, name: str) -> Self:
+        """Return the format with the compression of the suffix, ``.jsonl.gz`` or ``.jsonl.zst`` or none."""
+        lower = name.lower()
+        content, _, end = lower.rpartition(".")
+        compression = end if end in COMPRESSED else None
+        if not (lower if compression is None else content).endswith(FORMATS["jsonl"].suffixes):
+            message = (
+                f"a file of JSON lines is named *.jsonl, *.jsonl.gz or *.jsonl.zst (got {name!r}); a name "
+                f"without such a suffix is that of a folder"
+            )
+            raise InvalidArgument(message)
+        if self.compression not in (None, compression):
+            message = (
+                f"compression={self.compression!r} needs a file name that ends in .jsonl.{self.compression} "
+                f"(got {name!r})"
+            )
+            raise InvalidArgument(message)
+        return type(self)(json_lines(compression).compression)
+
+    def settled(self, sample: Sample, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format unchanged: a line of JSON does not depend on other records."""
         return self, None
 
@@ -192,6 +215,17 @@ class JsonLines(FileFormat):
             write_frames(file, pieces, level=_ZSTD_LEVEL)
         else:
             file.writelines(_gzipped(pieces) if self.compression == "gz" else pieces)
+
+    def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
+        """Write one line for each record, not compressed."""
+        file.writelines(_pieces(chunks))
+
+    def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
+        """Yield the lines of pieces."""
+        with ExitStack() as files:
+            following = [files.enter_context(open(path, "rb")).__next__ for path in pieces]
+            for turn in turns:
+                yield Lines([following[number]() for number in turn.tolist()])
 
     def rows_in(self, path: str) -> int | None:
         """Return the number of lines, None for a file that ends in the middle of a line."""
@@ -208,19 +242,32 @@ class JsonLines(FileFormat):
         return rows if last == b"\n" else None
 
 
-def _pieces(chunks: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Records that are encoded already."""
+
+    lines: Sequence[bytes]
+    """One line for each record, with its line end."""
+
+
+def _pieces(chunks: Iterable[Sequence[Any] | Lines]) -> Iterator[bytes]:
+    """Yield the lines of records, about 1 MiB at a time; where pieces end depends on the lines alone."""
     held = bytearray()
-    for records in chunks:
-        for place, record in enumerate(records):
-            try:
-                held += json_text(record)
-            except Unencodable as error:
-                raise UnwritableRecord(len(records) - place, str(error)) from None
-            held += b"\n"
+    for chunk in chunks:
+        for line in chunk.lines if isinstance(chunk, Lines) else _lines(chunk):
+            held += line
             if len(held) >= _AT_ONCE:
                 yield bytes(held)
                 held.clear()
     yield bytes(held)
+
+
+def _lines(records: Sequence[Any]) -> Iterator[bytes]:
+    for place, record in enumerate(records):
+        try:
+            yield json_text(record) + b"\n"
+        except Unencodable as error:
+            raise UnwritableRecord(len(records) - place, str(error)) from None
 
 
 def _gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The folder of a write: its plan of files, its manifest, and the files that are there.
+"""The manifest of a write: what decides the bytes of the files, and the files that are finished.
 
 The manifest is written before the first file, so files in a folder without one were never written by this
 package. It is written again now and then while files are finished, and at the end: the sizes of files that it
@@ -14,33 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seekable.errors import AccessDenied, CorruptState, DataNotFound, InvalidArgument
-from seekable.formats.registry import SUFFIXES
-from seekable.storage.files import TEMPORARY_SUFFIX, write_atomically
-from seekable.storage.listing import find_files
+from seekable.errors import CorruptState
+from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from seekable.writing.file_format import FileFormat
+    from seekable.writing.target import Target
 
 
 __all__ = [
-    "LOCK",
-    "MANIFEST",
     "Identity",
     "Manifest",
+    "Parts",
     "Shards",
     "Written",
     "differences",
     "finished",
-    "made_folder",
+    "new_manifest",
     "read_manifest",
     "recorded",
-    "refuse_others",
-    "remove_all",
-    "remove_torn",
-    "unfinished_name",
     "write_manifest",
 ]
 
@@ -63,18 +55,23 @@ class Shards:
     records: int
     """The number of records, holes included."""
 
-    rows_per_file: int
-    """The number of records of a file; the last file may have fewer."""
+    rows_per_file: int | None
+    """The number of records of a file; the last file may have fewer. None for one file of all records."""
 
     suffix: str
     """The suffix of the names, with its dot."""
 
+    file: str | None = None
+    """The name of the only file; None for names with numbers."""
+
     def __len__(self) -> int:
         """Return the number of files."""
-        return max(1, -(-self.records // self.rows_per_file))
+        return 1 if self.rows_per_file is None else max(1, -(-self.records // self.rows_per_file))
 
     def name(self, number: int) -> str:
         """Return the name of a file."""
+        if self.file is not None:
+            return self.file
         width = max(_DIGITS, len(str(len(self))))
         return f"part-{number:0{width}}-of-{len(self):0{width}}{self.suffix}"
 
@@ -85,24 +82,55 @@ class Shards:
 
     def rows(self, number: int) -> range:
         """Return the rows of the dataset that a file holds."""
+        if self.rows_per_file is None:
+            return range(self.records)
         first = number * self.rows_per_file
         return range(first, min(first + self.rows_per_file, self.records))
 
+    def number(self, name: str) -> int | None:
+        """Return the number of the file of a name; None if the name is that of no file."""
+        found = re.fullmatch(r"part-(\d+)-of-\d+" + re.escape(self.suffix), name)
+        number = int(found[1]) if found else 0
+        return number if number < len(self) and self.name(number) == name else None
 
-MANIFEST = ".seekable-write.json"
-"""The file name of the manifest. It begins with a dot, so ``sk.open`` of the folder or of a glob skips it."""
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The names of the files that a stream is written to; their number is not known before the end.
+
+    Example:
+        >>> Parts(".jsonl").name(2), Parts(".jsonl").number("part-00002.jsonl")
+        ('part-00002.jsonl', 2)
+    """
+
+    suffix: str
+    """The suffix of the names, with its dot."""
+
+    file: str | None = None
+    """The name of the only file; None for names with numbers."""
+
+    def name(self, number: int) -> str:
+        """Return the name of a file."""
+        return f"part-{number:0{_DIGITS}}{self.suffix}" if self.file is None else self.file
+
+    def number(self, name: str) -> int | None:
+        """Return the number of the file of a name; None if the name is that of no file."""
+        found = re.fullmatch(r"part-(\d+)" + re.escape(self.suffix), name)
+        number = int(found[1]) if found else 0
+        return number if self.name(number) == name else None
+
 
 _SCHEMA = 1
 
 
-class Identity(msgspec.Struct, frozen=True):
+class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
     """The facts that decide the bytes of each file."""
 
     pipeline: str
-    """The fingerprint of the dataset."""
+    """The fingerprint of the dataset or of the stream."""
 
-    records: int
-    """The number of records of the dataset."""
+    records: int | None
+    """The number of records of the dataset; None for a stream, which does not say it."""
 
     code: dict[str, str | None]
     """By name, the digest of the code of each function of the pipeline; None if it has no code to digest."""
@@ -116,19 +144,23 @@ class Identity(msgspec.Struct, frozen=True):
     suffix: str
     """The suffix of the names of the files, with its dot."""
 
-    rows_per_file: int
-    """The number of records of a file."""
+    rows_per_file: int | None
+    """The number of records of a file; None for one file of all records."""
 
     options: dict[str, Any]
     """The options of the format, as the user gave them."""
 
-    @property
-    def shards(self) -> Shards:
-        """The names and the rows of the files."""
-        return Shards(self.records, self.rows_per_file, self.suffix)
+    lanes: int | None = None
+    """The number of lanes of the stream; None for a dataset."""
+
+    def names(self, target: Target) -> Shards | Parts:
+        """Return the names of the files."""
+        if self.records is None:
+            return Parts(self.suffix, target.file)
+        return Shards(self.records, self.rows_per_file, self.suffix, target.file)
 
 
-class Manifest(msgspec.Struct):
+class Manifest(msgspec.Struct, omit_defaults=True):
     """The content of a manifest file."""
 
     seekable_write: int
@@ -142,20 +174,25 @@ class Manifest(msgspec.Struct):
     finished: dict[int, tuple[int, int]]
     """By number, the rows and bytes of the files that are finished."""
 
+    files: int | None = None
+    """Of a stream, the number of files; None until it is known."""
+
+    holes: int = 0
+    """Of a stream, the number of records that were left out of all files; 0 until ``files`` is known."""
+
 
 def new_manifest(identity: Identity, settled: str | None) -> Manifest:
     """Return a manifest without finished files."""
     return Manifest(_SCHEMA, identity, settled, {})
 
 
-def read_manifest(folder: str) -> Manifest | None:
-    """Return the manifest of a folder; None if it has none.
+def read_manifest(path: str) -> Manifest | None:
+    """Return the manifest at a path; None if there is none.
 
     Raises:
         CorruptState: the manifest cannot be read.
         OSError: the folder cannot be read.
     """
-    path = os.path.join(folder, MANIFEST)
     try:
         with open(path, "rb") as file:
             manifest = msgspec.json.decode(file.read(), type=Manifest)
@@ -176,10 +213,9 @@ def read_manifest(folder: str) -> Manifest | None:
     return manifest
 
 
-def write_manifest(folder: str, manifest: Manifest) -> None:
+def write_manifest(path: str, manifest: Manifest) -> None:
     """Write a manifest atomically, in place of the one before."""
-    text = msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"
-    write_atomically(os.path.join(folder, MANIFEST), text)
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
 
 
 def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:
@@ -192,10 +228,8 @@ def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:
     """
     lines = []
     if was.pipeline != now.pipeline:
-        lines.append(
-            f"the dataset was {was.pipeline} of {was.records:,} records, "
-            f"is {now.pipeline} of {now.records:,} records"
-        )
+        before, after = _pipeline_in_words(was), _pipeline_in_words(now)
+        lines.append(f"the {_subject(was, now)} was {before}, is {after}")
     elif check_code:
         lines += _code_differences(was, now)
     if was.format != now.format:
@@ -207,6 +241,16 @@ def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:
         if before != after:
             lines.append(f"{name} was {_told(before)}, is {_told(after)}")
     return lines
+
+
+def _subject(was: Identity, now: Identity) -> str:
+    kinds = {"stream" if each.records is None else "dataset" for each in (was, now)}
+    return kinds.pop() if len(kinds) == 1 else "pipeline"
+
+
+def _pipeline_in_words(identity: Identity) -> str:
+    size = f"in {identity.lanes} lanes" if identity.records is None else f"of {identity.records:,} records"
+    return f"{identity.pipeline} {size}"
 
 
 def _code_differences(was: Identity, now: Identity) -> list[str]:
@@ -227,7 +271,7 @@ def _told(option: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The result of ``write_jsonl`` and ``write_parquet``: the files with all records of a dataset.
+    """The result of ``write_jsonl`` and ``write_parquet``: the files with all records of a pipeline.
 
     Example:
         >>> Written(("out/part-00000-of-00001.jsonl",), rows=3, holes=0, bytes=27, kept=0).rows
@@ -250,106 +294,33 @@ class Written:
     """The number of files that an earlier call had written, and that were kept."""
 
 
-LOCK = ".seekable-write.lock"
-
-_TORN = re.compile(
-    rf"\.part-\d+-of-\d+(\.[a-z]+)+\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}"
-    rf"|{re.escape(MANIFEST)}\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}"
-)
-
-
-def unfinished_name(name: str, token: str) -> str:
-    """Return the name of a file while it is written; it begins with a dot, so ``sk.open`` skips it.
-
-    Example:
-        >>> unfinished_name("part-00000-of-00001.jsonl", "0123456789abcdef")
-        '.part-00000-of-00001.jsonl.0123456789abcdef.tmp'
-    """
-    return f".{name}.{token}{TEMPORARY_SUFFIX}"
-
-
-def made_folder(path: str) -> None:
-    """Make a folder and its parents, unless they exist.
-
-    Raises:
-        InvalidArgument: the path, or a parent, is a file.
-        AccessDenied: this user may not make the folder, or not write into it.
-    """
-    try:
-        os.makedirs(path, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        message = f"{path!r} cannot be a folder: there is a file of that name, or of one above it"
-        raise InvalidArgument(message) from None
-    except PermissionError as error:
-        raise AccessDenied(f"the folder {path!r} cannot be made: {error}; name another one") from None
-    if not os.access(path, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
-        message = f"the folder {path!r} cannot be written by this user (uid {os.geteuid()}): name another one"
-        raise AccessDenied(message)
-
-
-def refuse_others(path: str, ours: Iterable[str]) -> None:
-    """Raise an error for a folder with other data files, which ``sk.open`` of the folder would read too.
-
-    Args:
-        path: the folder.
-        ours: the names of the files that were, or are to be, written there.
-
-    Raises:
-        InvalidArgument: the folder has another data file.
-    """
-    try:
-        runs = find_files(path, suffixes={*SUFFIXES, ".parquet"})
-    except DataNotFound:
-        return
-    others = sorted({name for run in runs for name in run.names} - set(ours))
-    if others:
-        more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
-        message = (
-            f"the folder {path!r} holds data that was not written by such a call ({others[0]!r}{more}): "
-            f"opened as a whole it would be more than the dataset. Name a new folder, or one without data"
-        )
-        raise InvalidArgument(message)
-
-
-def recorded(path: str, manifest: Manifest) -> dict[int, tuple[int, int]]:
+def recorded(target: Target, manifest: Manifest) -> dict[int, tuple[int, int]]:
     """Return the rows and bytes of the files that a manifest lists and that still have that size."""
-    shards = manifest.identity.shards
+    names = manifest.identity.names(target)
     return {
         number: (rows, size)
         for number, (rows, size) in manifest.finished.items()
-        if 0 <= number < len(shards) and _size(os.path.join(path, shards.name(number))) == size
+        if number >= 0 and _size(target.join(names.name(number))) == size
     }
 
 
-def finished(path: str, manifest: Manifest, form: FileFormat) -> dict[int, tuple[int, int]]:
-    """Return the rows and bytes of all files in the folder that are whole, by number.
+def finished(target: Target, manifest: Manifest, form: FileFormat) -> dict[int, tuple[int, int]]:
+    """Return the rows and bytes of all files of a dataset that are whole, by number.
 
     A file gets its name when it is complete. It is read here to find out if it was damaged later.
     """
-    shards, there = manifest.identity.shards, recorded(path, manifest)
-    for name in set(os.listdir(path)) & set(shards.names):
-        number = int(name.split("-")[1])
+    shards, there = manifest.identity.names(target), recorded(target, manifest)
+    assert isinstance(shards, Shards)
+    for name in set(os.listdir(target.folder)):
+        number = shards.number(name)
         # A recorded file of another size was damaged after it was written.
-        if number in manifest.finished:
+        if number is None or number in manifest.finished:
             continue
-        file = os.path.join(path, name)
+        file = target.join(name)
         rows = form.rows_in(file)
         if rows is not None and rows <= len(shards.rows(number)):
             there[number] = rows, os.path.getsize(file)
     return dict(sorted(there.items()))
-
-
-def remove_torn(path: str) -> None:
-    """Remove the unfinished files of killed processes. The caller holds the lock, so nobody else writes."""
-    for name in os.listdir(path):
-        if _TORN.fullmatch(name):
-            os.unlink(os.path.join(path, name))
-
-
-def remove_all(path: str, shards: Shards) -> None:
-    """Remove the files that have the names of ``shards``."""
-    for name in set(os.listdir(path)) & set(shards.names):
-        os.unlink(os.path.join(path, name))
 
 
 def _size(path: str) -> int | None:

@@ -6,19 +6,21 @@ import base64
 import io
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 from seekable.errors import InvalidArgument, MissingDependency, WrongType
-from seekable.nodes.graph import known_size
-from seekable.writing.arrow_table import Columns, inferred_schema, looked_at
+from seekable.writing.arrow_pieces import merged_batches, write_tables
+from seekable.writing.arrow_table import Columns, inferred_schema
 from seekable.writing.file_format import FileFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Node
+    from seekable.writing.file_format import Sample
 
 __all__ = ["Parquet", "parquet"]
 
@@ -102,7 +104,17 @@ class Parquet(FileFormat):
             "schema": schema,
         }
 
-    def settled(self, dataset: Node, kept: str | None) -> tuple[FileFormat, str | None]:
+    def of_one_file(self, name: str) -> Self:
+        """Return the format unchanged, for a name that ends in ``.parquet``."""
+        if name.lower().endswith(self.suffix):
+            return self
+        message = (
+            f"a Parquet file is named *.parquet (got {name!r}); a name without the suffix of a data file is "
+            f"that of a folder"
+        )
+        raise InvalidArgument(message)
+
+    def settled(self, sample: Sample, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format with a schema: that given, that of the files there, or an inferred one."""
         import pyarrow as pa
 
@@ -111,8 +123,8 @@ class Parquet(FileFormat):
         if kept is not None:
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kept)))
         else:
-            schema = _schema_of(dataset)
-        declared = _declared(dataset) is not None
+            schema = _schema_of(sample)
+        declared = _declared(sample) is not None
         settled = replace(self, columns=Columns(schema, inferred=not declared))
         return settled, base64.b64encode(schema.serialize()).decode()
 
@@ -139,6 +151,15 @@ class Parquet(FileFormat):
             raise
         finally:
             writer.close()
+
+    def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
+        """Write the columns of the records as an Arrow stream."""
+        assert self.columns is not None
+        write_tables(file, self.columns.schema, self._tables(chunks))
+
+    def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
+        """Yield the rows of pieces as record batches."""
+        return merged_batches(pieces, turns)
 
     def _groups(self, chunks: Iterator[Any]) -> Iterator[pa.Table]:
         """Yield row groups, joined from or cut out of the tables of the records."""
@@ -215,30 +236,26 @@ class _Sink(io.RawIOBase):
         return self._file.tell()
 
 
-def _schema_of(dataset: Node) -> pa.Schema:
-    """Return the schema that the sources of a dataset declare, or else the one inferred from some records.
+def _schema_of(sample: Sample) -> pa.Schema:
+    """Return the schema that the sources of records declare, or else the one inferred from some records.
 
     Raises:
         InvalidArgument: there is no column, or Parquet does not have the type of a column.
         WrongType: the values of a column have no common type.
     """
-    declared = _declared(dataset)
-    schema = (
-        inferred_schema(dataset, looked_at(known_size(dataset, "write_parquet()")))
-        if declared is None
-        else declared
-    )
-    if not len(schema) and dataset.size:
+    declared = _declared(sample)
+    schema = inferred_schema(sample.read()) if declared is None else declared
+    if not len(schema) and not sample.is_empty:
         message = "the records that were read have no columns: give the columns with schema="
         raise InvalidArgument(message)
     _try_schema(schema)
     return schema
 
 
-def _declared(dataset: Node) -> pa.Schema | None:
+def _declared(sample: Sample) -> pa.Schema | None:
     import pyarrow as pa
 
-    columns = dataset.declared()
+    columns = sample.declared()
     if columns is None or None in columns.values():
         return None
     return pa.schema(list(columns.items()))

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import WrongType
 from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.table_batches import is_columnar, table_of
-from seekable.storage.files import create_new, put_in_place
-from seekable.writing.file_format import UnwritableRecord
-from seekable.writing.manifest import unfinished_name
+from seekable.writing.whole_file import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +23,7 @@ if TYPE_CHECKING:
     from seekable.nodes.graph import Plan
     from seekable.writing.file_format import FileFormat
     from seekable.writing.manifest import Shards
+    from seekable.writing.target import Target
 
 
 __all__ = ["Chunks", "Counter", "Done", "WriteShards"]
@@ -133,7 +129,7 @@ class WriteShards:
 
     dataset: Node
     form: FileFormat
-    folder: str
+    target: Target
     shards: Shards
     numbers: tuple[int, ...]
     """The numbers of the files to write, ascending."""
@@ -150,30 +146,12 @@ class WriteShards:
         return [self._write(number) for number in self.numbers[start:stop]]
 
     def _write(self, number: int) -> Done:
-        name = self.shards.name(number)
-        temporary = os.path.join(self.folder, unfinished_name(name, secrets.token_hex(8)))
-        chunks = Chunks(self.dataset, self.shards.rows(number), self.tally.add, tables=self.form.takes_tables)
-        try:
-            with create_new(temporary) as file:
-                try:
-                    self.form.write(file, chunks.read())
-                except UnwritableRecord as misfit:
-                    place = describe_row(self.dataset, chunks.row(misfit.back))
-                    message = (
-                        f"{place} cannot be written as {self.form.name}: {misfit.why}; {self.form.way_out}"
-                    )
-                    raise WrongType(message) from None
-                file.flush()
-                os.fsync(file.fileno())
-                size = file.tell()
-            put_in_place(temporary, os.path.join(self.folder, name))
-        except OSError as error:
-            error.add_note(
-                f"while {name!r} was written in {self.folder!r}: the files that are there are whole, and the "
-                f"same call goes on behind them"
-            )
-            raise
-        finally:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
+        rows = self.shards.rows(number)
+        chunks = Chunks(self.dataset, rows, self.tally.add, tables=self.form.takes_tables)
+        size = write_whole(
+            self.target.join(self.shards.name(number)),
+            lambda file: self.form.write(file, chunks.read()),
+            form=self.form,
+            named=lambda back: describe_row(self.dataset, chunks.row(back)),
+        )
         return Done(number, chunks.rows, size)

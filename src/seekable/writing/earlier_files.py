@@ -1,0 +1,83 @@
+"""The files that earlier calls wrote to the same place: kept, refused, or removed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.errors import StateMismatch
+from seekable.writing.manifest import differences, new_manifest, read_manifest, recorded, write_manifest
+
+if TYPE_CHECKING:
+    from seekable.writing.manifest import Identity, Manifest
+    from seekable.writing.target import Target
+
+__all__ = ["WritePolicy", "begun", "kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class WritePolicy:
+    """The treatment of files that earlier calls wrote to the same place."""
+
+    resume: bool
+    """True to keep finished files of the same pipeline and arguments."""
+
+    overwrite: bool
+    """True to remove files of another pipeline or other arguments; False to raise an error."""
+
+    check_code: bool
+    """True to count a pipeline as another one if the code of a function changed."""
+
+
+def kept(target: Target, identity: Identity, policy: WritePolicy) -> Manifest | None:
+    """Return the manifest of the files to keep, None if there is none.
+
+    Raises:
+        StateMismatch: there are files of another pipeline or other arguments.
+        InvalidArgument: the folder has other data, or the file is of another origin.
+    """
+    manifest = read_manifest(target.manifest)
+    if target.file is None or not policy.overwrite:
+        target.refuse_others(lambda name: manifest is not None and _is_of(target, manifest, name))
+    if manifest is None:
+        return None
+    lines = differences(manifest.identity, identity, check_code=policy.check_code)
+    if lines and not policy.overwrite:
+        code = (
+            "; check_code=False goes on with it" if all(each.startswith("the code") for each in lines) else ""
+        )
+        holds = "holds files" if target.file is None else "is"
+        another = "Name another folder" if target.file is None else "Name another file"
+        message = (
+            f"{target.path!r} {holds} of another pipeline or other arguments:\n"
+            + "\n".join(lines)
+            + f"\n{another}, or write over it with overwrite=True{code}"
+        )
+        raise StateMismatch(message)
+    return manifest if policy.resume and not lines else None
+
+
+def begun(target: Target, identity: Identity, settled: str | None) -> Manifest:
+    """Remove the files of another call, and write the manifest of this one."""
+    before = read_manifest(target.manifest)
+    if target.file is not None:
+        if os.path.lexists(target.path):
+            os.unlink(target.path)
+    elif before is not None:
+        names = before.identity.names(target)
+        for name in os.listdir(target.folder):
+            if names.number(name) is not None:
+                os.unlink(target.join(name))
+    target.remove_lanes()
+    manifest = new_manifest(identity, settled)
+    write_manifest(target.manifest, manifest)
+    return manifest
+
+
+def _is_of(target: Target, manifest: Manifest, name: str) -> bool:
+    """Return True for the name of a file of a manifest; one file must not have changed since."""
+    number = manifest.identity.names(target).number(name)
+    if target.file is not None:
+        return not manifest.finished or bool(recorded(target, manifest))
+    return number is not None and (manifest.files is None or number < manifest.files)

@@ -1,0 +1,42 @@
+"""The functions of a pipeline, whose code decides the records that are written."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from seekable.formats.decoding import Decoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seekable.nodes.contract import Node
+
+__all__ = ["functions_of", "own_functions"]
+
+
+def own_functions(holder: Any) -> Iterator[Callable[..., Any]]:
+    """Yield the functions in the fields of a node or a stage.
+
+    With a ``version`` there are none: the version stands for their code.
+    """
+    if is_dataclass(holder) and getattr(holder, "version", None) is None:
+        for field in fields(holder):
+            value = getattr(holder, field.name)
+            value = value.function if isinstance(value, Decoder) else value
+            if callable(value):
+                yield value
+
+
+def functions_of(node: Node) -> Iterator[Callable[..., Any]]:
+    """Yield the functions of a node and of its descendants, depth first; each node once."""
+    return _functions(node, set())
+
+
+def _functions(node: Node, seen: set[int]) -> Iterator[Callable[..., Any]]:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    yield from own_functions(node)
+    for child in node.children:
+        yield from _functions(child, seen)

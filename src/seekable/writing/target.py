@@ -1,0 +1,171 @@
+"""The place that records are written to: a folder of files, or one file; and the hidden files beside them."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, WrongType
+from seekable.formats.registry import SUFFIXES
+from seekable.storage.files import TEMPORARY_SUFFIX
+from seekable.storage.listing import find_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.writing.file_format import FileFormat
+
+__all__ = ["Target", "made_folder", "target_of", "unfinished_name"]
+
+_MANIFEST, _LOCK, _LANES = ".seekable-write.json", ".seekable-write.lock", ".seekable-write.lanes"
+"""The ends of the names of the hidden files: of a folder the whole names."""
+
+_DATA = (*SUFFIXES, ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A folder of files, or one file in a folder.
+
+    The names of the manifest, of the lock and of the folder of lanes begin with a dot, so ``sk.open`` of the
+    folder or of a glob skips them.
+
+    Example:
+        >>> Target("/data", "one.parquet").manifest
+        '/data/.one.parquet.seekable-write.json'
+    """
+
+    folder: str
+    """The absolute path of the folder."""
+
+    file: str | None
+    """The name of the only file; None for a folder of files."""
+
+    @property
+    def path(self) -> str:
+        """The absolute path that the user named."""
+        return self.folder if self.file is None else os.path.join(self.folder, self.file)
+
+    @property
+    def manifest(self) -> str:
+        """The path of the manifest."""
+        return self._hidden(_MANIFEST)
+
+    @property
+    def lock(self) -> str:
+        """The path of the lock file."""
+        return self._hidden(_LOCK)
+
+    @property
+    def lanes(self) -> str:
+        """The path of the folder in which lanes of a stream keep their states and unfinished parts."""
+        return self._hidden(_LANES)
+
+    def join(self, name: str) -> str:
+        """Return the path of a file in the folder."""
+        return os.path.join(self.folder, name)
+
+    def refuse_others(self, is_ours: Callable[[str], bool]) -> None:
+        """Raise an error for other data where the files are to be.
+
+        That is a file of the same name, or any data file in a folder, which ``sk.open`` of the folder would
+        read too.
+
+        Args:
+            is_ours: returns True for the names of files that were, or are to be, written there.
+
+        Raises:
+            InvalidArgument: there is other data.
+        """
+        if self.file is not None:
+            if os.path.lexists(self.path) and not is_ours(self.file):
+                message = (
+                    f"{self.path!r} exists, and was not written by such a call: name another file, or "
+                    f"replace it with overwrite=True"
+                )
+                raise InvalidArgument(message)
+            return
+        try:
+            runs = find_files(self.folder, suffixes=set(_DATA))
+        except DataNotFound:
+            return
+        others = sorted(name for run in runs for name in run.names if not is_ours(name))
+        if others:
+            more = f" and {len(others) - 1:,} more" if len(others) > 1 else ""
+            message = (
+                f"the folder {self.folder!r} holds data that was not written by such a call "
+                f"({others[0]!r}{more}): opened as a whole it would be more than the dataset. Name a new "
+                f"folder, or one without data"
+            )
+            raise InvalidArgument(message)
+
+    def remove_torn(self) -> None:
+        """Remove the unfinished files of killed processes; the caller holds the lock."""
+        names = r"part-\d+(-of-\d+)?(\.[a-z]+)+" if self.file is None else re.escape(self.file)
+        manifest = re.escape(os.path.basename(self.manifest))
+        torn = re.compile(rf"(\.{names}|{manifest})\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}")
+        for name in os.listdir(self.folder):
+            if torn.fullmatch(name):
+                os.unlink(self.join(name))
+
+    def remove_lanes(self) -> None:
+        """Remove the folder in which lanes keep their states and unfinished parts, if there is one."""
+        if not os.path.isdir(self.lanes):
+            return
+        for name in os.listdir(self.lanes):
+            os.unlink(os.path.join(self.lanes, name))
+        os.rmdir(self.lanes)
+
+    def _hidden(self, end: str) -> str:
+        return self.join(end if self.file is None else f".{self.file}{end}")
+
+
+def target_of(path: object, form: FileFormat) -> tuple[Target, FileFormat]:
+    """Return the target that a user names, and the format of its files.
+
+    A path that ends in the suffix of the format is one file, unless a folder of that name exists.
+
+    Raises:
+        WrongType: ``path`` is no path.
+        InvalidArgument: the suffix is that of another format, or of another compression.
+    """
+    if not isinstance(path, str | os.PathLike):
+        message = f"folder must be the path of a folder (got {path!r} of type {type(path).__name__})"
+        raise WrongType(message)
+    given = os.fsdecode(path)
+    whole = os.path.abspath(given)
+    if given.endswith(os.sep) or os.path.isdir(whole) or not whole.lower().endswith(_DATA):
+        return Target(whole, None), form
+    folder, name = os.path.split(whole)
+    return Target(folder, name), form.of_one_file(name)
+
+
+def unfinished_name(name: str, token: str) -> str:
+    """Return the name of a file while it is written; it begins with a dot, so ``sk.open`` skips it.
+
+    Example:
+        >>> unfinished_name("part-00000-of-00001.jsonl", "0123456789abcdef")
+        '.part-00000-of-00001.jsonl.0123456789abcdef.tmp'
+    """
+    return f".{name}.{token}{TEMPORARY_SUFFIX}"
+
+
+def made_folder(path: str) -> None:
+    """Make a folder and its parents, unless they exist.
+
+    Raises:
+        InvalidArgument: the path, or a parent, is a file.
+        AccessDenied: this user may not make the folder, or not write into it.
+    """
+    try:
+        os.makedirs(path, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        message = f"{path!r} cannot be a folder: there is a file of that name, or of one above it"
+        raise InvalidArgument(message) from None
+    except PermissionError as error:
+        raise AccessDenied(f"the folder {path!r} cannot be made: {error}; name another one") from None
+    if not os.access(path, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+        message = f"the folder {path!r} cannot be written by this user (uid {os.geteuid()}): name another one"
+        raise AccessDenied(message)
