@@ -27,8 +27,9 @@ class BuildWatch:
 
     def __call__(self, progress: Progress) -> None:
         """Count the files of a build, and draw its progress."""
-        # Other work than an index build reports no files.
-        self.files_indexed = max(self.files_indexed, progress.files_done)
+        # Other work than an index build reports no bytes.
+        if progress.bytes:
+            self.files_indexed = max(self.files_indexed, progress.files_done)
         if self._bar is not None:
             self._bar(progress)
         elif self._notices and progress.notice:

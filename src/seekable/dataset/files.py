@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seekable._arguments import checked_count, checked_flag
+from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.dataset.face import Face
 
@@ -94,7 +94,7 @@ class Files(Face):
             folder,
             parquet.parquet(schema, compression=compression, row_group_rows=rows),
             rows_per_file=rows_per_file,
-            policy=_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
             progress=progress,
@@ -146,16 +146,8 @@ class Files(Face):
             folder,
             jsonl.json_lines(compression),
             rows_per_file=rows_per_file,
-            policy=_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
             progress=progress,
         )
-
-
-def _policy(*, resume: object, overwrite: object, check_code: object) -> earlier_files.WritePolicy:
-    return earlier_files.WritePolicy(
-        checked_flag("resume", resume),
-        checked_flag("overwrite", overwrite),
-        checked_flag("check_code", check_code),
-    )

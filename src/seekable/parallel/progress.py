@@ -59,10 +59,10 @@ class Progress:
     """A message for the user, such as the folder in which the index is written instead."""
 
     task: str = "indexing"
-    """The work: "indexing", "filtering" or "reading keys"."""
+    """The work: "indexing", "filtering", "writing" or "reading keys"."""
 
     rows: int | None = None
-    """The number of records to process; None for an index build, which does not know it before."""
+    """The number of records to process; None where it is not known before, as for an index build."""
 
     @property
     def is_done(self) -> bool:
@@ -128,7 +128,7 @@ class TerminalProgress:
         done, total = progress.bytes_done, progress.bytes
         if progress.rows is not None:
             done, total = progress.records, progress.rows
-        bar.update(bar.task_ids[0], completed=done, total=total, records=progress.records)
+        bar.update(bar.task_ids[0], completed=done, total=total or None, records=progress.records)
         console = bar.console
         with console.capture() as captured:
             console.print(bar.get_renderable(), end="", no_wrap=True)
@@ -148,7 +148,7 @@ def _new_bar(shown: Progress) -> RichProgress:
         progress.BarColumn(),
         progress.TaskProgressColumn(),
         progress.TextColumn("{task.fields[records]:,} records"),
-        *([progress.TransferSpeedColumn()] if shown.rows is None else []),
+        *([progress.TransferSpeedColumn()] if shown.bytes else []),
         progress.TimeRemainingColumn(compact=True),
         console=Console(stderr=True),
         auto_refresh=False,
@@ -162,9 +162,12 @@ _SECONDS = 0.1
 
 @final
 class Watch:
-    """Calls a hook with the progress, at most ten times a second and once at the end."""
+    """Calls a hook with the progress, at most ten times a second and once at the end.
 
-    def __init__(self, hook: ProgressHook | None, *, task: str, rows: int) -> None:
+    Where the number of rows is not known before, the work counts as one file, which is done at the end.
+    """
+
+    def __init__(self, hook: ProgressHook | None, *, task: str, rows: int | None) -> None:
         self._hook = hook
         self._task = task
         self._rows = rows
@@ -176,7 +179,12 @@ class Watch:
         if self._hook is None or not (done == self._rows or notice or now - self._reported > _SECONDS):
             return
         self._reported = now
-        self._hook(Progress(0, 0, 0, 0, done, notice, self._task, self._rows))
+        self._hook(Progress(0, int(self._rows is None), 0, 0, done, notice, self._task, self._rows))
+
+    def end(self, done: int) -> None:
+        """Report that all is done, where the number of rows was not known before."""
+        if self._hook is not None:
+            self._hook(Progress(1, 1, 0, 0, done, "", self._task, None))
 
 
 @contextlib.contextmanager
@@ -191,7 +199,7 @@ def progress_or_bar(hook: ProgressHook | None) -> Iterator[ProgressHook | None]:
 
 
 @contextlib.contextmanager
-def watched(hook: ProgressHook | None, *, task: str, rows: int) -> Iterator[Watch]:
+def watched(hook: ProgressHook | None, *, task: str, rows: int | None) -> Iterator[Watch]:
     """Yield a reporter that calls the user's hook, or draws a bar on a terminal."""
     with progress_or_bar(hook) as shown:
         yield Watch(shown, task=task, rows=rows)

@@ -119,6 +119,8 @@ class LaneIterator:
         self._waiting = StageState()
         """The tokens and notes of a buffer that was loaded and not used yet."""
         self._iterator: Iterator[tuple[Token, Any]] | None = None
+        self._holes = 0
+        """The holes that were counted before the last restart, less those of the state that was loaded."""
 
     def buffer(self, prepare: Callable[[Any], Any] | None = None) -> TokenBuffer:
         """Return the buffer of waiting items of the only input, each as ``prepare`` made it."""
@@ -140,8 +142,14 @@ class LaneIterator:
         """The number of epochs that every source below has completed, or fewer; 0 if that is unknown."""
         return self.stage.epochs_done(self)
 
+    @property
+    def holes(self) -> int:
+        """The number of records that this stage left out since the iterator was made or loaded."""
+        return self._holes + int(self.state.get("holes", 0))
+
     def restart(self) -> None:
         """Start again at the first item, with empty states here and below."""
+        self._holes = self.holes
         self.state.clear()
         self._buffer = self._iterator = None
         self._waiting = StageState()
@@ -192,6 +200,7 @@ class LaneIterator:
     def load_own(self, state: StageState) -> None:
         """Set the state of this stage alone."""
         self.state = _copied(state.values)
+        self._holes = -int(self.state.get("holes", 0))
         self._waiting = StageState({}, list(state.tokens), list(state.notes))
 
     def walk(self) -> Iterator[LaneIterator]:

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable._arguments import checked_flag
 from seekable.errors import StateMismatch
 from seekable.writing.manifest import differences, new_manifest, read_manifest, recorded, write_manifest
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from seekable.writing.manifest import Identity, Manifest
     from seekable.writing.target import Target
 
-__all__ = ["WritePolicy", "begun", "kept"]
+__all__ = ["WritePolicy", "begun", "checked_policy", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,19 @@ class WritePolicy:
 
     check_code: bool
     """True to count a pipeline as another one if the code of a function changed."""
+
+
+def checked_policy(*, resume: object, overwrite: object, check_code: object) -> WritePolicy:
+    """Return the policy of three arguments of a user.
+
+    Raises:
+        WrongType: an argument is neither True nor False.
+    """
+    return WritePolicy(
+        checked_flag("resume", resume),
+        checked_flag("overwrite", overwrite),
+        checked_flag("check_code", check_code),
+    )
 
 
 def kept(target: Target, identity: Identity, policy: WritePolicy) -> Manifest | None:

@@ -228,8 +228,7 @@ def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:
     """
     lines = []
     if was.pipeline != now.pipeline:
-        before, after = _pipeline_in_words(was), _pipeline_in_words(now)
-        lines.append(f"the {_subject(was, now)} was {before}, is {after}")
+        lines.append(f"the {_subject(was, now)} was {_pipeline(was)}, is {_pipeline(now)}")
     elif check_code:
         lines += _code_differences(was, now)
     if was.format != now.format:
@@ -248,7 +247,7 @@ def _subject(was: Identity, now: Identity) -> str:
     return kinds.pop() if len(kinds) == 1 else "pipeline"
 
 
-def _pipeline_in_words(identity: Identity) -> str:
+def _pipeline(identity: Identity) -> str:
     size = f"in {identity.lanes} lanes" if identity.records is None else f"of {identity.records:,} records"
     return f"{identity.pipeline} {size}"
 

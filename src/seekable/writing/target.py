@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from seekable._arguments import checked_count
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, WrongType
 from seekable.formats.registry import SUFFIXES
 from seekable.storage.files import TEMPORARY_SUFFIX
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
 
     from seekable.writing.file_format import FileFormat
 
-__all__ = ["Target", "made_folder", "target_of", "unfinished_name"]
+__all__ = ["Target", "checked_rows_per_file", "made_folder", "target_of", "unfinished_name"]
 
 _MANIFEST, _LOCK, _LANES = ".seekable-write.json", ".seekable-write.lock", ".seekable-write.lanes"
 """The ends of the names of the hidden files: of a folder the whole names."""
+
+_ROWS_PER_FILE = 100_000
 
 _DATA = (*SUFFIXES, ".parquet")
 
@@ -140,6 +143,25 @@ def target_of(path: object, form: FileFormat) -> tuple[Target, FileFormat]:
         return Target(whole, None), form
     folder, name = os.path.split(whole)
     return Target(folder, name), form.of_one_file(name)
+
+
+def checked_rows_per_file(rows_per_file: object, target: Target) -> int | None:
+    """Return the number of rows of a file; None for one file of all rows.
+
+    Raises:
+        InvalidArgument: a number was given for one file.
+    """
+    if target.file is None:
+        return checked_count(
+            "rows_per_file", _ROWS_PER_FILE if rows_per_file is None else rows_per_file, least=1
+        )
+    if rows_per_file is not None:
+        message = (
+            f"rows_per_file is for a folder of files, and {target.file!r} is one file by its suffix (got "
+            f"rows_per_file={rows_per_file!r}): leave it out, or name a folder"
+        )
+        raise InvalidArgument(message)
+    return None
 
 
 def unfinished_name(name: str, token: str) -> str:

@@ -7,8 +7,6 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from seekable._arguments import checked_count
-from seekable.errors import InvalidArgument
 from seekable.nodes.graph import known_size
 from seekable.nodes.readahead import seconds_a_row
 from seekable.parallel.map_ranges import execution_options, map_ranges, with_workers_if_worth_it
@@ -28,7 +26,7 @@ from seekable.writing.manifest import (
 from seekable.writing.pipeline_code import functions_of
 from seekable.writing.sample import DatasetSample
 from seekable.writing.shard import Counter, WriteShards
-from seekable.writing.target import made_folder, target_of
+from seekable.writing.target import checked_rows_per_file, made_folder, target_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -40,9 +38,7 @@ if TYPE_CHECKING:
     from seekable.writing.file_format import FileFormat
     from seekable.writing.target import Target
 
-__all__ = ["checked_rows_per_file", "write"]
-
-_ROWS_PER_FILE = 100_000
+__all__ = ["write"]
 
 _MANIFEST_SECONDS = 2.0
 """The least seconds between two writes of the manifest while files are written."""
@@ -90,25 +86,6 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
                 manifest = begun(target, identity, settled)
             writing = _Writing(dataset, form, target, shards, manifest, watch)
             return writing.run(using)
-
-
-def checked_rows_per_file(rows_per_file: object, target: Target) -> int | None:
-    """Return the number of rows of a file; None for one file of all rows.
-
-    Raises:
-        InvalidArgument: a number was given for one file.
-    """
-    if target.file is None:
-        return checked_count(
-            "rows_per_file", _ROWS_PER_FILE if rows_per_file is None else rows_per_file, least=1
-        )
-    if rows_per_file is not None:
-        message = (
-            f"rows_per_file is for a folder of files, and {target.file!r} is one file by its suffix (got "
-            f"rows_per_file={rows_per_file!r}): leave it out, or name a folder"
-        )
-        raise InvalidArgument(message)
-    return None
 
 
 class _Writing:

@@ -1,0 +1,187 @@
+"""The methods of a stream that write it to files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable._arguments import checked_count
+from seekable._lazy import lazy
+from seekable.errors import EndlessDataset
+from seekable.stream.iterator import check_resumable
+
+if TYPE_CHECKING:
+    import os
+    from concurrent.futures import Executor
+
+    from seekable.parallel.progress import ProgressHook
+    from seekable.stream import lane_items
+    from seekable.stream.stage import Stage
+    from seekable.writing import earlier_files, jsonl, parquet, write_stream
+    from seekable.writing.manifest import Written
+else:
+    earlier_files = lazy("seekable.writing.earlier_files")
+    jsonl = lazy("seekable.writing.jsonl")
+    lane_items = lazy("seekable.stream.lane_items")
+    parquet = lazy("seekable.writing.parquet")
+    write_stream = lazy("seekable.writing.write_stream")
+
+__all__ = ["StreamFiles"]
+
+_ROW_GROUP_ROWS = 8_192
+"""The most rows of a row group by default: as many as the largest block of a windowed shuffle has."""
+
+
+class StreamFiles:
+    """Methods that write all items of a stream to files."""
+
+    __slots__ = ()
+
+    stage: Stage
+
+    def write_parquet(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rows_per_file: int | None = None,
+        row_group_rows: int = _ROW_GROUP_ROWS,
+        compression: str | None = "zstd",
+        schema: Any = None,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write all items, which are dicts, as Parquet files of a folder, or as one file.
+
+        The natural order of the files is that of the slots, so ``sk.open`` of the folder, and any other
+        reader, gives the items of the stream in their order. Holes are left out, and counted. Each file
+        appears whole or not at all, and its bytes do not depend on the number of processes.
+
+        The lanes share out the work: more processes than lanes have nothing to do. After a kill, the same
+        call goes on: finished files are kept, and each lane goes on from its state at the end of its last
+        finished part. Of several processes that call it at once one writes and the others wait.
+
+        Without a schema, the first 1,024 items decide what each column holds; an item that does not fit later
+        is an error. A column that an item lacks becomes None.
+
+        Args:
+            folder: a folder without other data files, which is made if it does not exist; or a path that
+                ends in ``.parquet``: then all items become this one file.
+            rows_per_file: the slots of each file, ``part-00000.parquet`` and so on: as many rows, or fewer
+                where lanes have ended. 100,000 if left out; refused for one file.
+            row_group_rows: the most rows of a row group, which also ends at 64 MiB.
+            compression: ``"zstd"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4"`` or None.
+            schema: a ``pyarrow.Schema``: the columns and their types.
+            resume: False to write files anew that the same call has written before.
+            overwrite: True to remove files that another call wrote there, or to replace any one file; other
+                files of a folder are never removed.
+            check_code: False to go on even if the code of a function without ``version=`` has changed.
+            jobs: the number of processes; 1 for this one alone. By default more are started if the work takes
+                longer than a second.
+            executor: any ``concurrent.futures.Executor`` whose workers can write the folder.
+            progress: called with the progress; by default a bar on a terminal.
+
+        Raises:
+            EndlessDataset: the stream has no end: give ``stream(epochs=1)``, or ``take(n)``.
+            NotResumable: a stage cannot go on from a state; the message says what to do.
+            InvalidArgument: an argument breaks a rule, the folder holds other data, or a value is of a type
+                that Parquet lacks.
+            WrongType: an item is no dict, or does not fit into the columns.
+            StateMismatch: the files there are of another pipeline, or of other arguments.
+            MissingDependency: pyarrow is not installed.
+            AccessDenied: the folder cannot be written.
+            OSError: the disk is full; finished files are kept.
+
+        Example:
+            >>> import os, tempfile, seekable as sk
+            >>> texts = sk.from_sequence([{"text": "to be"}, {"text": "or not"}]).stream(lanes=2, epochs=1)
+            >>> words = texts.flatten(lambda record: [{"word": word} for word in record["text"].split()])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     written = words.write_parquet(folder, jobs=1)
+            ...     [record["word"] for record in sk.open(folder)], os.path.basename(written.paths[0])
+            (['to', 'or', 'be', 'not'], 'part-00000.parquet')
+        """
+        rows = checked_count("row_group_rows", row_group_rows, least=1)
+        return write_stream.write_stream(
+            self._checked_items("write_parquet()"),
+            folder,
+            parquet.parquet(schema, compression=compression, row_group_rows=rows),
+            rows_per_file=rows_per_file,
+            policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+    def write_jsonl(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rows_per_file: int | None = None,
+        compression: str | None = None,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write all items as files of JSON lines, or as one file; all else is as in ``write_parquet``.
+
+        Tuples become lists, numbers and arrays of numpy those of Python. A value that JSON lacks is refused:
+        bytes, dates, NaN, names that are no strings.
+
+        Args:
+            folder: a folder, or a file by its suffix: ``.jsonl``, ``.jsonl.gz`` or ``.jsonl.zst``.
+            rows_per_file: the slots of each file, ``part-00000.jsonl`` and so on.
+            compression: ``"gz"`` or ``"zst"``, which both can be read from any place; None for none. Of one
+                file the suffix says it.
+            resume: as in ``write_parquet``.
+            overwrite: as in ``write_parquet``.
+            check_code: as in ``write_parquet``.
+            jobs: as in ``write_parquet``.
+            executor: as in ``write_parquet``.
+            progress: as in ``write_parquet``.
+
+        Raises:
+            WrongType: an item holds a value that JSON lacks.
+            MissingDependency: zstandard is not installed.
+            EndlessDataset, NotResumable, InvalidArgument, StateMismatch, AccessDenied, OSError: as in
+                ``write_parquet``.
+
+        Example:
+            >>> import tempfile, seekable as sk
+            >>> numbers = sk.from_sequence(range(6)).stream(lanes=3, epochs=1).filter(lambda n: n % 2 == 0)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     written = numbers.write_jsonl(folder, jobs=1)
+            ...     list(sk.open(folder)) == list(numbers), written.rows
+            (True, 3)
+        """
+        return write_stream.write_stream(
+            self._checked_items("write_jsonl()"),
+            folder,
+            jsonl.json_lines(compression),
+            rows_per_file=rows_per_file,
+            policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+    def _checked_items(self, asked_by: str) -> lane_items.StreamItems:
+        """Return the items to write.
+
+        Raises:
+            EndlessDataset: the stream has no end.
+            NotResumable: a stage cannot go on from a state.
+        """
+        if self.stage.endless:
+            message = (
+                f"{asked_by} needs a stream that ends, and {self.stage!r} never does: give "
+                f"stream(epochs=1), or take(n), which ends after n slots"
+            )
+            raise EndlessDataset(message)
+        check_resumable(self.stage)
+        return lane_items.StreamItems(self.stage)

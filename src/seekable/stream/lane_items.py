@@ -1,0 +1,90 @@
+"""The items of a stream as `seekable.writing` reads them: lane by lane, each from a state on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from seekable.errors import BadToken
+from seekable.nodes.display import listed
+from seekable.stream.lane import LaneIterator, StageState
+from seekable.stream.rebuild import located
+from seekable.writing.pipeline_code import functions_of, own_functions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from seekable.stream.stage import Stage
+    from seekable.stream.token import Token
+
+__all__ = ["StreamItems"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StreamItems:
+    """The items of a stage in all its lanes; it implements `LanedItems`."""
+
+    stage: Stage
+
+    @property
+    def lanes(self) -> int:
+        """The number of lanes."""
+        return self.stage.lanes
+
+    @property
+    def fingerprint(self) -> str:
+        """The digest of everything that decides the items and their order."""
+        return self.stage.fingerprint
+
+    def functions(self) -> Sequence[Callable[..., Any]]:
+        """Return the functions of all stages and of their datasets, without those of a version."""
+        return list(_functions(self.stage, set()))
+
+    def run(self, lane: int, state: list[Any] | None) -> StageRun:
+        """Return the items of a lane after a state; None for the first state."""
+        return StageRun(self.stage, lane, state)
+
+    def named(self, lane: int, token: Token) -> str:
+        """Return the lane, the token and the places of the records of an item."""
+        try:
+            places = [f"record {place.row:,} of {place.path}" for place in located(self.stage, token)]
+        except BadToken:
+            places = []
+        made = f", made of {listed(places)}" if places else ""
+        return f"the item of lane {lane} with token {token!r}{made}"
+
+
+@final
+class StageRun:
+    """The items of one lane from a state on; it implements `LaneRun`."""
+
+    def __init__(self, stage: Stage, lane: int, state: list[Any] | None) -> None:
+        self._iterator = LaneIterator(stage, lane)
+        if state is not None:
+            self._iterator.load([StageState.parse(one) for one in state])
+        self._sources = [each for each in self._iterator.walk() if not each.inputs]
+
+    def __iter__(self) -> Iterator[tuple[Token, Any]]:
+        return iter(self._iterator)
+
+    @property
+    def holes(self) -> int:
+        """The number of records that the sources left out since the run began."""
+        return sum(source.holes for source in self._sources)
+
+    def state(self) -> list[Any]:
+        """Return the state of each stage after the last item, JSON-safe."""
+        return [one.document() for one in self._iterator.states()]
+
+
+def _functions(stage: Stage, seen: set[int]) -> Iterator[Callable[..., Any]]:
+    """Yield the functions of a stage, of its inputs and of their datasets; each stage once."""
+    if id(stage) in seen:
+        return
+    seen.add(id(stage))
+    yield from own_functions(stage)
+    for source in stage.inputs:
+        yield from _functions(source, seen)
+    for dataset in stage.datasets:
+        yield from functions_of(dataset)
