@@ -72,6 +72,9 @@ class LanePart(msgspec.Struct, frozen=True):
     bytes: int
     """The number of bytes of the file that was written; 0 where there are no records, and so no file."""
 
+    digest: str
+    """The digest of a piece, which shows after a crash of the machine if it is whole; else empty."""
+
 
 def turns(
     division: PartSlots, pieces: Sequence[LanePart], *, at_once: int = _SLOTS_AT_ONCE
@@ -84,8 +87,8 @@ def turns(
         at_once: the most slots of an array.
 
     Example:
-        >>> long = LanePart(0, 0, slots=3, rows=3, holes=0, gaps=(), ended=True, bytes=6)
-        >>> short = LanePart(1, 0, slots=2, rows=1, holes=1, gaps=(0,), ended=True, bytes=2)
+        >>> long = LanePart(0, 0, slots=3, rows=3, holes=0, gaps=(), ended=True, bytes=6, digest="")
+        >>> short = LanePart(1, 0, slots=2, rows=1, holes=1, gaps=(0,), ended=True, bytes=2, digest="")
         >>> [array.tolist() for array in turns(PartSlots(lanes=2, slots=100), [long, short])]
         [[0, 0, 1, 0]]
     """

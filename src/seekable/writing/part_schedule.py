@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, final
 
+from seekable.writing.manifest import size_of
 from seekable.writing.part_writer import LaneWork, MergeWork
+from seekable.writing.whole_file import content_digest
 
 if TYPE_CHECKING:
     from seekable.writing.lane_part import LanePart, PartSlots
@@ -68,7 +70,7 @@ class PartSchedule:
         self._pieces = self._whole_pieces()
         for done in log.done.values():
             self._know(done)
-            if self._is_direct and done.rows and self._is_there(self._path(0, done.part), done.bytes):
+            if self._is_direct and done.rows and size_of(self._path(0, done.part)) == done.bytes:
                 finished[done.part] = done.rows, done.bytes
 
     def take(self, worker: int | None = None) -> LaneWork | MergeWork | None:
@@ -147,12 +149,8 @@ class PartSchedule:
         return {
             (lane, part)
             for (lane, part), done in self._log.done.items()
-            if not self._is_direct and done.rows and self._is_there(self.piece(lane, part), done.bytes)
+            if done.digest and content_digest(self.piece(lane, part)) == done.digest
         }
-
-    @staticmethod
-    def _is_there(path: str, size: int) -> bool:
-        return os.path.exists(path) and os.path.getsize(path) == size
 
     def _path(self, lane: int, part: int) -> str:
         return self._target.join(self._names.name(part)) if self._is_direct else self.piece(lane, part)
@@ -172,9 +170,7 @@ class PartSchedule:
         return not is_known or not (part in self._finished or self._has(lane, part))
 
     def _lane(self, worker: int | None) -> LaneWork | None:
-        while not self._is_one_file and self._low in self._finished:
-            self._low += 1
-        most = None if self._is_one_file else self._low + _AHEAD
+        most = None if self._is_one_file else self._begun() + _AHEAD
         found = [
             (part + (self._last.get(lane, worker) != worker), part, lane)
             for lane in self._lanes
@@ -193,6 +189,24 @@ class PartSchedule:
             is_piece=not self._is_direct,
         )
 
+    def _begun(self) -> int:
+        """Return the first part in which there may be rows that are not in a finished file."""
+        while self._low in self._finished:
+            self._low += 1
+        part = self._low
+        while self.open_lanes and (part in self._finished or self._is_empty(part)):
+            part += 1
+        return part
+
+    def _is_empty(self, part: int) -> bool:
+        """Return True if it is certain that a part has no rows."""
+        done = [self._log.done.get((lane, part)) for lane in self._lanes]
+        return not any(one is not None and one.rows for one in done) and self._is_ready(part)
+
+    def _is_ready(self, part: int) -> bool:
+        """Return True if all lanes of a part can be merged."""
+        return all(self._has(lane, part) for lane in self._lanes)
+
     def _next_part(self, lane: int) -> int | None:
         """Return the next part of a lane that has to be written, None if all are."""
         part = self._next[lane]
@@ -207,14 +221,14 @@ class PartSchedule:
         if self._is_one_file:
             if self.files is None or 0 in self._merging | self._finished.keys():
                 return None
-            is_ready = all(self._has(lane, part) for part in range(self._parts) for lane in self._lanes)
+            is_ready = all(map(self._is_ready, range(self._parts)))
             return self._merged(0, range(self._parts)) if is_ready else None
         # A part without rows becomes a file if there are rows behind it.
         stop = max(self._parts, 1 if self.files else 0)
         for part in range(self._low, stop):
             if part in self._finished or part in self._merging:
                 continue
-            if all(self._has(lane, part) for lane in self._lanes):
+            if self._is_ready(part):
                 return self._merged(part, range(part, part + 1))
         return None
 

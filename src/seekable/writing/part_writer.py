@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, final
 from seekable.nodes.hole import HOLE
 from seekable.writing.lane_part import LanePart, PartSlots, turns
 from seekable.writing.shard import Counter
-from seekable.writing.whole_file import write_whole
+from seekable.writing.whole_file import content_digest, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,6 +130,7 @@ class PartWriter:
                 lambda file: write(file, chain([first], chunks)),
                 form=self._form,
                 named=lambda back: self._items.named(work.lane, reading.recent[-back]),
+                lasting=not work.is_piece,
             )
         if not reading.ended:
             self._running[work.lane] = work.part + 1, run
@@ -142,6 +143,7 @@ class PartWriter:
             gaps=tuple(reading.gaps),
             ended=reading.ended,
             bytes=size,
+            digest=content_digest(work.path) if size and work.is_piece else "",
         )
         return LaneAnswer(done, run.state())
 

@@ -23,6 +23,9 @@ __all__ = ["DatasetSample", "StreamSample", "looked_at"]
 
 _FIRST, _SPREAD = 256, 768
 
+_LEAST_ITEMS, _ENOUGH_BYTES = 16, 2 << 20
+"""The first items of a stream are made twice, so fewer of them are looked at where they are large."""
+
 
 def looked_at(records: int) -> NDArray[np.int64]:
     """Return the rows that a schema is inferred from: all of 1,024, or the first 256 and 768 at even steps.
@@ -69,7 +72,7 @@ class DatasetSample:
 
 @dataclass(frozen=True, slots=True)
 class StreamSample:
-    """The first 1,024 items of a stream."""
+    """The first items of a stream: 1,024, or fewer if they have 2 MiB, but at least 16."""
 
     items: LanedItems
 
@@ -85,12 +88,29 @@ class StreamSample:
     def read(self) -> Iterator[tuple[Sequence[Any], Callable[[int], str]]]:
         """Yield the items one by one, in the order of slots."""
         lanes = {lane: iter(self.items.run(lane, None)) for lane in range(self.items.lanes)}
-        for lane, (token, item) in islice(_in_turn(lanes), _FIRST + _SPREAD):
+        size = 0
+        for number, (lane, (token, item)) in enumerate(islice(_in_turn(lanes), _FIRST + _SPREAD)):
+            if number >= _LEAST_ITEMS and size >= _ENOUGH_BYTES:
+                return
+            size += _bytes(item)
 
             def name(_: int, lane: int = lane, token: Any = token) -> str:
                 return self.items.named(lane, token)
 
             yield [item], name
+
+
+def _bytes(value: Any) -> int:
+    """Return about the number of bytes of a value in columns."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_bytes, value.values()))
+    if isinstance(value, list | tuple):
+        return sum(map(_bytes, value))
+    return 8
 
 
 def _in_turn(lanes: dict[int, Iterator[tuple[Any, Any]]]) -> Iterator[tuple[int, tuple[Any, Any]]]:

@@ -1,7 +1,8 @@
 """The states of lanes at the ends of parts, in one file, to which a line is added when a part is finished.
 
-A line is written after the file of its part is whole on disk. So a part that has a line need not be written
-again, and each part can be written from the line of the part before it.
+A line is written when the file of its part is whole. So a part that has a line need not be written again, and
+each part can be written from the line of the part before it. Lines are not synced: after a crash of the
+machine some are missing, and the work that they stand for is done again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from seekable.storage.files import sync_folder
 from seekable.writing.lane_part import LanePart
 
 if TYPE_CHECKING:
@@ -50,22 +50,17 @@ class StateLog:
         self._places: dict[tuple[int, int], tuple[int, int]] = {}
         """By lane and part, the first byte of the line, and the number of its bytes."""
         self._end = 0
-        existed = os.path.exists(self._path)
         with open(self._path, "ab+") as file:
             file.seek(0)
             for head, size in _whole_lines(file):
                 self._note(head.done, size)
             file.truncate(self._end)
-        if not existed:
-            sync_folder(folder)
 
     def add(self, done: LanePart, stages: list[Any]) -> None:
         """Write down that a part is finished, and the states after it."""
         line = msgspec.json.encode(_Line(done, stages)) + b"\n"
         with open(self._path, "ab") as file:
             file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
         self._note(done, len(line))
 
     def state(self, lane: int, part: int) -> list[Any] | None:

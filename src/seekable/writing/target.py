@@ -112,6 +112,9 @@ class Target:
         for name in os.listdir(self.folder):
             if torn.fullmatch(name):
                 os.unlink(self.join(name))
+        for name in os.listdir(self.lanes) if os.path.isdir(self.lanes) else ():
+            if name.endswith(TEMPORARY_SUFFIX):
+                os.unlink(os.path.join(self.lanes, name))
 
     def remove_lanes(self) -> None:
         """Remove the folder in which lanes keep their states and unfinished parts, if there is one."""

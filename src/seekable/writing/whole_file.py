@@ -6,6 +6,8 @@ import os
 import secrets
 from typing import TYPE_CHECKING, BinaryIO
 
+import xxhash
+
 from seekable.errors import WrongType
 from seekable.storage.files import create_new, put_in_place
 from seekable.writing.file_format import UnwritableRecord
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
 
     from seekable.writing.file_format import FileFormat
 
-__all__ = ["write_whole"]
+__all__ = ["content_digest", "write_whole"]
+
+_READ_BYTES = 1 << 20
 
 
 def write_whole(
@@ -25,6 +29,7 @@ def write_whole(
     *,
     form: FileFormat,
     named: Callable[[int], str],
+    lasting: bool = True,
 ) -> int:
     """Write a file under a temporary name, sync and rename it, and return the number of its bytes.
 
@@ -33,6 +38,7 @@ def write_whole(
         write: writes the content.
         form: the format of the file.
         named: returns the name of the record that came ``back`` places before the end, for error messages.
+        lasting: False for a file that need not outlast a crash of the machine, which is not synced.
 
     Raises:
         WrongType: ``write`` raised `UnwritableRecord`; the message names the record.
@@ -50,9 +56,13 @@ def write_whole(
                 )
                 raise WrongType(message) from None
             file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                os.fsync(file.fileno())
             size = file.tell()
-        put_in_place(temporary, path)
+        if lasting:
+            put_in_place(temporary, path)
+        else:
+            os.replace(temporary, path)
     except OSError as error:
         error.add_note(
             f"while {name!r} was written in {folder!r}: the files that are there are whole, and the "
@@ -63,3 +73,15 @@ def write_whole(
         if os.path.lexists(temporary):
             os.unlink(temporary)
     return size
+
+
+def content_digest(path: str) -> str:
+    """Return a digest of the content of a file; an empty string if there is no such file."""
+    digest = xxhash.xxh3_128()
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while piece := file.read(_READ_BYTES):
+                digest.update(piece)
+    except FileNotFoundError:
+        return ""
+    return digest.hexdigest()
