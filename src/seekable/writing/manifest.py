@@ -33,7 +33,6 @@ __all__ = [
     "new_manifest",
     "read_manifest",
     "recorded",
-    "size_of",
     "write_manifest",
 ]
 
@@ -300,7 +299,7 @@ def recorded(target: Target, manifest: Manifest) -> dict[int, tuple[int, int]]:
     return {
         number: (rows, size)
         for number, (rows, size) in manifest.finished.items()
-        if number >= 0 and size_of(target.join(names.name(number))) == size
+        if number >= 0 and _size(target.join(names.name(number))) == size
     }
 
 
@@ -323,8 +322,7 @@ def finished(target: Target, manifest: Manifest, form: FileFormat) -> dict[int, 
     return dict(sorted(there.items()))
 
 
-def size_of(path: str) -> int | None:
-    """Return the number of bytes of a file, None if there is no such file."""
+def _size(path: str) -> int | None:
     try:
         return os.stat(path).st_size
     except FileNotFoundError:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, final
 
-from seekable.writing.manifest import size_of
 from seekable.writing.part_writer import LaneWork, MergeWork
 from seekable.writing.whole_file import content_digest
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from seekable.writing.file_format import FileFormat
     from seekable.writing.lane_part import LanePart, PartSlots
     from seekable.writing.manifest import Parts
     from seekable.writing.part_writer import LaneAnswer, MergeAnswer
@@ -70,8 +72,25 @@ class PartSchedule:
         self._pieces = self._whole_pieces()
         for done in log.done.values():
             self._know(done)
-            if self._is_direct and done.rows and size_of(self._path(0, done.part)) == done.bytes:
-                finished[done.part] = done.rows, done.bytes
+
+    def find_finished(self, form: FileFormat, *, damaged: Container[int]) -> None:
+        """Add the files that a killed call finished, and did not note.
+
+        A file gets its name when it is complete. It is read here to find out if it was damaged later.
+
+        Args:
+            form: the format of the files.
+            damaged: the numbers of files that were noted, and are not as they were.
+        """
+        if self._is_one_file:
+            return
+        for name in os.listdir(self._target.folder):
+            part, path = self._names.number(name), self._target.join(name)
+            if part is None or part in self._finished or part in damaged or not self._is_known(part):
+                continue
+            rows = sum(done.rows for done in self._done_of(part))
+            if form.rows_in(path) == rows:
+                self._finished[part] = rows, os.path.getsize(path)
 
     def take(self, worker: int | None = None) -> LaneWork | MergeWork | None:
         """Return a piece of work that may be begun now; None if there is none.
@@ -200,8 +219,16 @@ class PartSchedule:
 
     def _is_empty(self, part: int) -> bool:
         """Return True if it is certain that a part has no rows."""
-        done = [self._log.done.get((lane, part)) for lane in self._lanes]
-        return not any(one is not None and one.rows for one in done) and self._is_ready(part)
+        return not any(done.rows for done in self._done_of(part)) and self._is_ready(part)
+
+    def _done_of(self, part: int) -> list[LanePart]:
+        """Return what was written of the lanes in a part."""
+        lanes = (self._log.done.get((lane, part)) for lane in self._lanes)
+        return [done for done in lanes if done is not None]
+
+    def _is_known(self, part: int) -> bool:
+        """Return True if all lanes were written in a part, though their pieces may be gone."""
+        return all((lane, part) in self._log.done or self._has(lane, part) for lane in self._lanes)
 
     def _is_ready(self, part: int) -> bool:
         """Return True if all lanes of a part can be merged."""
@@ -233,9 +260,8 @@ class PartSchedule:
         return None
 
     def _merged(self, number: int, parts: range) -> MergeWork:
-        merged = []
-        for part in parts:
-            lanes = (self._log.done.get((lane, part)) for lane in self._lanes)
-            some = [done for done in lanes if done is not None and done.rows]
-            merged.append(tuple((done, self.piece(done.lane, part)) for done in some))
+        merged = (
+            tuple((done, self.piece(done.lane, part)) for done in self._done_of(part) if done.rows)
+            for part in parts
+        )
         return MergeWork(number, self._target.join(self._names.name(number)), tuple(merged))

@@ -17,9 +17,10 @@ from seekable.writing.lane_part import LanePart
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["StateLog"]
+__all__ = ["STATES", "StateLog"]
 
-_NAME = "states.jsonl"
+STATES = "states.jsonl"
+"""The name of the file."""
 
 
 class _Head(msgspec.Struct):
@@ -44,7 +45,7 @@ class StateLog:
         A line that a kill left incomplete, and all behind it, is cut off.
         """
         os.makedirs(folder, exist_ok=True)
-        self._path = os.path.join(folder, _NAME)
+        self._path = os.path.join(folder, STATES)
         self.done: dict[tuple[int, int], LanePart] = {}
         """By lane and part, what is finished."""
         self._places: dict[tuple[int, int], tuple[int, int]] = {}

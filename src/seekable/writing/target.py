@@ -116,13 +116,19 @@ class Target:
             if name.endswith(TEMPORARY_SUFFIX):
                 os.unlink(os.path.join(self.lanes, name))
 
-    def remove_lanes(self) -> None:
-        """Remove the folder in which lanes keep their states and unfinished parts, if there is one."""
+    def remove_lanes(self, *, but: str | None = None) -> None:
+        """Remove the folder in which lanes keep their states and unfinished parts, if there is one.
+
+        Args:
+            but: the name of a file in it that stays, and the folder with it; None for no file.
+        """
         if not os.path.isdir(self.lanes):
             return
         for name in os.listdir(self.lanes):
-            os.unlink(os.path.join(self.lanes, name))
-        os.rmdir(self.lanes)
+            if name != but:
+                os.unlink(os.path.join(self.lanes, name))
+        if but is None:
+            os.rmdir(self.lanes)
 
     def _hidden(self, end: str) -> str:
         return self.join(end if self.file is None else f".{self.file}{end}")

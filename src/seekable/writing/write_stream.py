@@ -28,7 +28,7 @@ from seekable.writing.part_schedule import PartSchedule
 from seekable.writing.part_writer import LaneAnswer, PartWriter, TookTooLong
 from seekable.writing.sample import StreamSample
 from seekable.writing.shard import Counter
-from seekable.writing.state_log import StateLog
+from seekable.writing.state_log import STATES, StateLog
 from seekable.writing.target import checked_rows_per_file, made_folder, target_of
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
     with watched(progress, task="writing", rows=None) as watch:
         manifest = kept(target, identity, policy) if os.path.isdir(target.folder) else None
         if manifest is not None and _is_complete(target, manifest):
-            return _written(target, manifest, kept=len(manifest.finished))
+            return _ended(target, manifest, kept=len(manifest.finished))
         sample = StreamSample(items)
         form, settled = form.settled(sample, manifest.settled if manifest else None)
         made_folder(target.folder)
@@ -93,7 +93,7 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
             if manifest is None:
                 manifest = begun(target, identity, settled)
             elif _is_complete(target, manifest):
-                return _written(target, manifest, kept=len(manifest.finished))
+                return _ended(target, manifest, kept=len(manifest.finished))
             return _Writing(items, form, target, manifest, watch).run(using)
 
 
@@ -114,11 +114,12 @@ class _Writing:
         self._watch = watch
         self._noted = time.monotonic()
         self._log = StateLog(target.lanes)
-        manifest.finished = recorded(target, manifest)
+        noted, manifest.finished = manifest.finished, recorded(target, manifest)
         manifest.files, manifest.holes = None, 0
         division = PartSlots(items.lanes, manifest.identity.rows_per_file or _SLOTS_PER_PART)
         names = Parts(form.suffix, target.file)
         self._schedule = PartSchedule(division, target, names, self._log, manifest.finished)
+        self._schedule.find_finished(form, damaged=noted)
         self._kept = len(manifest.finished)
         self._tally = Counter(watch)
         self._tally.done = sum(done.slots for done in self._log.done.values())
@@ -136,10 +137,8 @@ class _Writing:
             if using.executor is None:  # Workers that an error ended left unfinished files.
                 self._target.remove_torn()
         assert self._schedule.is_done
-        if self._target.file is not None:
-            self._target.remove_lanes()
         self._watch.end(self._tally.done)
-        return _written(self._target, self._manifest, kept=self._kept)
+        return _ended(self._target, self._manifest, kept=self._kept)
 
     def _here_or_in_workers(self, using: ExecutionOptions) -> None:
         """Do the work in this process, or in workers where they were asked for or the work takes long."""
@@ -238,7 +237,13 @@ def _name(request: tuple[LaneWork | MergeWork]) -> str:
     return f"{os.path.basename(request[0].path)!r}"
 
 
-def _written(target: Target, manifest: Manifest, *, kept: int) -> Written:
+def _ended(target: Target, manifest: Manifest, *, kept: int) -> Written:
+    """Remove what the lanes need no more, and return the description of all files.
+
+    The states of a folder of files stay: a file that is lost can be made again from those before it.
+    """
+    with contextlib.suppress(OSError):  # A finished folder may be read-only.
+        target.remove_lanes(but=STATES if target.file is None else None)
     names = manifest.identity.names(target)
     numbers = sorted(manifest.finished)
     return Written(

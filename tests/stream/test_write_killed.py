@@ -1,0 +1,195 @@
+"""The writing of a stream, killed at any moment and begun again: the bytes are those of one run."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.killing import KILLED, Killer, one_of_each_kind
+from tests.stream.writing import FORMS, check_whole, contents, row, uneven, write
+
+import seekable as sk
+from seekable.errors import WorkerDied
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def killer() -> Iterator[Killer]:
+    with Killer() as killer:
+        yield killer
+
+
+def overwrite(folder: Path, form: str, lanes: int, jobs: int) -> None:
+    write(uneven(150, lanes), folder, form, rows_per_file=40, jobs=jobs, overwrite=True)
+
+
+def one_file(path: Path, form: str, lanes: int, jobs: int) -> None:
+    write(uneven(150, lanes), path / f"one.{form}", form, jobs=jobs, overwrite=True)
+
+
+def before(folder: Path, form: str) -> None:
+    """Write another stream, which the work that is killed removes."""
+    write(uneven(60, 2).map(row_of), folder, form, rows_per_file=50, jobs=1)
+
+
+def row_of(record: dict[str, Any]) -> dict[str, Any]:
+    return row(record["n"])
+
+
+def check_after_a_kill(folder: Path, form: str, lanes: int, wanted: dict[str, bytes]) -> None:
+    """All files are whole; the next call writes what is missing, and leaves nothing of the killed one."""
+    others = folder.parent / "other"
+    if not others.exists():
+        before(others, form)
+    for name, content in (contents(folder) if folder.exists() else {}).items():
+        assert content in (wanted.get(name), contents(others).get(name)), f"{name} is torn"
+    stream = uneven(150, lanes)
+    written = write(stream, folder, form, rows_per_file=40, jobs=1, overwrite=True)
+    assert contents(folder) == wanted
+    check_whole(stream, folder, written)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_killed_at_an_operation_of_each_kind_the_next_call_has_the_bytes(
+    form: str, tmp_path: Path, killer: Killer
+) -> None:
+    overwrite(tmp_path / "wanted", form, 3, 1)
+    wanted = contents(tmp_path / "wanted")
+    before(tmp_path / "all", form)
+    kinds = killer.operations(tmp_path / "all", overwrite, tmp_path / "all", form, 3, 1)
+    assert {"open", "os.fsync", "os.rename", "os.remove", "os.mkdir"} <= {*kinds}
+    for kind, number in one_of_each_kind(kinds):
+        folder = tmp_path / kind
+        before(folder, form)
+        assert killer.kill_at(number, folder, overwrite, folder, form, 3, 1, kind=kind) == KILLED
+        check_after_a_kill(folder, form, 3, wanted)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_killed_at_any_file_operation_the_next_call_has_the_bytes(
+    form: str, lanes: int, jobs: int, tmp_path: Path, killer: Killer
+) -> None:
+    """With several processes it is the main one that is killed, which ends the others."""
+    overwrite(tmp_path / "wanted", form, lanes, 1)
+    wanted = contents(tmp_path / "wanted")
+    codes: list[int] = []
+    while not codes or codes[-1]:
+        folder = tmp_path / str(len(codes))
+        if len(codes) % 2:
+            before(folder, form)
+        codes.append(killer.kill_at(len(codes) + 1, folder, overwrite, folder, form, lanes, jobs))
+        check_after_a_kill(folder, form, lanes, wanted)
+    assert codes.count(KILLED) >= 15
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_one_file_is_whole_or_not_there_wherever_it_is_killed(
+    form: str, lanes: int, tmp_path: Path, killer: Killer
+) -> None:
+    (tmp_path / "wanted").mkdir()
+    one_file(tmp_path / "wanted", form, lanes, 1)
+    wanted = contents(tmp_path / "wanted")
+    codes: list[int] = []
+    while not codes or codes[-1]:
+        folder = tmp_path / str(len(codes))
+        folder.mkdir()
+        codes.append(killer.kill_at(len(codes) + 1, folder, one_file, folder, form, lanes, 1))
+        assert contents(folder) in ({}, wanted)
+        one_file(folder, form, lanes, 1)
+        assert contents(folder) == wanted
+        assert {path.name for path in folder.iterdir()} == {
+            f"one.{form}",
+            f".one.{form}.seekable-write.json",
+            f".one.{form}.seekable-write.lock",
+        }
+    assert codes.count(KILLED) >= 10
+
+
+FIFO = "SEEKABLE_TEST_FIFO"
+
+
+def telling(record: dict[str, Any]) -> dict[str, Any]:
+    """Say when an item is made, so that the test can choose any moment of the work."""
+    if path := os.environ.get(FIFO):
+        fifo = os.open(path, os.O_WRONLY)
+        os.write(fifo, b".")
+        os.close(fifo)
+    return record
+
+
+def talk(folder: Path, form: str, jobs: int) -> sk.Stream:
+    stream = uneven(2000, 4).map(telling, version=1)
+    write(stream, folder, form, rows_per_file=100, jobs=jobs)
+    return stream
+
+
+TALK = """
+import sys
+from tests.stream.test_write_killed import talk
+talk(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_killed_at_random_moments_again_and_again(form: str, jobs: int, tmp_path: Path) -> None:
+    rng = random.Random(jobs)
+    stream = talk(tmp_path / "wanted", form, 1)
+    wanted = contents(tmp_path / "wanted")
+    folder, fifo, kept = tmp_path / "out", tmp_path / "fifo", 0
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDWR)  # A reader that is a writer too sees no end.
+    for _ in range(5):
+        command = [sys.executable, "-c", TALK, str(folder), form, str(jobs)]
+        with subprocess.Popen(command, cwd=ROOT, env=os.environ | {FIFO: str(fifo)}) as process:
+            left = rng.randrange(1, 800)
+            while left > 0:
+                left -= len(os.read(reader, left))
+            process.kill()
+        there = contents(folder) if folder.exists() else {}
+        assert all(wanted[name] == content for name, content in there.items())
+        assert len(there) >= kept
+        kept = len(there)
+    os.close(reader)
+    written = write(stream, folder, form, rows_per_file=100, jobs=jobs)
+    assert written.kept >= kept
+    assert contents(folder) == wanted
+    check_whole(stream, folder, written)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_worker_that_is_killed_is_told_and_what_was_finished_stays(form: str, tmp_path: Path) -> None:
+    main, marker = os.getpid(), tmp_path / "killed"
+
+    def dies(record: dict[str, Any]) -> dict[str, Any]:
+        if record["n"] == 555 and os.getpid() != main and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return record
+
+    stream = uneven(700, 3).map(dies, version=1)
+    with pytest.raises(WorkerDied, match="SIGKILL"):
+        write(stream, tmp_path / "out", form, rows_per_file=60, jobs=2)
+    there = contents(tmp_path / "out")
+    assert there
+    written = write(stream, tmp_path / "out", form, rows_per_file=60, jobs=1)
+    assert written.kept == len(there)
+    check_whole(stream, tmp_path / "out", written)
+    assert list(sk.open(tmp_path / "out")) == list(stream)
