@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -85,7 +86,7 @@ def test_a_pipeline_is_what_a_function_returns(tmp_path: Path) -> None:
     assert [record["n"] for record in sk.open(tmp_path / "out")] == [n for n in range(1000) if n % 100]
     wrong = run("export", "pipe:number", "other", cwd=tmp_path)
     assert wrong.returncode == 1
-    assert b"must return a Dataset (got int)" in wrong.stderr
+    assert b"must return a Dataset or a Stream (got int)" in wrong.stderr
     assert run("export", "pipe:nothing", "other", cwd=tmp_path).returncode == 4
 
 
@@ -177,3 +178,56 @@ def test_a_terminal_sees_how_far_it_is(tmp_path: Path, monkeypatch: pytest.Monke
     assert code == 0
     assert b"writing" in seen
     assert b"out: 50,000 rows in 1 file" in seen
+
+
+STREAM = """
+import seekable as sk
+def rows(n):
+    return [{"n": n, "half": half} for half in range(n % 3)]
+def make():
+    return sk.from_sequence(range(100)).shuffle(seed=1).stream(lanes=4, epochs=1).flatten(rows)
+def endless():
+    return sk.from_sequence(range(100)).stream()
+"""
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_a_stream_is_what_a_function_returns(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"streamed_{form}.py").write_text(STREAM)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = f"streamed_{form}"
+    wanted = list(importlib.import_module(module).make())
+    command = ("export", f"{module}:make", "out", "--as", form, "--rows-per-file", "30", "--jobs", "1")
+    (document,) = documents(*command, cwd=tmp_path)
+    assert (document["rows"], document["files_kept"]) == (99, 0)
+    assert os.path.basename(document["paths"][0]) == f"part-00000.{form}"
+    assert list(sk.open(tmp_path / "out")) == wanted
+    (again,) = documents(*command, cwd=tmp_path)
+    assert again == {**document, "files_kept": document["files"]}
+
+
+def test_a_stream_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pipe.py").write_text(STREAM)
+    endless = run("export", "pipe:endless", "out", cwd=tmp_path)
+    assert (endless.returncode, endless.stdout) == (1, b"")
+    assert b"epochs=1" in endless.stderr
+    shuffled = run("export", "pipe:make", "out", "--shuffle", "1", cwd=tmp_path)
+    assert shuffled.returncode == 2
+    assert b"--shuffle is for datasets" in shuffled.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_path_with_a_suffix_is_one_file_of_that_format(corpus: Corpus, tmp_path: Path) -> None:
+    records = [json.loads(line) for line in corpus.lines]
+    for name in ("one.jsonl", "one.jsonl.gz", "one.parquet"):
+        (document,) = documents("export", corpus.folder, name, cwd=tmp_path)
+        assert document["paths"] == [str(tmp_path / name)]
+        assert list(sk.open(tmp_path / name)) == records
+    refused = run("export", corpus.folder, "two.jsonl", "--rows-per-file", "9", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert b"rows_per_file is for a folder of files" in refused.stderr
+    refused = run("export", corpus.folder, "two.jsonl", "--as", "parquet", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert b"a Parquet file is named *.parquet" in refused.stderr

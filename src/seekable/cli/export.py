@@ -18,13 +18,15 @@ from seekable.cli.options import (
 if TYPE_CHECKING:
     from seekable.cli.progress_output import BuildWatch
     from seekable.dataset.dataset import Dataset
+    from seekable.stream.stream import Stream
     from seekable.writing.manifest import Written
 
 EPILOG = examples(
     "export 'corpus/*.jsonl' corpus-parquet",
     "export notes.txt notes --as jsonl --compression zst",
     "export corpus/ shuffled --shuffle 7 --rows-per-file 50000",
-    "export my_pipeline:make out --jobs 8      what a function returns",
+    "export corpus/ one.parquet                one file",
+    "export my_pipeline:make out --jobs 8      what a function returns: a Dataset, or a Stream that ends",
 )
 
 _FORMATS = ("parquet", "jsonl")
@@ -34,16 +36,36 @@ SourceArgument = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A file, a folder, a quoted glob, or module:function, which returns a Dataset.",
+        help="A file, a folder, a quoted glob, or module:function, which returns a Dataset or a Stream.",
         show_default=False,
     ),
 ]
 FolderArgument = Annotated[
-    str, typer.Argument(metavar="FOLDER", help="Where to; it holds no other data.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="FOLDER",
+        help="Where to; it holds no other data. With the suffix of a format it is one file.",
+        show_default=False,
+    ),
 ]
-TargetOption = Annotated[str, typer.Option("--as", metavar="FORMAT", help="parquet or jsonl.")]
+TargetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="FORMAT",
+        help="parquet or jsonl; if left out, that of the suffix, or else parquet.",
+        show_default=False,
+    ),
+]
 RowsOption = Annotated[
-    int, typer.Option("--rows-per-file", metavar="N", min=1, help="How many records a file holds.")
+    int | None,
+    typer.Option(
+        "--rows-per-file",
+        metavar="N",
+        min=1,
+        help="How many records a file holds; 100,000 if left out, and all of them in one file.",
+        show_default=False,
+    ),
 ]
 CompressionOption = Annotated[
     str | None,
@@ -74,8 +96,8 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     source: SourceArgument,
     folder: FolderArgument,
     *,
-    target: TargetOption = "parquet",
-    rows_per_file: RowsOption = 100_000,
+    target: TargetOption = None,
+    rows_per_file: RowsOption = None,
     compression: CompressionOption = None,
     shuffle: ShuffleOption = None,
     overwrite: OverwriteOption = False,
@@ -86,7 +108,7 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write all records as Parquet or JSON lines, in their order.
+    """Write all records, or a stream, as Parquet or JSON lines.
 
     Each file appears whole or not at all. A command that was killed or interrupted goes on where it was when
     it is given again; what another command wrote is refused. Lines of text become a column "text" of Parquet.
@@ -95,29 +117,38 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.progress_output import BuildWatch
     from seekable.errors import InvalidArgument
 
+    target = _of_suffix(folder) if target is None else target
     if target not in _FORMATS:
         raise InvalidArgument(f"--as must be one of {', '.join(_FORMATS)} (got {target!r})")
     opening = Opening(
         source, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
     )
-    dataset = _dataset(opening, as_table=target == "parquet")
+    records = _records(opening, as_table=target == "parquet")
     if shuffle is not None:
-        dataset = dataset.shuffle(seed=shuffle)
+        records = _shuffled(records, shuffle)
     arguments: dict[str, Any] = {"rows_per_file": rows_per_file, "overwrite": overwrite, "jobs": jobs}
     if compression is not None:
         arguments["compression"] = None if compression == "none" else compression
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
-    written = _write(dataset, folder, target, arguments, watch)
+    written = _write(records, folder, target, arguments, watch)
     _print(folder, written, as_json=as_json, quiet=quiet)
 
 
-def _dataset(opening: Any, *, as_table: bool) -> Dataset:
+def _of_suffix(folder: str) -> str:
+    from seekable.formats.registry import FORMATS
+    from seekable.storage.compression import uncompressed_name
+
+    return "jsonl" if uncompressed_name(folder.lower()).endswith(FORMATS["jsonl"].suffixes) else "parquet"
+
+
+def _records(opening: Any, *, as_table: bool) -> Dataset | Stream:
     import os
     import re
 
     from seekable.cli.pipelines import made_by
     from seekable.dataset.dataset import Dataset
     from seekable.errors import WrongType
+    from seekable.stream.stream import Stream
 
     source = opening.path
     if os.path.exists(source) or not re.fullmatch(r"[\w.]+:[\w.]+", source):
@@ -125,9 +156,22 @@ def _dataset(opening: Any, *, as_table: bool) -> Dataset:
         is_text = as_table and getattr(opened, "format", None) == "text"
         return Dataset(opened).map(_as_column) if is_text else Dataset(opened)
     made = made_by(source)
-    if not isinstance(made, Dataset):
-        raise WrongType(f"{source} must return a Dataset (got {type(made).__name__})")
+    if not isinstance(made, Dataset | Stream):
+        raise WrongType(f"{source} must return a Dataset or a Stream (got {type(made).__name__})")
     return made
+
+
+def _shuffled(records: Dataset | Stream, seed: int) -> Dataset:
+    from seekable.dataset.dataset import Dataset
+    from seekable.errors import InvalidArgument
+
+    if isinstance(records, Dataset):
+        return records.shuffle(seed=seed)
+    message = (
+        "--shuffle is for datasets, and this is a stream: shuffle in the function, with ds.shuffle(seed=) "
+        "before ds.stream(), or with stream.shuffle(buffer=, seed=)"
+    )
+    raise InvalidArgument(message)
 
 
 def _as_column(line: str) -> dict[str, str]:
@@ -135,9 +179,9 @@ def _as_column(line: str) -> dict[str, str]:
 
 
 def _write(
-    dataset: Dataset, folder: str, target: str, arguments: dict[str, Any], watch: BuildWatch
+    records: Dataset | Stream, folder: str, target: str, arguments: dict[str, Any], watch: BuildWatch
 ) -> Written:
-    write = dataset.write_parquet if target == "parquet" else dataset.write_jsonl
+    write = records.write_parquet if target == "parquet" else records.write_jsonl
     try:
         return write(folder, progress=watch, **arguments)
     finally:

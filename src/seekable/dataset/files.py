@@ -47,7 +47,7 @@ class Files(Face):
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
     ) -> Written:
-        """Write the records of epoch 0, which are dicts, as Parquet files of a folder.
+        """Write the records of epoch 0, which are dicts, as Parquet files of a folder, or as one file.
 
         ``sk.open`` of the folder gives the same records in the same order. Holes are left out, and counted.
         Each file appears whole or not at all. After a kill, the same call goes on: files of the same pipeline
@@ -58,13 +58,16 @@ class Files(Face):
         record that does not fit later is an error. A column that a record lacks becomes None.
 
         Args:
-            folder: a folder without other data files; it is made if it does not exist.
-            rows_per_file: the records of each file, ``part-00000-of-00012.parquet`` and so on.
+            folder: a folder without other data files, which is made if it does not exist; or a path that
+                ends in ``.parquet``: then all records become this one file.
+            rows_per_file: the records of each file, ``part-00000-of-00012.parquet`` and so on; 100,000 if
+                left out, and refused for one file.
             row_group_rows: the most rows of a row group, which also ends at 64 MiB.
             compression: ``"zstd"``, ``"snappy"``, ``"gzip"``, ``"brotli"``, ``"lz4"`` or None.
             schema: a ``pyarrow.Schema``: the columns and their types.
             resume: False to write files anew that the same call has written before.
-            overwrite: True to remove files that another call wrote there; other files are never removed.
+            overwrite: True to remove files that another call wrote there, or to replace any one file; other
+                files of a folder are never removed.
             check_code: False to go on even if the code of a function without ``version=`` has changed.
             jobs: the number of processes; 1 for this one alone. By default more are started if that pays.
             executor: any ``concurrent.futures.Executor`` whose workers can write the folder.
@@ -113,15 +116,18 @@ class Files(Face):
         executor: Executor | None = None,
         progress: ProgressHook | None = None,
     ) -> Written:
-        """Write the records of epoch 0 as files of JSON lines; all else is as in ``write_parquet``.
+        """Write the records of epoch 0 as files of JSON lines, or as one file.
+
+        All else is as in ``write_parquet``.
 
         Tuples become lists, numbers and arrays of numpy those of Python. A value that JSON lacks is refused:
         bytes, dates, NaN, names that are no strings.
 
         Args:
-            folder: as in ``write_parquet``.
+            folder: a folder, or a file by its suffix: ``.jsonl``, ``.jsonl.gz`` or ``.jsonl.zst``.
             rows_per_file: the records of each file, ``part-00000-of-00012.jsonl`` and so on.
-            compression: ``"gz"`` or ``"zst"``, which both can be read from any place; None for none.
+            compression: ``"gz"`` or ``"zst"``, which both can be read from any place; None for none. Of one
+                file the suffix says it.
             resume: as in ``write_parquet``.
             overwrite: as in ``write_parquet``.
             check_code: as in ``write_parquet``.
