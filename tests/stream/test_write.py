@@ -196,7 +196,8 @@ def test_lanes_are_merged_in_the_order_of_slots(
         for lane in range(lanes)
     }
     assert [division.of_lane(lane, part) for lane in range(lanes)] == [len(there[lane]) for lane in there]
-    pieces, wanted = [], []
+    pieces: list[LanePart] = []
+    wanted: list[tuple[int, int]] = []
     for lane, own in there.items():
         count = data.draw(st.integers(0, len(own)))
         gaps = data.draw(st.sets(st.integers(0, count - 1))) if count else set()
