@@ -150,6 +150,13 @@ def test_conditions_on_folders_open_no_file(ds: sk.Dataset, where: Any, opened: 
     assert not opened.names
 
 
+def test_a_condition_of_another_kind_is_named(ds: sk.Dataset) -> None:
+    with pytest.raises(sk.WrongType, match=r"a\.\w+ row 0: the column 'year' has 2023, a number"):
+        ds.filter(where=[("year", "==", "2024")], jobs=1)
+    with pytest.raises(sk.MissingColumn, match="yaer"):
+        ds.filter(where=[("yaer", "==", 2024)], jobs=1)
+
+
 def test_other_conditions_open_the_files_that_remain(ds: sk.Dataset, opened: Opened) -> None:
     kept = ds.filter(where=[("id", ">", "0"), ("lang", "==", "a/b")], jobs=1)
     assert len(kept) == 4

@@ -398,3 +398,12 @@ def test_their_file_mapping_has_the_same_columns(tmp_path: Path) -> None:
     # Theirs loses the value of the renamed column where another file has a column of the new name.
     assert theirs[1] == {"id": 1, "text": None, "n": None}
     assert {record["id"]: record for record in ds} == {**theirs, 1: {"id": 1, "text": "a", "n": None}}
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_map_columns_of_what_is_united(suffix: str, tmp_path: Path) -> None:
+    ragged(tmp_path, suffix)
+    parts = [sk.open(tmp_path / f"{name}.{suffix}") for name in ("old", "new", "newer")]
+    ds = united(*parts).map_columns(RENAMES, columns="union")
+    same = sk.open([tmp_path / f"{name}.{suffix}" for name in ("old", "new", "newer")])
+    assert list(ds) == list(same.map_columns(RENAMES, columns="union"))

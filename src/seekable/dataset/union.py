@@ -67,6 +67,9 @@ class _Columns:
     types: Mapping[str, Any]
     """The Arrow type of each column; None where it is not known."""
 
+    empty: frozenset[str] = frozenset()
+    """The columns of which None alone was met in the records that were read."""
+
 
 @dataclass(slots=True)
 class _Union:
@@ -172,14 +175,14 @@ def unified_files(
     what = "map_columns()"
     union = _Union(what)
     met: list[set[str]] = [set() for _ in files]
-    meant = [False] * len(files)
+    meant, olds = [False] * len(files), frozenset(old for _, names in files for old, _ in names)
     for columns in _files_of(what, child):
         number = next((i for i, (pattern, _) in enumerate(files) if _matches(pattern, columns)), None)
         names = {} if number is None else dict(files[number][1])
         if number is not None:
             met[number].update(columns.types)
             meant[number] = True
-        union.add(_renamed(what, columns, names))
+        union.add(_renamed(what, columns, names, olds))
     for number, (pattern, renames) in enumerate(files):
         for old, new in renames:
             if meant[number] and old not in met[number] and not lenient:
@@ -193,16 +196,26 @@ def _matches(pattern: str, columns: _Columns) -> bool:
     return file_matches(pattern, path=columns.path, name=columns.name)
 
 
-def _renamed(what: str, columns: _Columns, names: Mapping[str, str]) -> _Columns:
+def _renamed(what: str, columns: _Columns, names: Mapping[str, str], olds: frozenset[str]) -> _Columns:
+    """Return the columns of a file under their new names, as ``MapColumns`` gives them.
+
+    Args:
+        what: the call, for messages.
+        columns: the columns of the file.
+        names: the old names and the new ones for this file.
+        olds: the old names for all files: a None under one of them, as of a file that lacks it, is left out.
+    """
     made: dict[str, Any] = {}
     for old, kind in columns.types.items():
         new = names.get(old, old)
-        if new in made:
+        if old in columns.empty and (new in made or (old in olds and old not in names)):
+            continue
+        if made.get(new) is not None and kind is not None:
             message = (
                 f"{what}: {columns.path} would have two columns {new!r}: drop or rename one of them first"
             )
             raise InvalidArgument(message)
-        made[new] = kind
+        made[new] = made.get(new) if kind is None else kind
     return _Columns(columns.path, columns.name, made)
 
 
@@ -234,6 +247,9 @@ def _by_file(node: Node) -> list[_Columns] | None:
     found = []
     for columns in below:
         types = columns.types
+        if isinstance(node, UnifyColumns):
+            found.append(columns)  # what a file has not is None, as in a source of several files
+            continue
         if isinstance(node, MapColumns):
             names = next((dict(some) for pattern, some in node.files if _matches(pattern, columns)), {})
             types = {names.get(name, name): kind for name, kind in types.items()}
@@ -285,10 +301,12 @@ def _sampled(what: str, node: Node, only: frozenset[str] | None = None) -> list[
             for name, value in record.items():
                 if only is None or name in only:
                     of_file.setdefault(name, []).append(value)
-    return [
-        _Columns(path, name, {column: _type(what, path, column, some) for column, some in columns.items()})
-        for (path, name), columns in values.items()
-    ]
+    found = []
+    for (path, name), columns in values.items():
+        empty = frozenset(column for column, some in columns.items() if all(each is None for each in some))
+        types = {column: _type(what, path, column, some) for column, some in columns.items()}
+        found.append(_Columns(path, name, types, empty))
+    return found
 
 
 def _rows(node: Node) -> np.ndarray[Any, np.dtype[np.int64]]:

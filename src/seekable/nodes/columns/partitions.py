@@ -123,7 +123,9 @@ class Partitions(ColumnarNode):
         Raises:
             BadValue: the record has another value in a column of the name of a key.
         """
-        values, texts = self._values(path.removesuffix(name).rstrip("/"), name)
+        if path not in self._of_paths:
+            self._of_paths[path] = self._values(path.removesuffix(name).rstrip("/"), name)
+        values, texts = self._of_paths[path]
         if not values.keys().isdisjoint(record):
             self._must_agree(record, values, texts)
         made = {**record, **values}
@@ -273,6 +275,10 @@ class Partitions(ColumnarNode):
 
     @cached
     def _known(self) -> dict[tuple[str, str], tuple[dict[str, Any], dict[str, str | None]]]:
+        return {}
+
+    @cached
+    def _of_paths(self) -> dict[str, tuple[dict[str, Any], dict[str, str | None]]]:
         return {}
 
     @cached
