@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from seekable.errors import SeekableError, WrongType
+from seekable.index.fileset import FileSet
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.columns.making import checked_record
 from seekable.nodes.contract import RecordNode
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable._typing import Int64s
-    from seekable.index.fileset import FileSet
     from seekable.nodes.columns.making import Making
     from seekable.nodes.conditions import Where
     from seekable.nodes.contract import Node
@@ -130,8 +130,8 @@ class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
 
 def _origins_of(child: Node, position: int) -> Origins:
     """Return the file and the row of one record; of a source of files without a plan, which takes longer."""
-    files: FileSet | None = getattr(child, "files", None)
-    if files is None or child.size is None:
+    files = getattr(child, "files", None)
+    if not isinstance(files, FileSet) or not child.size:
         return child.plan(np.array([position], dtype=np.int64)).origins()
     row = position % child.size
     file = int(np.searchsorted(files.starts, row, side="right")) - 1

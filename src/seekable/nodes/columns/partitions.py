@@ -15,6 +15,7 @@ from seekable._cached import cached
 from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import BadValue, InvalidArgument
+from seekable.index.fileset import FileSet
 from seekable.nodes.columns.columnar import ColumnarNode
 from seekable.nodes.columns.hive_folders import end_of, keys_of, roots_and_names
 from seekable.nodes.columns.making import ByFile
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.errors import SeekableError
-    from seekable.index.fileset import FileSet
     from seekable.nodes.columns.hive_folders import KeyType
     from seekable.nodes.columns.making import Making
     from seekable.nodes.conditions import Where
@@ -168,8 +168,8 @@ class Partitions(ColumnarNode):
     def may_match(self, where: Where) -> Int64s:
         """Return the runs of the files whose folders may pass; of tables, statistics rule out more."""
         child = self.child
-        files: FileSet | None = getattr(child, "files", None)
-        if files is None:
+        files = getattr(child, "files", None)
+        if not isinstance(files, FileSet):
             return super().may_match(where)
         known: dict[tuple[str, str], dict[str, Bounds]] = {}
         of_file = []
