@@ -5,6 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 from tests.cli.command import Corpus, output, run
+from tests.formats.forager import write_data, write_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +28,19 @@ def test_good_data_is_told_in_a_line(corpus: Corpus) -> None:
     deep = output("verify", "--deep", "--decode", corpus.folder).decode()
     assert deep.endswith("; compared every byte and every offset, and each record decoded\n")
     assert output("verify", "-q", corpus.folder) == b""
+
+
+def test_files_whose_bytes_have_no_digest_are_told(tmp_path: Path) -> None:
+    write_data(tmp_path, {"a.jsonl": b'{"id": 0}\n', "b.jsonl": b'{"id": 1}\n'})
+    write_index(tmp_path, ["a.jsonl"])
+    indexed = run("index", tmp_path)
+    assert b"2 records in 2 files" in indexed.stdout
+    assert b"the records of 1 of 2 files are found by Forager's index" in indexed.stderr
+    deep = output("verify", "--deep", tmp_path).decode()
+    assert deep.endswith(
+        "every offset, and every byte but those of 1 file, whose offsets came from another index\n"
+    )
+    assert output("verify", tmp_path).endswith(b"size, time and both ends of each file, all of the index\n")
 
 
 def test_bad_data_exits_with_3_and_the_first_bad_file_and_offset(corpus: Corpus) -> None:

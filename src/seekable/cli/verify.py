@@ -124,6 +124,9 @@ def _tell(path: str, found: Verification, *, deep: bool, decode: bool, quiet: bo
     looked = (
         "every byte and every offset" if deep else "size, time and both ends of each file, all of the index"
     )
+    if deep and found.unread:
+        files = in_words(found.unread, "file")
+        looked = f"every offset, and every byte but those of {files}, whose offsets came from another index"
     looked += ", and each record decoded" * decode
     data = f"{in_words(found.records, 'record')} in {in_words(found.files, 'file')}"
     verdict = f"{in_words(len(found.problems), 'problem')} in" if found.problems else "good:"

@@ -70,6 +70,11 @@ class Verification:
     """The files that are indexed, in their order."""
 
     @property
+    def unread(self) -> int:
+        """The number of files whose offsets came from another index, so that bytes in them have no digest."""
+        return sum(file.entry.unread for file in self.indexed)
+
+    @property
     def good(self) -> FileSet:
         """The indexed files that nothing is wrong with, as the index has them; nothing is built."""
         bad = {problem.path for problem in self.problems}
