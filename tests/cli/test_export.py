@@ -39,6 +39,17 @@ def test_lines_become_parquet_and_parquet_becomes_lines(corpus: Corpus, tmp_path
     assert list(sk.open(tmp_path / "lines")) == records
 
 
+def test_folders_become_columns(tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "year=2024"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text('{"id": 1}\n', encoding="utf-8")
+    output("export", "data", "out", "--partitions", "hive", cwd=tmp_path)
+    assert list(sk.open(tmp_path / "out")) == [{"id": 1, "year": 2024}]
+    assert (
+        b'partitions must be "hive"' in run("export", "data", "o", "--partitions", "x", cwd=tmp_path).stderr
+    )
+
+
 def test_the_same_command_keeps_what_is_there(corpus: Corpus, tmp_path: Path) -> None:
     command = ("export", corpus.folder, tmp_path / "out", "--as", "jsonl", "--rows-per-file", "50")
     output(*command)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 from seekable.cli.progress_output import BuildWatch
 from seekable.dataset.open import open as open_dataset
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
+
+if TYPE_CHECKING:
+    from seekable.dataset.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Opening:
 
     quiet: bool = field(kw_only=True)
     key: str | None = field(default=None, kw_only=True)
+    partitions: Literal["hive"] | None = field(default=None, kw_only=True)
 
     @cached_property
     def watch(self) -> BuildWatch:
@@ -33,20 +38,24 @@ class Opening:
 
     def open(self) -> FileSource | TableSource:
         """Index new and changed files, and return the source, which is the only node of its dataset."""
+        source = self.dataset().node
+        assert isinstance(source, FileSource | TableSource)
+        return source
+
+    def dataset(self) -> Dataset:
+        """Index new and changed files, and return the dataset."""
         try:
-            opened = open_dataset(
+            return open_dataset(
                 self.path,
                 format=self.format,
                 index_dir=self.index_dir,
                 jobs=self.jobs,
                 progress=self.watch,
                 key=self.key,
+                partitions=self.partitions,
             )
         finally:
             self.watch.close()
-        source = opened.node
-        assert isinstance(source, FileSource | TableSource)
-        return source
 
 
 def index_folder(dataset: FileSource | TableSource) -> str:

@@ -81,6 +81,15 @@ ShuffleOption = Annotated[
     typer.Option("--shuffle", metavar="SEED", help="Shuffle them: 0 to 2**64 - 1.", show_default=False),
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Remove what another export wrote there.")]
+PartitionsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--partitions",
+        metavar="NAME",
+        help="hive: folders year=2024/ become columns; none do if left out.",
+        show_default=False,
+    ),
+]
 WriteJobsOption = Annotated[
     int | None,
     typer.Option(
@@ -103,6 +112,7 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     overwrite: OverwriteOption = False,
     format_name: FormatOption = None,
     index_dir: IndexDirOption = None,
+    partitions: PartitionsOption = None,
     jobs: WriteJobsOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
@@ -121,7 +131,13 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     if target not in _FORMATS:
         raise InvalidArgument(f"--as must be one of {', '.join(_FORMATS)} (got {target!r})")
     opening = Opening(
-        source, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+        source,
+        format=format_name,
+        index_dir=index_dir,
+        partitions=partitions,  # type: ignore[arg-type]  # open() checks it
+        jobs=jobs,
+        progress=not no_progress,
+        quiet=quiet,
     )
     records = _records(opening, as_table=target == "parquet")
     if shuffle is not None:
@@ -152,9 +168,9 @@ def _records(opening: Any, *, as_table: bool) -> Dataset | Stream:
 
     source = opening.path
     if os.path.exists(source) or not re.fullmatch(r"[\w.]+:[\w.]+", source):
-        opened = opening.open()
-        is_text = as_table and getattr(opened, "format", None) == "text"
-        return Dataset(opened).map(_as_column) if is_text else Dataset(opened)
+        opened: Dataset = opening.dataset()
+        is_text = as_table and getattr(opened.node, "format", None) == "text"
+        return opened.map(_as_column) if is_text else opened
     made = made_by(source)
     if not isinstance(made, Dataset | Stream):
         raise WrongType(f"{source} must return a Dataset or a Stream (got {type(made).__name__})")
