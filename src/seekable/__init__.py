@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seekable.dataset.combine import concat, join, mix, zip
     from seekable.dataset.dataset import Dataset
     from seekable.dataset.from_sequence import from_sequence
+    from seekable.dataset.load import load_dataset
     from seekable.dataset.open import open
     from seekable.dataset.position import Position
     from seekable.errors import (
@@ -110,6 +111,7 @@ __all__ = [
     "from_iterable",
     "from_sequence",
     "join",
+    "load_dataset",
     "load_state",
     "mix",
     "open",
@@ -133,6 +135,7 @@ _HOMES = {
     "from_iterable": "stream.iterable",
     "from_sequence": "dataset.from_sequence",
     "join": "dataset.combine",
+    "load_dataset": "dataset.load",
     "load_state": "loader.checkpoints",
     "mix": "dataset.combine",
     "open": "dataset.open",

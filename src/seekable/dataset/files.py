@@ -1,4 +1,4 @@
-"""The methods of a dataset that write it to files."""
+"""The methods of a dataset that write its records, or the pipeline itself, to files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     import os
     from concurrent.futures import Executor
 
+    from seekable.dataset.pipeline import pipeline_file
     from seekable.parallel.progress import ProgressHook
     from seekable.writing import earlier_files, jsonl, parquet, write
     from seekable.writing.manifest import Written
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
+    pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
     jsonl = lazy("seekable.writing.jsonl")
     parquet = lazy("seekable.writing.parquet")
     write = lazy("seekable.writing.write")
@@ -28,9 +30,36 @@ _ROW_GROUP_ROWS = 8_192
 
 
 class Files(Face):
-    """Methods that write the records of epoch 0 to files."""
+    """Methods that write the records of epoch 0, or the pipeline itself, to files."""
 
     __slots__ = ()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the pipeline to a JSON file, from which ``sk.load_dataset`` makes it again.
+
+        The file has the nodes with their arguments, the data files by name and digest, and the names of
+        functions and sequences. It has no code and no records. Rows that a filter, a selection or a join has
+        chosen are written beside it: of ``pipeline.json`` to the folder ``pipeline.rows``, 8 bytes a row. All
+        files appear whole or not at all, the pipeline file last.
+
+        Args:
+            path: the file; one that is there is replaced, and its row files with it.
+
+        Raises:
+            InvalidArgument: a value cannot be written.
+            IndexStale, CorruptState: the rows of a filter are gone, or have changed.
+            OSError: the folder cannot be written, or the disk is full.
+
+        Example:
+            >>> import pathlib, tempfile, seekable as sk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     _ = pathlib.Path(folder, "a.txt").write_text("one")
+            ...     sk.open(folder).map(str.upper).save(f"{folder}/pipeline.json")
+            ...     ds = sk.load_dataset(f"{folder}/pipeline.json", functions={"upper": str.upper})
+            ...     ds[0]
+            'ONE'
+        """
+        pipeline_file.write_pipeline(self._node, path)
 
     def write_parquet(  # noqa: PLR0913 - the one public place that owns these defaults
         self,

@@ -81,6 +81,11 @@ class FileSet:
             return FileSet, (self._parts, self._kept_open)
         return FileSet, (tuple(refreshed(part) for part in self._opened.parts), self._kept_open)
 
+    @property
+    def most_open(self) -> int:
+        """The most files that are open at once."""
+        return max(kept_open.most for _, kept_open in self._kept_open)
+
     def limited(self, most: int) -> FileSet:
         """Return the same files, of which at most so many are open at once."""
         files = FileSet(self._parts, ((len(self), OpenFiles(most)),))

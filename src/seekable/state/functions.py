@@ -17,6 +17,7 @@ import os
 import re
 import sys
 import types
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-__all__ = ["code_digest", "code_digests", "describe_function", "module_name", "python_version"]
+__all__ = [
+    "NamedFunction",
+    "code_digest",
+    "code_digests",
+    "describe_function",
+    "module_name",
+    "python_version",
+]
 
 
 _NAMED = (
@@ -40,6 +48,23 @@ _NAMED = (
     types.WrapperDescriptorType,
     type,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFunction:
+    """A function that is described by a name other than its own.
+
+    Example:
+        >>> describe_function(NamedFunction(str.upper, "prepare.upper"), None)
+        {'name': 'prepare.upper'}
+    """
+
+    fn: Callable[..., Any]
+    name: str
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the function."""
+        return self.fn(*arguments, **named)
 
 
 def describe_function(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
@@ -73,6 +98,8 @@ def describe_function(fn: Callable[..., Any], version: str | int | None) -> dict
 
 
 def _named(fn: Callable[..., Any], version: str | int | None) -> dict[str, Any]:
+    if isinstance(fn, NamedFunction):
+        return {**_named(fn.fn, version), "name": fn.name}
     if isinstance(fn, functools.partial):
         described = _named(fn.func, version)
         arguments = [list(fn.args), dict(sorted(fn.keywords.items()))]
@@ -166,12 +193,18 @@ def code_digests(functions: Iterable[Callable[..., Any]]) -> dict[str, str | Non
     """
     found: dict[str, list[str | None]] = {}
     for fn in functions:
-        name = f"{module_name(fn)}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
+        name = _name_of(fn)
         found.setdefault(name, []).append(_digest_or_none(fn))
     return {
         name: None if None in digests else fingerprint_of(digests) if len(digests) > 1 else digests[0]
         for name, digests in found.items()
     }
+
+
+def _name_of(fn: Callable[..., Any]) -> str:
+    if isinstance(fn, NamedFunction):
+        return fn.name
+    return f"{module_name(fn)}.{getattr(fn, '__qualname__', type(fn).__qualname__)}"
 
 
 def _digest_or_none(fn: Callable[..., Any]) -> str | None:
@@ -189,6 +222,8 @@ def _function(fn: Any, around: tuple[Any, ...]) -> list[Any]:
     if any(fn is other for other in around):
         return ["recursion", around[::-1].index(fn)]
     around = (*around, fn)
+    if isinstance(fn, NamedFunction):
+        return _function(fn.fn, around)
     if isinstance(fn, functools.partial):
         return ["partial", _function(fn.func, around), _value(fn.args, around), _value(fn.keywords, around)]
     if isinstance(fn, types.MethodType):

@@ -1,0 +1,79 @@
+"""The function ``load_dataset``: a pipeline file becomes a dataset again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from seekable._arguments import checked_flag
+from seekable.dataset.dataset import Dataset
+from seekable.dataset.pipeline.pipeline_file import read_pipeline
+from seekable.parallel.progress import progress_or_bar
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    from seekable.parallel.progress import ProgressHook
+
+    Path = str | os.PathLike[str]
+
+__all__ = ["load_dataset"]
+
+
+def load_dataset(
+    path: Path,
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    sequences: Mapping[str, Any] | None = None,
+    root: Path | Sequence[Path] | Mapping[str, Path] | None = None,
+    allow_changed: bool = False,
+    index_dir: Path | None = None,
+    progress: ProgressHook | None = None,
+) -> Dataset:
+    """Return the dataset that ``ds.save`` wrote to a pipeline file.
+
+    It has the fingerprint of the saved one, so states of the one resume in the other. Nothing that the file
+    contains is run, and no name in it is imported.
+
+    Args:
+        path: the pipeline file.
+        functions: the functions of the pipeline, by their names in the file: ``"module.function"``, or the
+            last part of that where it is the only one. A function that was moved or renamed keeps the name of
+            the file in the fingerprint. Names that the file lacks are left alone.
+        sequences: the sequences of ``from_sequence``, by their names in the file: the version, or the type
+            where there was none.
+        root: the folder in which the data files are now, or several; or a dict of old folders and new ones.
+            Files that are not there are looked for where they were, and beside the pipeline file if both were
+            moved together.
+        allow_changed: take data that has changed since as it is now; the dataset then has another
+            fingerprint. Rows and lengths that were computed from the old data are refused all the same.
+        index_dir: a folder for indexes, as in ``sk.open``.
+        progress: called with the progress of indexing; by default a bar on a terminal.
+
+    Raises:
+        InvalidArgument: functions or sequences are missing; the message lists all of them.
+        StateMismatch: data has changed, or the file was edited; the message shows the difference.
+        DataNotFound: the pipeline file, a data file or a file of rows is not found.
+        CorruptState: the file, or a file of rows, was cut or changed.
+        UnsupportedFormat: it is no pipeline file, or one of a newer version of seekable.
+
+    Example:
+        >>> import tempfile, seekable as sk
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sk.from_sequence(range(10), version="digits").shuffle(seed=7).save(f"{folder}/order.json")
+        ...     ds = sk.load_dataset(f"{folder}/order.json", sequences={"digits": range(10)})
+        ...     len(ds)
+        10
+    """
+    with progress_or_bar(progress) as shown:
+        return Dataset(
+            read_pipeline(
+                path,
+                functions=functions,
+                sequences=sequences,
+                root=root,
+                allow_changed=checked_flag("allow_changed", allow_changed),
+                index_dir=index_dir,
+                progress=shown,
+            )
+        )

@@ -1,0 +1,11 @@
+"""Pipelines as files: what ``ds.save`` writes, and ``sk.load_dataset`` reads.
+
+    fields        the arguments of nodes, as JSON has them: a way for each type of argument
+    functions     the functions of the user, by name
+    row_files     rows that were chosen by content, in files beside the pipeline file
+    sources       the data files: their folders, their names and their digests
+    graph         the nodes, one after another, each with its arguments
+    pipeline_file the document: its version, its layout, and the errors that name it
+
+A pipeline file is data: nothing of it is run, and no name in it is imported.
+"""

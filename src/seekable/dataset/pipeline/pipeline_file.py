@@ -1,0 +1,202 @@
+"""The pipeline file: a JSON document that ``ds.save`` writes and ``sk.load_dataset`` reads.
+
+    {"seekable_pipeline": 1, "fingerprint": ..., "records": ..., "pipeline": ...,
+     "functions": {...}, "sequences": {...}, "nodes": [...]}
+
+``nodes`` decides all. ``records`` and ``pipeline`` are for people.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from seekable.dataset.pipeline.fields import checked
+from seekable.dataset.pipeline.functions import Given
+from seekable.dataset.pipeline.json_text import json_text
+from seekable.dataset.pipeline.kinds import COUNTED
+from seekable.dataset.pipeline.read_nodes import NodeReader, Resources
+from seekable.dataset.pipeline.row_files import RowFiles
+from seekable.dataset.pipeline.sources import Roots
+from seekable.dataset.pipeline.write_nodes import NodeWriter
+from seekable.errors import (
+    CorruptState,
+    DataNotFound,
+    InvalidArgument,
+    StateMismatch,
+    UnsupportedFormat,
+    WrongType,
+)
+from seekable.state.descriptions import difference
+from seekable.storage.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from seekable.nodes.contract import Node
+    from seekable.parallel.progress import ProgressHook
+
+__all__ = ["FIRST_KEY", "needed_names", "read_pipeline", "write_pipeline"]
+
+FIRST_KEY = "seekable_pipeline"
+_VERSION = 1
+
+
+def write_pipeline(node: Node, path: object) -> None:
+    """Write the pipeline file of a dataset, and the rows that it needs beside it; see ``Dataset.save``."""
+    if not isinstance(path, str | os.PathLike):
+        message = f"save() takes the path of a file (got {path!r} of type {type(path).__name__})"
+        raise WrongType(message)
+    whole = os.path.abspath(os.fspath(path))
+    rows = RowFiles(whole)
+    writer = NodeWriter(os.path.dirname(whole), rows)
+    writer.add_graph(node)
+    document = {
+        FIRST_KEY: _VERSION,
+        "fingerprint": node.fingerprint,
+        "records": node.size,
+        "pipeline": node.expression(),
+        "functions": writer.functions,
+        "sequences": writer.sequences,
+        "nodes": writer.nodes,
+    }
+    os.makedirs(os.path.dirname(whole), exist_ok=True)
+    rows.write()
+    write_atomically(whole, json_text(document))
+    rows.remove_others()
+
+
+def read_pipeline(
+    path: object,
+    *,
+    functions: object,
+    sequences: object,
+    root: object,
+    allow_changed: bool,
+    index_dir: str | os.PathLike[str] | None,
+    progress: ProgressHook | None,
+) -> Node:
+    """Return the node of a dataset that was saved; see ``seekable.load_dataset``."""
+    place, document = _document(path)
+    given = Given("functions", functions), Given("sequences", sequences)
+    try:
+        described = checked(document.get("functions"), dict[str, dict[str, Any]], "functions")
+        sequence_types = checked(document.get("sequences"), dict[str, dict[str, Any]], "sequences")
+        fingerprint = checked(document.get("fingerprint"), str, "fingerprint")
+        _check_given(document, given, (list(described), list(sequence_types)))
+        roots = Roots.of(os.path.dirname(place), root, index_dir)
+        reader = NodeReader(Resources(roots, *given, described, sequence_types, progress))
+        nodes = reader.read(document.get("nodes"))
+        _check_same(nodes, reader.saved, fingerprint, allow_changed=allow_changed)
+    except (CorruptState, DataNotFound, InvalidArgument, StateMismatch) as error:
+        raise type(error)(f"{place!r}: {error}") from error
+    return nodes[-1]
+
+
+def needed_names(path: str) -> tuple[list[str], list[str]]:
+    """Return the names of the functions and of the sequences that a pipeline file needs.
+
+    Raises:
+        DataNotFound, UnsupportedFormat, CorruptState: as ``seekable.load_dataset``.
+    """
+    _, document = _document(path)
+    functions, sequences = (
+        checked(document.get(key), dict[str, Any], key) for key in ("functions", "sequences")
+    )
+    return list(functions), list(sequences)
+
+
+def _document(path: object) -> tuple[str, dict[str, Any]]:
+    if not isinstance(path, str | os.PathLike):
+        message = f"load_dataset() takes the path of a file (got {path!r} of type {type(path).__name__})"
+        raise WrongType(message)
+    place = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    try:
+        with open(place, "rb") as file:
+            text = file.read()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        message = f"there is no file {place!r}: ds.save(path) writes one"
+        raise DataNotFound(message) from None
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        message = (
+            f"{place!r} has {len(text):,} bytes that are no JSON document ({error}): it was cut or changed; "
+            f"save the pipeline again"
+        )
+        raise CorruptState(message) from None
+    if not isinstance(document, dict) or FIRST_KEY not in document:
+        message = f"{place!r} is no pipeline file: it has no key {FIRST_KEY!r}. sk.open() opens data"
+        raise UnsupportedFormat(message)
+    version = document[FIRST_KEY]
+    if version != _VERSION or isinstance(version, bool):
+        message = (
+            f"{place!r}: {FIRST_KEY} is {version!r}, and this version of seekable reads {_VERSION}: "
+            f"use the version that wrote the file, or a newer one"
+        )
+        raise UnsupportedFormat(message)
+    return place, document
+
+
+def _check_given(
+    document: Mapping[str, Any], given: Sequence[Given], needed: Sequence[Sequence[str]]
+) -> None:
+    """Raise one error that lists all names for which the caller gave nothing.
+
+    Raises:
+        InvalidArgument: a name is missing, or a shortened name stands for several names.
+    """
+    missing = [(each.argument, each.missing(names)) for each, names in zip(given, needed, strict=True)]
+    if not any(names for _, names in missing):
+        return
+    calls = []
+    for argument, names in missing:
+        if names:
+            calls.append(f"{argument}={{{', '.join(f'{name!r}: ...' for name in names)}}}")
+    message = (
+        f"the pipeline {document.get('pipeline', '')} needs what a file cannot hold: load_dataset(..., "
+        f"{', '.join(calls)})"
+    )
+    raise InvalidArgument(message)
+
+
+def _check_same(
+    nodes: Sequence[Node], saved: Mapping[int, Mapping[str, Any]], fingerprint: str, *, allow_changed: bool
+) -> None:
+    """Compare a loaded pipeline with the saved one.
+
+    Args:
+        nodes: the nodes, the dataset last.
+        saved: what the description of each source had when it was saved, by the number of the node.
+        fingerprint: that of the saved pipeline.
+        allow_changed: True if data may have changed.
+
+    Raises:
+        StateMismatch: it has another fingerprint, and that is not allowed or cannot be.
+    """
+    if nodes[-1].fingerprint == fingerprint:
+        return
+    now = {number: nodes[number].describe(None) for number in saved}
+    changes = {
+        number: text
+        for number in saved
+        if (text := difference({**now[number], **saved[number]}, now[number]))
+    }
+    why = "\n".join(changes.values()) or "the data is the same, so the file itself was edited"
+    if not allow_changed:
+        message = (
+            f"it is of {fingerprint}, and what was loaded is {nodes[-1].fingerprint}:\n{why}\n"
+            f"Put back what was there, or take it as it is now with allow_changed=True"
+        )
+        raise StateMismatch(message)
+    changed = {id(nodes[number]) for number in changes}
+    for number, node in enumerate(nodes):
+        if not changed.isdisjoint(map(id, node.children)):
+            changed.add(id(node))
+            if type(node) in COUNTED:
+                message = (
+                    f"nodes[{number}] ({node.kind}) was made of the records or the lengths of data that has "
+                    f"changed, so allow_changed=True is not enough: build the pipeline again\n{why}"
+                )
+                raise StateMismatch(message)

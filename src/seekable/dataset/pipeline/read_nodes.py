@@ -1,0 +1,255 @@
+"""JSON to nodes: from the classes, data files and functions that a pipeline file names."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable._optional import optional
+from seekable.dataset.pipeline.fields import PLAIN, checked, value_from_json
+from seekable.dataset.pipeline.functions import same_function
+from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of
+from seekable.dataset.pipeline.row_files import int_rows, kept_rows
+from seekable.dataset.pipeline.sources import found_files, saved_entries
+from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
+from seekable.formats.decoding import decoder_named, in_column
+from seekable.formats.registry import FORMATS, format_named
+from seekable.index.opening import open_files
+from seekable.nodes.columns.cast import target_of
+from seekable.nodes.keys import key_index
+from seekable.parallel.map_ranges import execution_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from seekable.dataset.pipeline.functions import Given
+    from seekable.dataset.pipeline.sources import Roots
+    from seekable.formats.decoding import Decoder
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.columns.cast import Target
+    from seekable.nodes.contract import Node
+    from seekable.parallel.progress import ProgressHook
+else:
+    pa = optional("pyarrow", extra="parquet")
+
+__all__ = ["NodeReader", "Resources"]
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """All that a pipeline file needs besides itself."""
+
+    roots: Roots
+    functions: Given
+    sequences: Given
+    described: Mapping[str, Mapping[str, Any]]
+    """The functions of the file as they were described, by their names there."""
+
+    sequence_types: Mapping[str, Mapping[str, Any]]
+    """The type and the length of each sequence of the file, by its name there."""
+
+    progress: ProgressHook | None
+
+
+class NodeReader:
+    """Makes the nodes of one pipeline file."""
+
+    def __init__(self, resources: Resources) -> None:
+        """Make nothing yet."""
+        self._resources = resources
+        self._made: list[Node] = []
+        self.saved: dict[int, dict[str, Any]] = {}
+        """What the description of each source had when it was saved, by the number of the node."""
+        self._ways: dict[str, Callable[[Any, str], Any]] = {
+            **{name: _plain(kind) for name, kind in PLAIN.items()},
+            **dict.fromkeys(FUNCTIONS, self._function),
+            "Any": value_from_json,
+            "Int64s": lambda value, where: int_rows(value, resources.roots.beside, where),
+            "KeptRows": lambda value, where: kept_rows(value, resources.roots.beside, where),
+            "Node": self._node,
+            "TableFormat": lambda value, where: format_named(_format(value, where)).scanner,
+            "frozenset[str] | None": lambda value, where: checked(value, frozenset[str], where),
+            "tuple[Node, ...]": self._nodes,
+            "tuple[tuple[str, Any], ...]": _values,
+            "tuple[tuple[str, Target], ...]": self._targets,
+        }
+
+    def read(self, documents: Any) -> list[Node]:
+        """Return all nodes, the dataset last.
+
+        Args:
+            documents: what `NodeWriter.nodes` was.
+
+        Raises:
+            CorruptState: the documents are no such list.
+            DataNotFound: a data file or a file of rows is not found.
+            InvalidArgument: a function is another one than that of the file.
+            SeekableError: data cannot be opened, as in ``open``.
+        """
+        documents = checked(documents, list[dict[str, Any]], "nodes")
+        if not documents:
+            raise CorruptState("nodes: expected at least one (got none)")
+        for number, document in enumerate(documents):
+            self._made.append(self._read_node(number, document))
+        return self._made
+
+    def _read_node(self, number: int, document: Mapping[str, Any]) -> Node:
+        where = f"nodes[{number}]"
+        kind = checked(document.get("kind"), str, f"{where}.kind")
+        if kind not in NODE_KINDS:
+            message = f"{where}.kind: there is no node of the kind {kind!r} in this version of seekable"
+            raise CorruptState(message)
+        if document.get("node", number) != number:
+            message = f"{where}.node: expected {number}, the number of the node (got {document['node']!r})"
+            raise CorruptState(message)
+        where = f"{where} ({kind})"
+        node_class, known = NODE_KINDS[kind], fields_of(NODE_KINDS[kind])
+        if unknown := document.keys() - known.keys() - {"node", "kind"}:
+            message = f"{where}: there is no argument {min(unknown)!r}; there are {', '.join(known)}"
+            raise CorruptState(message)
+        given: dict[str, Any] = {}
+        for name, field in known.items():
+            if name not in document or str(field.type) == "Keys | None":
+                continue
+            here, value = f"{where}.{name}", document[name]
+            if str(field.type) == "FileSet":
+                given[name] = self._files(number, value, given, here)
+            elif str(field.type) == "SupportsItems":
+                given[name] = self._sequence(number, value, here)
+            elif str(field.type) == "Decoder":
+                given[name] = self._decoder(value, given, here)
+            else:
+                given[name] = self._ways[str(field.type)](value, here)
+        node = _built(node_class, given, where)
+        keys = document.get("keys")
+        return node if keys is None else self._with_keys(node, keys, f"{where}.keys")
+
+    def _node(self, value: Any, where: str) -> Node:
+        number = checked(value, int, where)
+        if not 0 <= number < len(self._made):
+            message = f"{where}: expected the number of an earlier node (got {number})"
+            raise CorruptState(message)
+        return self._made[number]
+
+    def _nodes(self, value: Any, where: str) -> tuple[Node, ...]:
+        return tuple(self._node(number, where) for number in checked(value, list[int], where))
+
+    def _function(self, value: Any, where: str) -> Callable[..., Any]:
+        name = checked(value, dict[str, str], where).get("function")
+        if name not in self._resources.described:
+            message = f"{where}: expected {{'function': NAME}} with a name of 'functions' (got {value!r:.80})"
+            raise CorruptState(message)
+        given = self._resources.functions.get(name, list(self._resources.described))
+        return same_function(name, self._resources.described[name], given)
+
+    def _named_or_function(self, value: Any, where: str) -> Any:
+        return self._function(value, where) if isinstance(value, dict) else checked(value, str, where)
+
+    def _sequence(self, number: int, value: Any, where: str) -> Any:
+        name = checked(value, str, where)
+        types = self._resources.sequence_types
+        if name not in types:
+            message = f"{where}: expected a name of 'sequences' (got {value!r:.80})"
+            raise CorruptState(message)
+        sequence = self._resources.sequences.get(name, list(types))
+        self.saved[number] = {key: types[name].get(key) for key in ("type", "length")}
+        if not hasattr(sequence, "__len__") or not hasattr(sequence, "__getitem__"):
+            message = f"sequences[{name!r}] must have len() and items by number (got {sequence!r:.80})"
+            raise WrongType(message)
+        return sequence
+
+    def _files(self, number: int, value: Any, given: Mapping[str, Any], where: str) -> FileSet:
+        said = checked(value, dict[str, Any], where)
+        most = checked(said.get("max_open_files"), int, f"{where}.max_open_files")
+        if most < 1:
+            message = f"{where}.max_open_files: expected at least 1 (got {most})"
+            raise CorruptState(message)
+        name = given["form"].name if "form" in given else _format(given.get("format"), where)
+        resources = self._resources
+        self.saved[number] = {"files": saved_entries(said.get("folders"), f"{where}.folders")}
+        found = found_files(said.get("folders"), resources.roots, f"{where}.folders")
+        files = open_files(
+            found,
+            format_named(name).scanner,
+            index_dir=resources.roots.index_dir,
+            progress=resources.progress,
+        )
+        return files.limited(most)
+
+    def _decoder(self, value: Any, given: Mapping[str, Any], where: str) -> Decoder:
+        said = checked(value, dict[str, Any], where)
+        form = format_named(_format(given.get("format"), where))
+        decode = self._named_or_function(said.get("decode"), f"{where}.decode")
+        try:
+            decoder = decoder_named(decode, form.name if form.multiline else "")
+        except InvalidArgument as error:
+            message = f"{where}: {error}"
+            raise CorruptState(message) from None
+        if "column" not in said:
+            return decoder
+        return in_column(decoder, checked(said["column"], str, f"{where}.column"))
+
+    def _with_keys(self, node: Any, value: Any, where: str) -> Node:
+        of = self._named_or_function(value, where)
+        resources = self._resources
+        keys = key_index.open_keys(
+            node,
+            of,
+            index_dir=resources.roots.index_dir,
+            using=execution_options(None, None, at_once=False),
+            progress=resources.progress,
+        )
+        with_keys: Node = replace(node, keys=keys)
+        return with_keys
+
+    def _targets(self, value: Any, where: str) -> tuple[tuple[str, Target], ...]:
+        pairs = checked(value, list[tuple[str, dict[str, Any]]], where)
+        return tuple((name, self._target(said, f"{where}[{name!r}]")) for name, said in pairs)
+
+    def _target(self, said: Mapping[str, Any], where: str) -> Target:
+        if "function" in said:
+            version = checked(said.get("version"), str | int | None, f"{where}.version")
+            return target_of(self._function({"function": said["function"]}, where), version)
+        try:
+            if "arrow" in said:
+                schema = base64.b64decode(checked(said.get("schema"), str, where), validate=True)
+                return target_of(pa.ipc.read_schema(pa.py_buffer(schema)).field(0).type)
+            if "numpy" in said:
+                return target_of(np.dtype(checked(said["numpy"], str, where)))
+            return target_of(checked(said.get("python"), str, where))
+        except (pa.ArrowException, binascii.Error, OSError, TypeError, LookupError) as error:
+            message = f"{where}: no type that values are cast to ({error})"
+            raise CorruptState(message) from None
+
+
+def _plain(kind: Any) -> Callable[[Any, str], Any]:
+    return lambda value, where: checked(value, kind, where)
+
+
+def _values(value: Any, where: str) -> tuple[tuple[str, Any], ...]:
+    pairs = checked(value, list[tuple[str, Any]], where)
+    return tuple((name, value_from_json(said, f"{where}[{name!r}]")) for name, said in pairs)
+
+
+def _format(value: Any, where: str) -> str:
+    if value not in FORMATS:
+        message = f"{where}: expected one of the formats {', '.join(map(repr, FORMATS))} (got {value!r})"
+        raise CorruptState(message)
+    return str(value)
+
+
+def _built(node_class: type[Node], given: Mapping[str, Any], where: str) -> Node:
+    try:
+        return node_class(**given)
+    except SeekableError as error:
+        message = f"{where}: {error}"
+        raise CorruptState(message) from error
+    except (TypeError, ValueError, ArithmeticError) as error:
+        message = f"{where}: these arguments make no node: {error}"
+        raise CorruptState(message) from error

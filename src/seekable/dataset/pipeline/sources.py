@@ -1,0 +1,211 @@
+"""The data files of a pipeline file: their folders, names and digests, and how they are found again.
+
+Files of one folder stand together. A folder is written as it was opened, and relative to the pipeline file,
+so that data and pipeline may be moved together; files of the Hub are written by repository and commit.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from seekable.dataset.pipeline.fields import checked
+from seekable.errors import CorruptState, DataNotFound, WrongType
+from seekable.index.index_location import hub_folder
+from seekable.remote import placeholder
+from seekable.storage.listing import Found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.index.fileset import FileSet
+
+__all__ = ["Roots", "files_as_json", "found_files", "saved_entries"]
+
+
+_REPO = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+class _File(msgspec.Struct, omit_defaults=True):
+    """A file by name, and what it was like when the pipeline was saved."""
+
+    name: str
+    size: int
+    records: int
+    head_tail: str
+    offsets: str
+    hub_size: int | None = None
+    etag: str | None = None
+
+
+class _Folder(msgspec.Struct, omit_defaults=True):
+    """Consecutive files of one folder, or of one commit of a repository on the Hub."""
+
+    files: list[_File]
+    folder: str | None = None
+    relative: str | None = None
+    hub: str | None = None
+    revision: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """The folders in which data files are looked for, besides those of the pipeline file."""
+
+    beside: str
+    """The folder of the pipeline file."""
+
+    moved: tuple[tuple[str, str], ...]
+    """Folders as they were saved, and as they are now; an empty one stands for any saved folder."""
+
+    index_dir: str | os.PathLike[str] | None
+
+    @classmethod
+    def of(cls, beside: str, root: object, index_dir: str | os.PathLike[str] | None) -> Roots:
+        """Return the folders that the argument ``root`` of ``load_dataset`` names.
+
+        Raises:
+            WrongType: ``root`` is no path, no list of paths, and no dict of paths.
+        """
+        given: Any = [root] if isinstance(root, str | os.PathLike) else root or ()
+        pairs = list(given.items()) if isinstance(given, Mapping) else [("", each) for each in given]
+        if not all(isinstance(path, str | os.PathLike) for pair in pairs for path in pair):
+            message = (
+                f"root must be a folder, a list of folders, or a dict of old and new ones (got {root!r})"
+            )
+            raise WrongType(message)
+        moved = tuple(
+            (os.path.abspath(old) if old else "", os.path.abspath(os.path.expanduser(new)))
+            for old, new in pairs
+        )
+        return cls(beside, moved, index_dir)
+
+    def candidates(self, folder: _Folder) -> Iterator[str]:
+        """Yield the folders in which some files may be, the most likely one first."""
+        saved = folder.folder or ""
+        for old, new in self.moved:
+            if not old:
+                yield new
+            elif saved == old or saved.startswith(os.path.join(old, "")):
+                yield os.path.normpath(os.path.join(new, os.path.relpath(saved, old)))
+        yield saved
+        if folder.relative is not None:
+            yield os.path.normpath(os.path.join(self.beside, folder.relative))
+
+
+def files_as_json(files: FileSet, beside: str) -> list[dict[str, Any]]:
+    """Return the files of a source, by folder.
+
+    Args:
+        files: the files.
+        beside: the folder of the pipeline file.
+    """
+    entries = iter(files.described())
+    folders = []
+    first = 0
+    for root, _, count in files.runs:
+        own = [_File(**next(entries)) for _ in range(count)]
+        if placeholder.is_placeholder_folder(root):
+            folders.append(_hub_files(files, first, own))
+        else:
+            folders.append(_Folder(own, folder=root, relative=os.path.relpath(root, beside)))
+        first += count
+    made: list[dict[str, Any]] = msgspec.to_builtins(folders)
+    # The folder before its files, which may be many.
+    return [{**{key: each[key] for key in each if key != "files"}, "files": each["files"]} for each in made]
+
+
+def _hub_files(files: FileSet, first: int, own: list[_File]) -> _Folder:
+    hub, revision = "", ""
+    for number, entry in enumerate(own, start=first):
+        path = files.path(number)
+        with open(path, "rb") as file:
+            meant = placeholder.read_placeholder(path, file.read())
+        hub, revision = meant.repo, meant.revision
+        entry.hub_size, entry.etag = meant.size, meant.etag
+    return _Folder(own, hub=hub, revision=revision)
+
+
+def saved_entries(document: Any, where: str) -> list[dict[str, Any]]:
+    """Return the description of each file of a source as it was saved.
+
+    Raises:
+        CorruptState: the document is not what `files_as_json` wrote.
+    """
+    described = ("name", "size", "records", "head_tail", "offsets")
+    return [
+        {key: getattr(file, key) for key in described}
+        for folder in checked(document, list[_Folder], where)
+        for file in folder.files
+    ]
+
+
+def found_files(document: Any, roots: Roots, where: str) -> list[Found]:
+    """Return the files of a source, where they are now.
+
+    Raises:
+        DataNotFound: a file is in none of the folders.
+        CorruptState: the document is not what `files_as_json` wrote.
+    """
+    return [
+        _from_hub(folder, roots, where) if folder.hub is not None else _from_folder(folder, roots, where)
+        for folder in checked(document, list[_Folder], where)
+    ]
+
+
+def _from_folder(folder: _Folder, roots: Roots, where: str) -> Found:
+    names = tuple(_checked_name(file.name, where) for file in folder.files)
+    there: list[str] = []
+    lacking: list[str] = []
+    for root in dict.fromkeys(filter(None, roots.candidates(folder))):
+        missing = next((name for name in names if not os.path.isfile(os.path.join(root, name))), None)
+        if missing is not None:
+            lacking.append(f"{root!r} has no {missing!r}")
+            continue
+        if all(os.stat(os.path.join(root, file.name)).st_size == file.size for file in folder.files):
+            return Found(root, names)
+        there.append(root)
+    if there:
+        return Found(there[0], names)  # It has other files of these names: which ones, the caller says.
+    message = f"{where}: {'; '.join(lacking) or 'no folder is named'}. Say where the files are now with root="
+    raise DataNotFound(message)
+
+
+def _from_hub(folder: _Folder, roots: Roots, where: str) -> Found:
+    repo, revision = str(folder.hub), str(folder.revision)
+    if not _REPO.fullmatch(repo) or not _COMMIT.fullmatch(revision) or "--" in repo or ".." in repo:
+        message = f"{where}: expected a repository of the Hub and a commit (got {repo!r} and {revision!r})"
+        raise CorruptState(message)
+    hub = hub_folder(roots.index_dir)
+    files = [
+        placeholder.HubFile(
+            hub,
+            repo,
+            revision,
+            _checked_name(file.name, where),
+            file.hub_size or 0,
+            file.etag or "",
+        )
+        for file in folder.files
+    ]
+    placeholder.write_placeholders(files)
+    root = os.path.join(placeholder.repo_folder(hub, repo), revision)
+    return Found(root, tuple(file.path for file in files))
+
+
+def _checked_name(name: str, where: str) -> str:
+    """Return the name of a file, which must lie below its folder.
+
+    Raises:
+        CorruptState: it does not.
+    """
+    if os.path.isabs(name) or not {"", ".."}.isdisjoint(name.split("/")):
+        message = f"{where}: expected the name of a file below its folder (got {name!r})"
+        raise CorruptState(message)
+    return name

@@ -1,0 +1,152 @@
+"""Nodes to JSON: one object a node, those below before those above."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from seekable._optional import optional
+from seekable.dataset.pipeline.fields import PLAIN, value_as_json
+from seekable.dataset.pipeline.functions import Names, described
+from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of, is_default
+from seekable.dataset.pipeline.sources import files_as_json
+from seekable.errors import InvalidArgument
+from seekable.nodes.sources.sequence_source import SequenceSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from seekable.dataset.pipeline.row_files import RowFiles
+    from seekable.formats.decoding import Decoder
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.columns.cast import Target
+    from seekable.nodes.contract import Node
+else:
+    pa = optional("pyarrow", extra="parquet")
+
+__all__ = ["NodeWriter"]
+
+
+class NodeWriter:
+    """Writes the graph of one dataset.
+
+    Example:
+        >>> import seekable as sk
+        >>> from seekable.dataset.pipeline.row_files import RowFiles
+        >>> writer = NodeWriter("/data", RowFiles("/data/pipeline.json"))
+        >>> writer.add_graph(sk.from_sequence("abc").map(str.upper).shuffle(seed=7).node)
+        2
+        >>> writer.nodes[2], list(writer.functions)
+        ({'node': 2, 'kind': 'shuffle', 'child': 1, 'seed': 7}, ['builtins.str.upper'])
+    """
+
+    def __init__(self, beside: str, rows: RowFiles) -> None:
+        """Write nothing yet.
+
+        Args:
+            beside: the folder of the pipeline file.
+            rows: takes the rows that were chosen by content.
+        """
+        self.nodes: list[dict[str, Any]] = []
+        self.functions: dict[str, dict[str, Any]] = {}
+        """The description of each function of the user, by its name in the file."""
+        self.sequences: dict[str, dict[str, Any]] = {}
+        """The type and length of each sequence of the user, by its name in the file."""
+        self._beside = beside
+        self._rows = rows
+        self._function_names, self._sequence_names = Names(), Names()
+        self._numbers: dict[int, int] = {}
+        self._ways: dict[str, Callable[[Any, str], Any]] = {
+            **dict.fromkeys(PLAIN, lambda value, _: value),
+            **dict.fromkeys(FUNCTIONS, self._function),
+            "Any": value_as_json,
+            "Decoder": self._decoder,
+            "FileSet": self._files,
+            "Int64s": lambda rows, _: self._rows.add(rows),
+            "Keys | None": lambda keys, where: self._named_or_function(keys.of, where),
+            "KeptRows": lambda rows, _: self._rows.add(rows),
+            "Node": lambda node, _: self._numbers[id(node)],
+            "TableFormat": lambda form, _: form.name,
+            "frozenset[str] | None": lambda names, _: sorted(names),
+            "tuple[Node, ...]": lambda nodes, _: [self._numbers[id(node)] for node in nodes],
+            "tuple[tuple[str, Any], ...]": _values,
+            "tuple[tuple[str, Target], ...]": self._targets,
+        }
+
+    def add_graph(self, root: Node) -> int:
+        """Write a node and all nodes below it, each once; return its number.
+
+        Raises:
+            InvalidArgument: a node or a value cannot be written.
+            IndexStale, CorruptState: the file of chosen rows is gone, or has changed.
+        """
+        pending = [root]
+        while pending:
+            node = pending[-1]
+            below = [child for child in node.children if id(child) not in self._numbers]
+            if below:
+                pending += reversed(below)
+                continue
+            pending.pop()
+            if id(node) not in self._numbers:
+                document = self._node(node)
+                self._numbers[id(node)] = len(self.nodes)
+                self.nodes.append({"node": len(self.nodes), **document})
+        return self._numbers[id(root)]
+
+    def _node(self, node: Node) -> dict[str, Any]:
+        if NODE_KINDS.get(node.kind) is not type(node):
+            message = (
+                f"{node!r} cannot be saved: a node of the kind {node.kind!r} is none that a user makes; save "
+                f"the pipeline that it was made of"
+            )
+            raise InvalidArgument(message)
+        document: dict[str, Any] = {"kind": node.kind}
+        for name, field in fields_of(type(node)).items():
+            value = getattr(node, name)
+            if isinstance(node, SequenceSource) and name == "sequence":
+                document[name] = self._sequence(node)
+            elif not is_default(field, value):
+                document[name] = self._ways[str(field.type)](value, f"{node.kind}({name}=)")
+        return document
+
+    def _function(self, fn: Callable[..., Any], _: str) -> dict[str, str]:
+        description = described(fn)
+        name = self._function_names.of(fn, description["name"])
+        self.functions[name] = description
+        return {"function": name}
+
+    def _named_or_function(self, value: Any, where: str) -> Any:
+        return value if isinstance(value, str) else self._function(value, where)
+
+    def _decoder(self, decoder: Decoder, where: str) -> dict[str, Any]:
+        column = {"column": decoder.column} if decoder.column else {}
+        inner = decoder.plain or decoder
+        return {"decode": self._named_or_function(inner.function or inner.name, where), **column}
+
+    def _files(self, files: FileSet, _: str) -> dict[str, Any]:
+        return {"max_open_files": files.most_open, "folders": files_as_json(files, self._beside)}
+
+    def _sequence(self, node: SequenceSource) -> str:
+        wanted = node.type_name if node.version is None else str(node.version)
+        name = self._sequence_names.of(node.sequence, wanted)
+        self.sequences[name] = {"type": node.type_name, "length": node.size}
+        return name
+
+    def _targets(self, targets: tuple[tuple[str, Target], ...], where: str) -> list[list[Any]]:
+        return [[name, self._target(target, where)] for name, target in targets]
+
+    def _target(self, target: Target, where: str) -> dict[str, Any]:
+        if target.way == "function":
+            version = target.described.get("version")
+            return {**self._function(target.to, where), **({} if version is None else {"version": version})}
+        if target.way == "arrow":
+            schema = pa.schema([("", target.to)]).serialize().to_pybytes()
+            return {"arrow": str(target.to), "schema": base64.b64encode(schema).decode()}
+        return {target.way: target.to.__name__ if target.way == "python" else target.to.str}
+
+
+def _values(pairs: tuple[tuple[str, Any], ...], where: str) -> list[list[Any]]:
+    return [[name, value_as_json(value, f"{where}, the column {name!r},")] for name, value in pairs]
