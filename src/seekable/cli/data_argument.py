@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from seekable.cli.progress_output import BuildWatch
+from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
+from seekable.dataset.pipeline.pipeline_file import FIRST_KEY, needed_names, read_pipeline
+from seekable.errors import InvalidArgument
+from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
-    from seekable.dataset.dataset import Dataset
+    from seekable.nodes.contract import Node
+
+_HEAD_BYTES = 256
+_HEAD = re.compile(rb'\s*\{\s*"' + FIRST_KEY.encode() + rb'"')
+
+
+def is_pipeline_file(path: str) -> bool:
+    """Return True if a path is that of a file that ``ds.save`` wrote, by its first key."""
+    try:
+        with open(path, "rb") as file:
+            return _HEAD.match(file.read(_HEAD_BYTES)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 @dataclass(frozen=True)
@@ -36,14 +53,86 @@ class Opening:
         """The reporter of this opening's index builds."""
         return BuildWatch(bar=self.progress, notices=not self.quiet)
 
-    def open(self) -> FileSource | TableSource:
-        """Index new and changed files, and return the source, which is the only node of its dataset."""
+    def open(self) -> Node:
+        """Index new and changed files; return their source, or the pipeline of a pipeline file.
+
+        Raises:
+            InvalidArgument: a pipeline needs functions or sequences, or an option is for data alone.
+        """
+        return self._pipeline() if is_pipeline_file(self.path) else self.open_data()
+
+    def _pipeline(self) -> Node:
+        self.refuse_options()
+        needed = [name for names in needed_names(self.path) for name in names]
+        if needed:
+            message = (
+                f"{self.path!r} needs {', '.join(map(repr, needed))}, which no command can have: in Python, "
+                f"sk.load_dataset({self.path!r}, functions=..., sequences=...); `seekable export` takes a "
+                f"module:function that returns it"
+            )
+            raise InvalidArgument(message)
+        return self.order(order_only=False)
+
+    def refuse_options(self) -> None:
+        """Refuse the options that say how data is opened.
+
+        Raises:
+            InvalidArgument: there is such an option.
+        """
+        given = {"--format": self.format, "--key": self.key, "--partitions": self.partitions}
+        for option in (option for option, value in given.items() if value is not None):
+            message = f"{self.path!r} is a pipeline file, which says how data is opened: leave {option} out"
+            raise InvalidArgument(message)
+
+    def order(self, *, root: list[str] | None = None, order_only: bool = True) -> Node:
+        """Return the pipeline of a pipeline file, of which no record is read unless ``order_only`` is False.
+
+        Args:
+            root: the folders in which the data files are now.
+            order_only: True if the functions of the pipeline are not needed.
+        """
+        try:
+            return read_pipeline(
+                self.path,
+                functions=None,
+                sequences=None,
+                root=root,
+                allow_changed=False,
+                index_dir=self.index_dir,
+                progress=self.watch,
+                order_only=order_only,
+            )
+        finally:
+            self.watch.close()
+
+    def sources(self) -> list[FileSource | TableSource]:
+        """Index new and changed files; return their source, or all sources of files of a pipeline file."""
+        if not is_pipeline_file(self.path):
+            return [self.open_data()]
+        self.refuse_options()
+        return [node for node in leaves_of(self.order()) if isinstance(node, FileSource | TableSource)]
+
+    def open_data(self) -> FileSource | TableSource:
+        """Index new and changed files, and return the source, which is the only node of its dataset.
+
+        Raises:
+            InvalidArgument: it is a pipeline file.
+        """
+        if is_pipeline_file(self.path):
+            message = f"{self.path!r} is a pipeline file and no data; name the data itself"
+            raise InvalidArgument(message)
         source = self.dataset().node
         assert isinstance(source, FileSource | TableSource)
         return source
 
     def dataset(self) -> Dataset:
-        """Index new and changed files, and return the dataset."""
+        """Index new and changed files, and return the dataset; or that of a pipeline file.
+
+        Raises:
+            InvalidArgument: as of ``open``.
+        """
+        if is_pipeline_file(self.path):
+            return Dataset(self._pipeline())
         try:
             return open_dataset(
                 self.path,

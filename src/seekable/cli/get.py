@@ -55,7 +55,8 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     )
     records = opening.open()
     Dataset(records).locate(numbers)  # Before anything is printed, all rows are known to be there.
-    write_records(records, [number % records.size for number in numbers], as_json=as_json)
+    size = records.size
+    write_records(records, [number if size is None else number % size for number in numbers], as_json=as_json)
 
 
 def _number(row: str) -> int:

@@ -47,4 +47,6 @@ def head(  # noqa: PLR0913 - an argument for each of its options
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
     )
     records = opening.open()
-    write_records(records, range(min(count, records.size)), as_json=as_json)
+    write_records(
+        records, range(count if records.size is None else min(count, records.size)), as_json=as_json
+    )

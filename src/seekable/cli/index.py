@@ -87,24 +87,26 @@ def _indexed(opening: Opening, *, pages: bool) -> dict[str, Any]:
     """Index one dataset, and return the document about it."""
     import time
 
-    from seekable.cli.data_argument import index_folder
     from seekable.cli.output import json_safe
     from seekable.nodes.sources.tables import TableSource
 
     begun = time.perf_counter()
-    dataset = opening.open()
-    if pages and isinstance(dataset, TableSource):
-        dataset.walk(progress=opening.watch)
-        opening.watch.close()
+    sources = opening.sources()
+    for source in sources:
+        if pages and isinstance(source, TableSource):
+            source.walk(progress=opening.watch)
+            opening.watch.close()
+    folders = dict.fromkeys(folder for source in sources for folder in source.files.folders)
+    keys = sources[0].keys if opening.key is not None else None
     return {
         "path": json_safe(opening.path),
-        "files": len(dataset.files),
+        "files": sum(len(source.files) for source in sources),
         "files_indexed": opening.watch.files_indexed,
-        "records": dataset.size,
-        "bytes": int(dataset.files.data_sizes.sum()),
+        "records": sum(source.size for source in sources),
+        "bytes": sum(int(source.files.data_sizes.sum()) for source in sources),
         "seconds": time.perf_counter() - begun,
-        "index_folder": json_safe(index_folder(dataset)),
-        **({} if dataset.keys is None else {"key": opening.key, "keys": dataset.keys.index.count}),
+        "index_folder": ", ".join(map(json_safe, folders)),
+        **({} if keys is None else {"key": opening.key, "keys": keys.index.count}),
     }
 
 

@@ -40,19 +40,65 @@ def info(
     """Print the number of records, and their lengths.
 
     New and changed files are indexed first. Lengths are in bytes and include the ends of lines; no data is
-    read for them.
+    read for them. Of a pipeline file the nodes are printed; its functions are not needed.
     """
-    from seekable.cli.data_argument import Opening
+    from seekable.cli.data_argument import Opening, is_pipeline_file
     from seekable.cli.output import write_document, write_facts
 
     opening = Opening(
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
     )
-    found = _survey(opening)
+    if is_pipeline_file(path):
+        opening.refuse_options()
+        found = _pipeline_survey(opening)
+    else:
+        found = _survey(opening)
     if as_json:
         write_document(found)
+    elif "nodes" in found:
+        _print_pipeline(found)
     else:
         write_facts(_in_words(found))
+
+
+def _pipeline_survey(opening: Opening) -> dict[str, Any]:
+    from seekable.cli.output import json_safe
+    from seekable.dataset.pipeline.pipeline_file import needed_names
+    from seekable.nodes.display import explained
+
+    functions, sequences = needed_names(opening.path)
+    node = opening.order()
+    return {
+        "path": json_safe(opening.path),
+        "pipeline": json_safe(node.expression()),
+        "records": node.size,
+        "steady": node.steady,
+        "lanes": node.lanes,
+        "fingerprint": node.fingerprint,
+        "functions": functions,
+        "sequences": sequences,
+        "nodes": [json_safe(line) for line in explained(node)],
+    }
+
+
+def _print_pipeline(found: dict[str, Any]) -> None:
+    from seekable.cli.output import write_facts, write_line
+
+    size = found["records"]
+    facts = {
+        "path": found["path"],
+        "records": "endless" if size is None else f"{size:,}",
+        "order": "the same in each epoch" if found["steady"] else "another one in each epoch",
+        "lanes": f"{found['lanes']:,}",
+        "fingerprint": found["fingerprint"],
+    }
+    for key in ("functions", "sequences"):
+        if found[key]:
+            facts[key] = ", ".join(found[key])
+    write_facts(facts)
+    write_line("")
+    for line in found["nodes"]:
+        write_line(line)
 
 
 def _survey(opening: Opening) -> dict[str, Any]:
@@ -60,7 +106,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
     from seekable.cli.data_argument import folder_bytes, index_folder
     from seekable.cli.output import json_safe
 
-    dataset = opening.open()
+    dataset = opening.open_data()
     folder = index_folder(dataset)
     return {
         "path": json_safe(opening.path),

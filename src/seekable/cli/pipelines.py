@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from seekable.cli.data_argument import Opening, is_pipeline_file
 from seekable.dataset.dataset import Dataset
 from seekable.errors import DataNotFound, InvalidArgument, WrongType
 from seekable.loader.checkpoint_files import read_saved
@@ -44,9 +45,9 @@ def pipeline_of(
     """Return the loader of a saved state, or of a function.
 
     Args:
-        target: a state file, a folder of states, a description, or ``module:function``.
+        target: a state file, a folder of states, a description, a pipeline file, or ``module:function``.
         batches: the arguments of the loader that ``target`` lacks.
-        state: what to load into the loader of a function.
+        state: what to load into the loader of a function or of a pipeline file.
         roots: folders in which the files of a saved pipeline are looked for.
         index_dir: the user's folder for indexes; None for those beside the data.
 
@@ -55,15 +56,30 @@ def pipeline_of(
         InvalidArgument: an argument is missing, or is given twice.
     """
     if os.path.exists(target):
+        if is_pipeline_file(target):
+            return _of_file(target, batches, state=state, roots=roots, index_dir=index_dir)
         if state is not None:
             raise InvalidArgument("--state goes with module:function; a saved state is itself the state")
         return _of_saved(
             target, batches, roots=[os.path.abspath(root) for root in roots], index_dir=index_dir
         )
     if ":" not in target:
-        message = f"there is no {target!r}: name a state, a folder of states, or module:function"
+        message = f"there is no {target!r}: name a state, a folder of states, a pipeline, or module:function"
         raise DataNotFound(message)
-    loader = _of_function(target, batches)
+    return _at_state(_of_function(target, batches), state)
+
+
+def _of_file(
+    target: str, batches: Batches, *, state: str | None, roots: list[str], index_dir: str | None
+) -> Pipeline:
+    if not {"batch_size", "global_batch_size"} & batches.given.keys():
+        message = f"{target!r} holds a Dataset: say with --batch-size how many records make a batch"
+        raise InvalidArgument(message)
+    opening = Opening(target, format=None, index_dir=index_dir, jobs=None, progress=False, quiet=True)
+    return _at_state(_loader(Dataset(opening.order(root=roots)), batches), state)
+
+
+def _at_state(loader: Loader, state: str | None) -> Pipeline:
     if state is not None and (saved := read_saved(state)).state:
         loader.load_state_dict(saved.state.document())
     return Pipeline(loader, ())

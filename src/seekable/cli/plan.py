@@ -37,8 +37,9 @@ def _count(option: str, help_text: str, *, least: int = 1) -> Any:
 TargetArgument = Annotated[
     str,
     typer.Argument(
-        metavar="STATE|MODULE:FUNCTION",
-        help="A saved state, a folder of them, or a function that returns a Dataset or a Loader.",
+        metavar="STATE|PIPELINE|MODULE:FUNCTION",
+        help="A saved state, a folder of them, a pipeline file, or a function that returns a Dataset "
+        "or a Loader.",
         show_default=False,
     ),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -13,26 +13,36 @@ import numpy as np
 from seekable.cli.output import json_safe, write, write_document
 from seekable.dataset.dataset import Dataset
 from seekable.formats.decoding import decoder_named
-from seekable.index.location import Location
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.tables import TableSource
+
+if TYPE_CHECKING:
+    from seekable.nodes.contract import Node
 
 _AT_ONCE = 64
 """The number of records that are read together."""
 
-_ENCODER = msgspec.json.Encoder(enc_hook=str)
+
+def _plain(value: Any) -> Any:
+    """Return a value in types that JSON has: numbers and lists of arrays, rows of batches; else a text."""
+    for name in ("tolist", "to_pylist"):
+        if hasattr(value, name):
+            return getattr(value, name)()
+    return str(value)
 
 
-def write_records(records: FileSource | TableSource, rows: Iterable[int], *, as_json: bool) -> None:
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+
+
+def write_records(records: Node, rows: Iterable[int], *, as_json: bool) -> None:
     """Print records, each on a line of its own.
 
     Args:
-        records: the data.
+        records: the data, or a pipeline.
         rows: the records, in the order in which they are printed.
         as_json: print a document for each record instead of its bytes.
     """
     for some in _batches(rows):
-        if isinstance(records, TableSource):
+        if not isinstance(records, FileSource):
             _write_rows(records, some, as_json=as_json)
         elif as_json:
             _write_json(_lines(records), records, some)
@@ -44,9 +54,10 @@ def _lines(records: FileSource) -> FileSource:
     return replace(records, decoder=decoder_named("bytes", records.format))
 
 
-def _write_rows(records: TableSource, rows: list[int], *, as_json: bool) -> None:
-    """Print rows of tables as JSON; a value that JSON cannot hold is printed as text."""
-    found = [msgspec.Raw(_ENCODER.encode(record)) for record in records.fetch(np.array(rows, dtype=np.int64))]
+def _write_rows(records: Node, rows: list[int], *, as_json: bool) -> None:
+    """Print records without bytes of their own as JSON; a value that JSON lacks is printed as text."""
+    read = records.fetch(np.array(rows, dtype=np.int64))
+    found = [msgspec.Raw(_ENCODER.encode(record)) for record in read]
     if not as_json:
         write(b"".join(bytes(record) + b"\n" for record in found))
         return
@@ -76,7 +87,10 @@ def _content(line: bytes, record: Any, *, is_json: bool) -> dict[str, Any]:
     return {"record": msgspec.Raw(line)}
 
 
-def _location(where: Location) -> dict[str, Any]:
+def _location(where: Any) -> Any:
+    """Return a location as JSON; of a batch a list of them, and of a zip too."""
+    if isinstance(where, list | tuple):
+        return [_location(part) for part in where]
     return {
         "path": json_safe(where.path),
         "row": where.row,

@@ -45,11 +45,12 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.data_argument import Opening
     from seekable.cli.records import write_records
     from seekable.dataset.from_sequence import from_sequence
+    from seekable.nodes.graph import known_size
 
     opening = Opening(
         path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
     )
     records = opening.open()
     # A shuffle depends on seed and length alone, so that of the row numbers is that of the records.
-    rows = from_sequence(range(records.size)).shuffle(seed=seed)[:count]
+    rows = from_sequence(range(known_size(records, "sample"))).shuffle(seed=seed)[:count]
     write_records(records, rows, as_json=as_json)

@@ -52,23 +52,40 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
 
     Without --deep, size, modification time and the first and last 64 KiB of each file are compared, and all
     of the index is. A file that was rewritten in its middle, at the same size and time, is found by --deep
-    only. The exit code is 3 where something is not as it was indexed.
+    only. The exit code is 3 where something is not as it was indexed. Of a pipeline file,
+    the data files of all its sources are compared, after a check that they are those that it was saved with.
     """
+    from seekable.cli.data_argument import Opening, is_pipeline_file
     from seekable.cli.output import write_document
     from seekable.cli.progress_output import BuildWatch
     from seekable.dataset.verify_data import verify as verify_data
+    from seekable.dataset.verify_data import verify_sources
 
     watch = BuildWatch(bar=not no_progress, notices=not quiet)
     try:
-        found = verify_data(
-            path,
-            format=format_name,
-            deep=deep,
-            decode=decode,
-            index_dir=index_dir,
-            jobs=jobs,
-            progress=watch,
-        )
+        if is_pipeline_file(path):
+            opening = Opening(
+                path,
+                format=format_name,
+                index_dir=index_dir,
+                jobs=jobs,
+                progress=not no_progress,
+                quiet=quiet,
+            )
+            opening.refuse_options()
+            found = verify_sources(
+                opening.order(), deep=deep, decode=decode, index_dir=index_dir, jobs=jobs, progress=watch
+            )
+        else:
+            found = verify_data(
+                path,
+                format=format_name,
+                deep=deep,
+                decode=decode,
+                index_dir=index_dir,
+                jobs=jobs,
+                progress=watch,
+            )
     finally:
         watch.close()
     if as_json:

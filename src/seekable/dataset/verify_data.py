@@ -6,6 +6,7 @@ import os
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,22 +17,26 @@ from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import SourceOptions, find_data, format_named, format_of_all
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
-from seekable.index.verify.verification import verify_files
+from seekable.index.verify.verification import Verification, verify_files
+from seekable.nodes.bases import leaves_of
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource, line_source
 from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
+from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from seekable.dataset.specs import Spec
     from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
-    from seekable.index.verify.verification import Verification
+    from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 
-__all__ = ["verify"]
+__all__ = ["verify", "verify_sources"]
 
 Bad = dict[str, tuple[CorruptRecord, int]]
 """By path, the first record of a file that cannot be decoded, and the number of such records."""
@@ -91,10 +96,63 @@ def verify(
     )
     if not decode:
         return verified
-    problems = [
-        _problem(error, count)
-        for error, count in _undecodable(_records(verified.good, kind, spec), jobs, progress).values()
-    ]
+    return _decoded(verified, _records(verified.good, kind, spec), jobs, progress)
+
+
+def verify_sources(
+    node: Node,
+    *,
+    deep: bool,
+    decode: bool,
+    index_dir: str | os.PathLike[str] | None,
+    jobs: int | None,
+    progress: ProgressHook | None,
+) -> Verification:
+    """Return the problems of the data files of all sources of a pipeline; see `verify`."""
+    found = Verification(0, 0, 0, (), (), ())
+    for source in leaves_of(node):
+        if not isinstance(source, FileSource | TableSource):
+            continue
+        verified = verify_files(
+            list(_found(source.files)),
+            format_named(source.format).scanner,
+            deep=deep,
+            index_dir=index_dir,
+            jobs=jobs,
+            progress=progress,
+        )
+        if decode:
+            verified = _decoded(verified, replace(source, files=verified.good), jobs, progress)
+        found = _together(found, verified)
+    return found
+
+
+def _found(files: FileSet) -> Iterator[Found]:
+    names = iter(files.names())
+    for root, _, count in files.runs:
+        yield Found(root, tuple(islice(names, count)))
+
+
+def _together(one: Verification, other: Verification) -> Verification:
+    return Verification(
+        one.files + other.files,
+        one.records + other.records,
+        one.bytes + other.bytes,
+        tuple(dict.fromkeys((*one.folders, *other.folders))),
+        tuple(dict.fromkeys((*one.problems, *other.problems))),
+        (*one.indexed, *other.indexed),
+    )
+
+
+def _decoded(
+    verified: Verification,
+    records: FileSource | TableSource,
+    jobs: int | None,
+    progress: ProgressHook | None,
+) -> Verification:
+    """Return a verification with the records that cannot be decoded among its problems."""
+    bad = _undecodable(records, jobs, progress)
+    problems = [_problem(error, count) for error, count in bad.values()]
     return replace(verified, problems=(*verified.problems, *problems))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from seekable.state.functions import NamedFunction, describe_function
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-__all__ = ["Given", "Names", "described", "same_function"]
+__all__ = ["Given", "Names", "described", "same_function", "stand_in"]
 
 
 def described(fn: Callable[..., Any]) -> dict[str, Any]:
@@ -105,6 +106,20 @@ class Given:
                     raise InvalidArgument(message)
                 return key
         return None
+
+
+def stand_in(description: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return a function with the description of one that is not there; a call of it raises an error."""
+    arguments, named = description.get("arguments", ((), {}))
+    function = (
+        functools.partial(_not_there, *arguments, **named) if "arguments" in description else _not_there
+    )
+    return NamedFunction(function, str(description["name"]))
+
+
+def _not_there(*_: object, **__: object) -> None:
+    message = "a pipeline file was loaded for its order alone, and a record of it is read"
+    raise InvalidArgument(message)
 
 
 def same_function(name: str, description: Mapping[str, Any], given: Any) -> Callable[..., Any]:

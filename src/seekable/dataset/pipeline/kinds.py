@@ -16,6 +16,7 @@ from seekable.nodes.columns.rename import MapColumns, Rename
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.filter import Filter
+from seekable.nodes.flatten import Flatten
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.join import Join
 from seekable.nodes.map import Map
@@ -41,8 +42,8 @@ __all__ = ["COUNTED", "FUNCTIONS", "NODE_KINDS", "fields_of", "is_default"]
 NODE_KINDS: dict[str, type[Node]] = {
     node.kind: node
     for node in (
-        *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, Interleave),
-        *(Join, Map, MapBatches, MapColumns, Mix, Rename, Repeat, Sample, Select, SelectColumns),
+        *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, Flatten),
+        *(Interleave, Join, Map, MapBatches, MapColumns, Mix, Rename, Repeat, Sample, Select, SelectColumns),
         *(
             SequenceSource,
             Shuffle,
@@ -58,10 +59,10 @@ NODE_KINDS: dict[str, type[Node]] = {
 }
 """The class of each kind of node."""
 
-COUNTED = frozenset({Filter, Join, Mix, Select, Slice, Split})
+COUNTED = frozenset({Filter, Flatten, Join, Mix, Select, Slice, Split})
 """The classes whose arguments were made of the records or the lengths of what is below them."""
 
-FUNCTIONS = frozenset({"Callable[..., Any]", "Callable[[list[Any]], Any]", "OnError | None"})
+FUNCTIONS = frozenset({"Callable[..., Any]", "Callable[[list[Any]], Any]", "OnError | None", "ToItems"})
 """The annotations of fields that are functions of the user."""
 
 

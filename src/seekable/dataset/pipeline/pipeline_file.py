@@ -12,6 +12,8 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from seekable.dataset.pipeline.fields import checked
 from seekable.dataset.pipeline.functions import Given
 from seekable.dataset.pipeline.json_text import json_text
@@ -43,6 +45,13 @@ FIRST_KEY = "seekable_pipeline"
 _VERSION = 1
 
 
+class _Function(msgspec.Struct):
+    """The description of a function in a pipeline file."""
+
+    name: str
+    arguments: tuple[list[Any], dict[str, Any]] | None = None
+
+
 def write_pipeline(node: Node, path: object) -> None:
     """Write the pipeline file of a dataset, and the rows that it needs beside it; see ``Dataset.save``."""
     if not isinstance(path, str | os.PathLike):
@@ -67,7 +76,7 @@ def write_pipeline(node: Node, path: object) -> None:
     rows.remove_others()
 
 
-def read_pipeline(
+def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one more
     path: object,
     *,
     functions: object,
@@ -76,18 +85,23 @@ def read_pipeline(
     allow_changed: bool,
     index_dir: str | os.PathLike[str] | None,
     progress: ProgressHook | None,
+    order_only: bool = False,
 ) -> Node:
-    """Return the node of a dataset that was saved; see ``seekable.load_dataset``."""
+    """Return the node of a dataset that was saved; see ``seekable.load_dataset``.
+
+    With ``order_only`` no function needs to be given, and no record can be read through one.
+    """
     place, document = _document(path)
     given = Given("functions", functions), Given("sequences", sequences)
     try:
-        described = checked(document.get("functions"), dict[str, dict[str, Any]], "functions")
+        described: dict[str, Any] = document.get("functions")  # type: ignore[assignment]  # checked here
+        checked(described, dict[str, _Function], "functions")
         sequence_types = checked(document.get("sequences"), dict[str, dict[str, Any]], "sequences")
         fingerprint = checked(document.get("fingerprint"), str, "fingerprint")
-        _check_given(document, given, (list(described), list(sequence_types)))
+        _check_given(document, given, ([] if order_only else list(described), list(sequence_types)))
         roots = Roots.of(os.path.dirname(place), root, index_dir)
-        reader = NodeReader(Resources(roots, *given, described, sequence_types, progress))
-        nodes = reader.read(document.get("nodes"))
+        reader = NodeReader(Resources(roots, *given, described, sequence_types, progress, order_only))
+        nodes = _read(reader, document.get("nodes"))
         _check_same(nodes, reader.saved, fingerprint, allow_changed=allow_changed)
     except (CorruptState, DataNotFound, InvalidArgument, StateMismatch) as error:
         raise type(error)(f"{place!r}: {error}") from error
@@ -155,10 +169,41 @@ def _check_given(
         if names:
             calls.append(f"{argument}={{{', '.join(f'{name!r}: ...' for name in names)}}}")
     message = (
-        f"the pipeline {document.get('pipeline', '')} needs what a file cannot hold: load_dataset(..., "
-        f"{', '.join(calls)})"
+        f"the pipeline {document.get('pipeline', '')!s:.200} needs what a file cannot hold: "
+        f"load_dataset(..., {', '.join(calls)})"
     )
     raise InvalidArgument(message)
+
+
+def _read(reader: NodeReader, documents: Any) -> list[Node]:
+    """Return the nodes of a file.
+
+    Raises:
+        StateMismatch: data has changed so that a node cannot be over it.
+        CorruptState: the file was changed.
+    """
+    try:
+        return reader.read(documents)
+    except CorruptState as error:
+        changes = _changes(reader.nodes, reader.saved)
+        if not changes:
+            raise
+        raise StateMismatch(_beyond_repair(error, changes)) from error
+
+
+def _changes(nodes: Sequence[Node], saved: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
+    """Return the differences between sources and what was saved of them, by the number of the node."""
+    now = {number: nodes[number].describe(None) for number in saved if number < len(nodes)}
+    texts = {number: difference({**now[number], **saved[number]}, now[number]) for number in now}
+    return {number: text for number, text in texts.items() if text}
+
+
+def _beyond_repair(what: object, changes: Mapping[int, str]) -> str:
+    why = "\n".join(changes.values())
+    return (
+        f"{what}: it was made of the records or the lengths of data that has changed, so "
+        f"allow_changed=True is not enough: build the pipeline again\n{why}"
+    )
 
 
 def _check_same(
@@ -174,19 +219,20 @@ def _check_same(
 
     Raises:
         StateMismatch: it has another fingerprint, and that is not allowed or cannot be.
+        CorruptState: it has arguments that cannot be described.
     """
-    if nodes[-1].fingerprint == fingerprint:
+    try:
+        found = nodes[-1].fingerprint
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
+        message = f"nodes: these arguments make no pipeline: {error}"
+        raise CorruptState(message) from error
+    if found == fingerprint:
         return
-    now = {number: nodes[number].describe(None) for number in saved}
-    changes = {
-        number: text
-        for number in saved
-        if (text := difference({**now[number], **saved[number]}, now[number]))
-    }
+    changes = _changes(nodes, saved)
     why = "\n".join(changes.values()) or "the data is the same, so the file itself was edited"
     if not allow_changed:
         message = (
-            f"it is of {fingerprint}, and what was loaded is {nodes[-1].fingerprint}:\n{why}\n"
+            f"it is of {fingerprint}, and what was loaded is {found}:\n{why}\n"
             f"Put back what was there, or take it as it is now with allow_changed=True"
         )
         raise StateMismatch(message)
@@ -195,8 +241,4 @@ def _check_same(
         if not changed.isdisjoint(map(id, node.children)):
             changed.add(id(node))
             if type(node) in COUNTED:
-                message = (
-                    f"nodes[{number}] ({node.kind}) was made of the records or the lengths of data that has "
-                    f"changed, so allow_changed=True is not enough: build the pipeline again\n{why}"
-                )
-                raise StateMismatch(message)
+                raise StateMismatch(_beyond_repair(f"nodes[{number}] ({node.kind})", changes))

@@ -11,7 +11,7 @@ import numpy as np
 
 from seekable._optional import optional
 from seekable.dataset.pipeline.fields import PLAIN, checked, value_from_json
-from seekable.dataset.pipeline.functions import same_function
+from seekable.dataset.pipeline.functions import same_function, stand_in
 from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of
 from seekable.dataset.pipeline.row_files import int_rows, kept_rows
 from seekable.dataset.pipeline.sources import found_files, saved_entries
@@ -56,6 +56,9 @@ class Resources:
 
     progress: ProgressHook | None
 
+    order_only: bool
+    """True if no record will be read: functions that were not given do no harm, and keys are left out."""
+
 
 class NodeReader:
     """Makes the nodes of one pipeline file."""
@@ -63,12 +66,13 @@ class NodeReader:
     def __init__(self, resources: Resources) -> None:
         """Make nothing yet."""
         self._resources = resources
-        self._made: list[Node] = []
+        self.nodes: list[Node] = []
+        """The nodes that were made so far."""
         self.saved: dict[int, dict[str, Any]] = {}
         """What the description of each source had when it was saved, by the number of the node."""
         self._ways: dict[str, Callable[[Any, str], Any]] = {
             **{name: _plain(kind) for name, kind in PLAIN.items()},
-            **dict.fromkeys(FUNCTIONS, self._function),
+            **dict.fromkeys(FUNCTIONS, self._function_or_none),
             "Any": value_from_json,
             "Int64s": lambda value, where: int_rows(value, resources.roots.beside, where),
             "KeptRows": lambda value, where: kept_rows(value, resources.roots.beside, where),
@@ -96,8 +100,8 @@ class NodeReader:
         if not documents:
             raise CorruptState("nodes: expected at least one (got none)")
         for number, document in enumerate(documents):
-            self._made.append(self._read_node(number, document))
-        return self._made
+            self.nodes.append(self._read_node(number, document))
+        return self.nodes
 
     def _read_node(self, number: int, document: Mapping[str, Any]) -> Node:
         where = f"nodes[{number}]"
@@ -128,25 +132,32 @@ class NodeReader:
                 given[name] = self._ways[str(field.type)](value, here)
         node = _built(node_class, given, where)
         keys = document.get("keys")
-        return node if keys is None else self._with_keys(node, keys, f"{where}.keys")
+        if keys is None or self._resources.order_only:
+            return node
+        return self._with_keys(node, keys, f"{where}.keys")
 
     def _node(self, value: Any, where: str) -> Node:
-        number = checked(value, int, where)
-        if not 0 <= number < len(self._made):
+        number: int = checked(value, int, where)
+        if not 0 <= number < len(self.nodes):
             message = f"{where}: expected the number of an earlier node (got {number})"
             raise CorruptState(message)
-        return self._made[number]
+        return self.nodes[number]
 
     def _nodes(self, value: Any, where: str) -> tuple[Node, ...]:
         return tuple(self._node(number, where) for number in checked(value, list[int], where))
 
+    def _function_or_none(self, value: Any, where: str) -> Callable[..., Any] | None:
+        return None if value is None else self._function(value, where)
+
     def _function(self, value: Any, where: str) -> Callable[..., Any]:
-        name = checked(value, dict[str, str], where).get("function")
+        name = checked(checked(value, dict[str, Any], where).get("function"), str, f"{where}.function")
         if name not in self._resources.described:
             message = f"{where}: expected {{'function': NAME}} with a name of 'functions' (got {value!r:.80})"
             raise CorruptState(message)
-        given = self._resources.functions.get(name, list(self._resources.described))
-        return same_function(name, self._resources.described[name], given)
+        described = self._resources.described
+        if self._resources.order_only:
+            return stand_in(described[name])
+        return same_function(name, described[name], self._resources.functions.get(name, list(described)))
 
     def _named_or_function(self, value: Any, where: str) -> Any:
         return self._function(value, where) if isinstance(value, dict) else checked(value, str, where)
@@ -244,12 +255,12 @@ def _format(value: Any, where: str) -> str:
     return str(value)
 
 
-def _built(node_class: type[Node], given: Mapping[str, Any], where: str) -> Node:
+def _built(make: Callable[..., Node], given: Mapping[str, Any], where: str) -> Node:
     try:
-        return node_class(**given)
+        return make(**given)
     except SeekableError as error:
         message = f"{where}: {error}"
         raise CorruptState(message) from error
-    except (TypeError, ValueError, ArithmeticError) as error:
+    except (TypeError, ValueError, LookupError, ArithmeticError) as error:
         message = f"{where}: these arguments make no node: {error}"
         raise CorruptState(message) from error

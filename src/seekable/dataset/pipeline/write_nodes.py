@@ -60,7 +60,7 @@ class NodeWriter:
         self._numbers: dict[int, int] = {}
         self._ways: dict[str, Callable[[Any, str], Any]] = {
             **dict.fromkeys(PLAIN, lambda value, _: value),
-            **dict.fromkeys(FUNCTIONS, self._function),
+            **dict.fromkeys(FUNCTIONS, self._function_or_none),
             "Any": value_as_json,
             "Decoder": self._decoder,
             "FileSet": self._files,
@@ -111,6 +111,9 @@ class NodeWriter:
             elif not is_default(field, value):
                 document[name] = self._ways[str(field.type)](value, f"{node.kind}({name}=)")
         return document
+
+    def _function_or_none(self, fn: Callable[..., Any] | None, where: str) -> dict[str, str] | None:
+        return None if fn is None else self._function(fn, where)
 
     def _function(self, fn: Callable[..., Any], _: str) -> dict[str, str]:
         description = described(fn)
