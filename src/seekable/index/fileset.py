@@ -58,12 +58,7 @@ class FileSet:
     def __init__(
         self, parts: tuple[IndexedFiles, ...], kept_open: tuple[tuple[int, OpenFiles], ...] = ()
     ) -> None:
-        """Make a set of parts of indexes; callers use `open_files`, `combine` and `limited`.
-
-        Args:
-            parts: the parts.
-            kept_open: the open files of runs of consecutive files, and the number of files of each run.
-        """
+        """Make a set of parts, whose runs of files have open files each; callers use `open_files`."""
         self._parts = parts
         self._kept_open = kept_open or ((len(self), OpenFiles(MOST_OPEN_FILES)),)
         self._ends = list(itertools.accumulate(length for length, _ in self._kept_open))
@@ -77,9 +72,9 @@ class FileSet:
         return f"<FileSet of {len(self)} files below {sorted({part.root for part in self._parts})}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._opened is None:
-            return FileSet, (self._parts, self._kept_open)
-        return FileSet, (tuple(refreshed(part) for part in self._opened.parts), self._kept_open)
+        opened = self._opened
+        parts = self._parts if opened is None else tuple(refreshed(part) for part in opened.parts)
+        return FileSet, (parts, self._kept_open)
 
     @property
     def most_open(self) -> int:

@@ -6,13 +6,17 @@ values of the user by `value_as_json`; ``write_nodes`` and ``read_nodes`` have t
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seekable._optional import optional
 from seekable.errors import CorruptState, InvalidArgument
 from seekable.nodes.columns.choose import Missing
+from seekable.nodes.columns.hive_folders import KeyType
 from seekable.nodes.join_matching import How
 from seekable.nodes.mix import Stop
 from seekable.nodes.sources.decode import DecodeTable
@@ -20,7 +24,18 @@ from seekable.nodes.sources.decode import DecodeTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PLAIN", "checked", "value_as_json", "value_from_json"]
+    import pyarrow as pa
+else:
+    pa = optional("pyarrow", extra="parquet")
+
+__all__ = [
+    "PLAIN",
+    "arrow_type_as_json",
+    "arrow_type_from_json",
+    "checked",
+    "value_as_json",
+    "value_from_json",
+]
 
 PLAIN: dict[str, Any] = {
     "bool": bool,
@@ -40,6 +55,7 @@ PLAIN: dict[str, Any] = {
     "DecodeTable": DecodeTable,
     "How": How,
     "Missing": Missing,
+    "tuple[tuple[str, KeyType], ...]": tuple[tuple[str, KeyType], ...],
     "Stop": Stop,
 }
 """The types of arguments that JSON has, by their annotations."""
@@ -85,12 +101,14 @@ def value_as_json(value: Any, where: str) -> Any:
         return {"bytes": value.hex()}
     if type(value) in (list, tuple):
         return {type(value).__name__: [value_as_json(each, where) for each in value]}
+    if type(value).__module__.partition(".")[0] == "pyarrow" and hasattr(value, "to_pandas_dtype"):
+        return arrow_type_as_json(value)
     if type(value) is dict:
         pairs = [[value_as_json(part, where) for part in pair] for pair in value.items()]
         return {"dict": pairs}
     message = (
         f"{where} has a value of type {type(value).__name__}, {_short(value)}, and a pipeline file "
-        f"holds None, bools, numbers, strings, bytes, lists, tuples and dicts: make the value in a "
+        f"holds None, bools, numbers, strings, bytes, lists, tuples, dicts and types of Arrow: make the value in a "
         f"function of map()"
     )
     raise InvalidArgument(message)
@@ -107,6 +125,8 @@ def value_from_json(document: Any, where: str) -> Any:
             message = f"{where}: expected a value, or an object that names its type (got {_short(document)})"
             raise CorruptState(message)
         return document
+    if "arrow" in document:
+        return arrow_type_from_json(document, where)
     if len(document) == 1:
         ((name, held),) = document.items()
         if name in _VALUES:
@@ -118,6 +138,27 @@ def value_from_json(document: Any, where: str) -> Any:
                 raise CorruptState(message) from None
     message = f"{where}: expected an object with one of {', '.join(_VALUES)} (got {_short(document)})"
     raise CorruptState(message)
+
+
+def arrow_type_as_json(kind: pa.DataType) -> dict[str, str]:
+    """Return an Arrow type as its text, and as the schema of one column, which is read."""
+    schema = pa.schema([("", kind)]).serialize().to_pybytes()
+    return {"arrow": str(kind), "schema": base64.b64encode(schema).decode()}
+
+
+def arrow_type_from_json(document: Any, where: str) -> pa.DataType:
+    """Return the Arrow type that `arrow_type_as_json` wrote.
+
+    Raises:
+        CorruptState: it wrote no such thing.
+    """
+    text = checked(document.get("schema"), str, f"{where}.schema")
+    try:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
+        return schema.field(0).type
+    except (pa.ArrowException, binascii.Error, OSError, LookupError) as error:
+        message = f"{where}: no type of Arrow ({error})"
+        raise CorruptState(message) from None
 
 
 def _values(held: Any, where: str) -> list[Any]:

@@ -12,7 +12,9 @@ from seekable.nodes.batch import Batch
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
 from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
+from seekable.nodes.columns.partitions import Partitions
 from seekable.nodes.columns.rename import MapColumns, Rename
+from seekable.nodes.columns.unify import UnifyColumns
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.filter import Filter
@@ -26,6 +28,7 @@ from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
+from seekable.nodes.sort import Sort
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
@@ -44,22 +47,13 @@ NODE_KINDS: dict[str, type[Node]] = {
     for node in (
         *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, Flatten),
         *(Interleave, Join, Map, MapBatches, MapColumns, Mix, Rename, Repeat, Sample, Select, SelectColumns),
-        *(
-            SequenceSource,
-            Shuffle,
-            Slice,
-            SourceColumn,
-            Split,
-            StableSplit,
-            TableSource,
-            WindowedShuffle,
-            Zip,
-        ),
+        *(Partitions, SequenceSource, Shuffle, Slice, Sort, SourceColumn, Split, StableSplit, TableSource),
+        *(UnifyColumns, WindowedShuffle, Zip),
     )
 }
 """The class of each kind of node."""
 
-COUNTED = frozenset({Filter, Flatten, Join, Mix, Select, Slice, Split})
+COUNTED = frozenset({Filter, Flatten, Join, Mix, Select, Slice, Sort, Split})
 """The classes whose arguments were made of the records or the lengths of what is below them."""
 
 FUNCTIONS = frozenset({"Callable[..., Any]", "Callable[[list[Any]], Any]", "OnError | None", "ToItems"})

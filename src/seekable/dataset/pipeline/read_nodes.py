@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable._optional import optional
-from seekable.dataset.pipeline.fields import PLAIN, checked, value_from_json
+from seekable.dataset.pipeline.fields import PLAIN, arrow_type_from_json, checked, value_from_json
 from seekable.dataset.pipeline.functions import same_function, stand_in
 from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of
 from seekable.dataset.pipeline.row_files import int_rows, kept_rows
@@ -26,8 +23,6 @@ from seekable.parallel.map_ranges import execution_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import pyarrow as pa
-
     from seekable.dataset.pipeline.functions import Given
     from seekable.dataset.pipeline.sources import Roots
     from seekable.formats.decoding import Decoder
@@ -35,8 +30,6 @@ if TYPE_CHECKING:
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
-else:
-    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["NodeReader", "Resources"]
 
@@ -229,12 +222,11 @@ class NodeReader:
             return target_of(self._function({"function": said["function"]}, where), version)
         try:
             if "arrow" in said:
-                schema = base64.b64decode(checked(said.get("schema"), str, where), validate=True)
-                return target_of(pa.ipc.read_schema(pa.py_buffer(schema)).field(0).type)
+                return target_of(arrow_type_from_json(said, where))
             if "numpy" in said:
                 return target_of(np.dtype(checked(said["numpy"], str, where)))
             return target_of(checked(said.get("python"), str, where))
-        except (pa.ArrowException, binascii.Error, OSError, TypeError, LookupError) as error:
+        except (TypeError, LookupError) as error:
             message = f"{where}: no type that values are cast to ({error})"
             raise CorruptState(message) from None
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any
 
-from seekable._optional import optional
-from seekable.dataset.pipeline.fields import PLAIN, value_as_json
+from seekable.dataset.pipeline.fields import PLAIN, arrow_type_as_json, value_as_json
 from seekable.dataset.pipeline.functions import Names, described
 from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of, is_default
 from seekable.dataset.pipeline.sources import files_as_json
@@ -16,15 +14,11 @@ from seekable.nodes.sources.sequence_source import SequenceSource
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
-
     from seekable.dataset.pipeline.row_files import RowFiles
     from seekable.formats.decoding import Decoder
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
-else:
-    pa = optional("pyarrow", extra="parquet")
 
 __all__ = ["NodeWriter"]
 
@@ -146,8 +140,7 @@ class NodeWriter:
             version = target.described.get("version")
             return {**self._function(target.to, where), **({} if version is None else {"version": version})}
         if target.way == "arrow":
-            schema = pa.schema([("", target.to)]).serialize().to_pybytes()
-            return {"arrow": str(target.to), "schema": base64.b64encode(schema).decode()}
+            return arrow_type_as_json(target.to)
         return {target.way: target.to.__name__ if target.way == "python" else target.to.str}
 
 
