@@ -108,8 +108,8 @@ def value_as_json(value: Any, where: str) -> Any:
         return {"dict": pairs}
     message = (
         f"{where} has a value of type {type(value).__name__}, {_short(value)}, and a pipeline file "
-        f"holds None, bools, numbers, strings, bytes, lists, tuples, dicts and types of Arrow: make the value in a "
-        f"function of map()"
+        f"holds None, bools, numbers, strings, bytes, lists, tuples, dicts and types of Arrow: make the "
+        f"value in a function of map()"
     )
     raise InvalidArgument(message)
 
