@@ -113,6 +113,11 @@ PLAIN: dict[str, Files] = {
     },
     "cuts alone": {"cuts.000000.jsonl.gz": gzip.compress(LINE)},
     "a manifest beside tar files": {"manifest.jsonl": LINE, "audio_0.tar": b"", "audio_1.tar": b""},
+    "an index of Forager of other lines": {
+        "a.jsonl": LINE,
+        "notes/index/file_location.txt": b"a.log\n",
+        "notes/index/sample_locations.bin": bytes(24),
+    },
     "an archive beside": {"corpus.jsonl": LINE, "corpus.tar": b""},
     "a folder of the name index": {"index/a.jsonl": LINE, "a.jsonl": LINE},
     "files of no record beside": {"a.jsonl": LINE, "a.wav": b"", "model.bin": b"", "README.md": b"# x\n"},
@@ -184,7 +189,12 @@ def test_splits_below_are_refused_where_there_is_nothing_else(tmp_path: Path) ->
 
 def test_files_that_the_user_names_are_opened_as_what_they_are(tmp_path: Path) -> None:
     shar = made(tmp_path / "shar", FOLDERS["a folder of Lhotse Shar"][1])
-    for asked in (f"{shar}/cuts.*.jsonl.gz", f"{shar}/*.jsonl.gz", [f"{shar}/cuts.000000.jsonl.gz"]):
+    for asked in (
+        f"{shar}/cuts*.jsonl.gz",
+        f"{shar}/cuts.*.jsonl.gz",
+        f"{shar}/*.jsonl.gz",
+        [f"{shar}/cuts.000000.jsonl.gz"],
+    ):
         assert sk.open(asked)[0]["id"] == "utt-1"
     tokens = made(tmp_path / "tokens", FOLDERS["an indexed dataset of Megatron or fairseq"][1])
     assert list(sk.open(f"{tokens}/*.jsonl")) == [{"a": 1}]

@@ -38,16 +38,16 @@ class Folder:
     """The absolute path."""
 
     files: frozenset[str]
-    """The names of its files, without those that are skipped as hidden."""
+    """The names of its files, without those that are skipped because of their names."""
 
     inner: frozenset[str]
-    """The names of its subfolders, and of all that is skipped as hidden; empty subfolders may be missing."""
+    """The names of its subfolders, and of all that is skipped; empty subfolders may be missing."""
 
     suffixes: frozenset[str]
     """The last suffixes of its files, in lower case."""
 
     data_suffixes: tuple[str, ...]
-    """How the names of files end whose format is read, in lower case."""
+    """The suffixes of formats that are read, in lower case."""
 
     below: Callable[[str], Collection[str]]
     """Returns the names of the files in a subfolder."""
@@ -83,7 +83,7 @@ class OtherTool:
     """Returns True if a folder is such a dataset."""
 
     way_out: str
-    """What to do; ``DIR`` stands for the folder."""
+    """The advice; ``DIR`` stands for the folder."""
 
     planned: bool = True
     """True if a later version is to read it."""
@@ -100,17 +100,15 @@ class OtherTool:
             f"{self.way_out.replace('DIR', folder)}"
         )
         if data:
-            message += (
-                "; to open some of its files as what they are by themselves, name them by a glob or a list"
-            )
+            message += "; to open some of its files for themselves, name them by a glob or a list"
         return UnsupportedFormat(message)
 
 
 def _is_forager_tokens(folder: Folder) -> bool:
-    """Return True for the index of Forager over samples that are not lines of JSON."""
+    """Return True for the index of Forager over files of tokens."""
     if forager.INDEX not in folder.inner or not forager.NEEDED.issubset(folder.below(forager.INDEX)):
         return False
-    return not forager.is_of_lines(folder.path)
+    return forager.is_of_tokens(folder.path)
 
 
 def _is_forager_index(folder: Folder) -> bool:
@@ -198,7 +196,7 @@ OTHER_TOOLS = (
               "open the folder with the files that it names in file_location.txt", planned=False),
     OtherTool("a folder of Lhotse Shar", _is_shar,
               "lhotse's CutSet.from_shar(in_dir='DIR') reads it, and its cuts alone are JSON lines, "
-              "sk.open('DIR/cuts.*.jsonl*')"),
+              "sk.open('DIR/cuts*.jsonl.gz')"),
     OtherTool("a dataset of Energon", lambda folder: ".nv-meta" in folder.inner,
               _to_iterable("megatron.energon")),
     OtherTool("a dataset of MosaicML Streaming (MDS)", _is_mds,

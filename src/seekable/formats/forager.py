@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["INDEX", "NAMES", "NEEDED", "ForagerIndex", "is_of_lines", "read_index"]
+__all__ = ["INDEX", "NAMES", "NEEDED", "ForagerIndex", "is_of_tokens", "read_index"]
 
 INDEX = "index"
 """The folder of the index, in the folder of the data."""
@@ -53,7 +53,7 @@ class ForagerIndex:
     """The samples, memory-mapped: the numbers of their files, their first bytes and their lengths."""
 
     made_ns: int
-    """When the index was last written, in nanoseconds."""
+    """The time at which the index was last written, in nanoseconds."""
 
     @property
     def label(self) -> str:
@@ -79,17 +79,14 @@ class ForagerIndex:
             yield starts, lengths
 
 
-def is_of_lines(folder: str) -> bool:
-    """Return True if the index of a folder is of JSON lines, by the first file that it names.
-
-    An index without a file, of empty files, is of lines.
-    """
+def is_of_tokens(folder: str) -> bool:
+    """Return True if the index of a folder is of tokens, by the first file that it names."""
     try:
         with open(os.path.join(folder, INDEX, _FILES), "rb") as file:
             first = file.read(_PEEKED_BYTES).partition(b"\n")[0]
     except OSError:
         return False
-    return not first or first.lower().endswith(b".jsonl")
+    return first.lower().endswith(b".bin")
 
 
 def read_index(folder: str) -> ForagerIndex | None:

@@ -1,4 +1,4 @@
-"""What cannot be opened, by name: suffixes of files, specs and addresses, each with its way out.
+"""Suffixes of files, specs and addresses that cannot be opened, each with its name and the way out.
 
 A line leaves the table when a reader of its format comes.
 """
@@ -33,7 +33,7 @@ class Unopened:
     """The name of the format, as the object of a sentence."""
 
     way_out: str
-    """What to do instead."""
+    """The advice, after which data can be opened."""
 
     ever: bool = True
     """False for what will not be opened in a later version either."""
@@ -82,7 +82,7 @@ _SCHEMES = (
     Unopened(("kaldi",), "a data folder of Kaldi",
              "its text tables are opened as sk.open('txt:DIR/text:line'); arrays are read in ds.map"),
     Unopened(("shar",), "a folder of Lhotse Shar",
-             "its cuts alone are opened as sk.open('DIR/cuts.*.jsonl*'); CutSet.from_shar reads all"),
+             "its cuts alone are opened as sk.open('DIR/cuts*.jsonl.gz'); CutSet.from_shar reads all"),
     Unopened(("energon",), "a dataset of Energon", _ITERATE.format(reader="megatron.energon")),
     Unopened(("megatron",), "an indexed dataset of Megatron",
              _RANDOM.format(reader="megatron.core.datasets.indexed_dataset.IndexedDataset")),

@@ -162,7 +162,7 @@ class OtherIndex(Protocol):
 
     @property
     def made_ns(self) -> int:
-        """When the index was last written, in nanoseconds."""
+        """The time at which the index was last written, in nanoseconds."""
 
     def ranges(self, name: str) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]] | None:
         """Return where the lines of a file start, and their lengths with their ends, some lines at a time.

@@ -39,10 +39,10 @@ class Listing:
     """The files, without what is skipped."""
 
     data: Sequence[str]
-    """Those of them that end as data files do; of a glob, all."""
+    """The files that have a suffix of data files; of a glob, all files."""
 
     suffixes: tuple[str, ...]
-    """How the names of data files end, in lower case."""
+    """The suffixes of data files, in lower case."""
 
     passed: Sequence[str]
     """The files and folders that are skipped because of their names; of a glob, the folders too."""
