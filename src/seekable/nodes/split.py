@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsFloat, final
 
@@ -215,4 +216,10 @@ class Split(UnaryNode, OrderNode):
 
     @cached
     def _deal(self) -> Deal:
-        return Deal(self.sizes, self.seed)
+        return _deal(self.sizes, self.seed)
+
+
+@lru_cache(maxsize=16)
+def _deal(sizes: tuple[int, ...], seed: int) -> Deal:
+    """Return the deal that all parts of a split share."""
+    return Deal(sizes, seed)

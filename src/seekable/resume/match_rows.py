@@ -19,6 +19,7 @@ from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.evaluated import Evaluated
 from seekable.nodes.filter import Filter
+from seekable.nodes.flatten import Flatten
 from seekable.nodes.saved_rows import KeptRows, keep_unnamed
 from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
@@ -205,6 +206,14 @@ def _common_spans(present: Node, child: Node) -> Iterator[tuple[int, int, int]]:
     Yields:
         For each span its first row in ``present``, its first row in ``child``, and the number of rows.
     """
+    present, child = _without_maps(present), _without_maps(child)
+    if isinstance(present, Filter | Flatten) and isinstance(child, Filter | Flatten):
+        for start, first, count in _common_spans(present.child, child.child):
+            low, high = np.searchsorted(present.rows.array, (start, start + count)).tolist()
+            own_low, own_high = np.searchsorted(child.rows.array, (first, first + count)).tolist()
+            if low < high and high - low == own_high - own_low:
+                yield low, own_low, high - low
+        return
     spans = list(_spans_in(present))
     before = 0
     for leaf, first, count in _spans_in(child):
@@ -218,11 +227,19 @@ def _common_spans(present: Node, child: Node) -> Iterator[tuple[int, int, int]]:
         before += count
 
 
+def _without_maps(node: Node) -> Node:
+    """Return the first node below those that make of each record another one in its place."""
+    while isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode) and isinstance(node, RecordNode):
+        node = node.child
+    return node
+
+
 def _spans_in(node: Node) -> Iterator[tuple[Node, int, int]]:
     """Yield, for the rows of a dataset in natural order, the source they are of, the first row and the count.
 
     Nothing is yielded for rows in another order.
     """
+    node = _without_maps(node)
     if isinstance(node, Leaf):
         yield node, 0, node.size
     elif isinstance(node, Slice) and node.step == 1:
@@ -235,5 +252,3 @@ def _spans_in(node: Node) -> Iterator[tuple[Node, int, int]]:
     elif isinstance(node, Concat):
         for part in node.parts:
             yield from _spans_in(part)
-    elif isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode) and isinstance(node, RecordNode):
-        yield from _spans_in(node.child)
