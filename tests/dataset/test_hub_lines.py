@@ -185,6 +185,23 @@ def test_a_row_of_a_large_file_costs_its_range(
     assert hub.bytes_sent < len(data)
 
 
+def test_rows_in_their_order_are_fetched_many_blocks_at_a_time(
+    hub: Hub, env: dict[str, str], tmp_path: Path, warm: Warm
+) -> None:
+    hub.repos["me/web"].commit({"train.jsonl": LARGE})
+    warm.run(f"{OPEN}tell(0)", env)
+    shutil.rmtree(tmp_path / "cache" / "seekable" / "hub" / "blocks")
+    hub.asked.clear()
+    assert warm.run(f"{OPEN}tell(sum(1 for _ in ds))", env) == 60_000
+    assert hub.bytes_sent == len(LARGE)
+    assert len(hub.data) < len(LARGE) // (256 << 10) // 2
+    # Rows of a shuffle are fetched when they are read, the rows of a batch at once.
+    shutil.rmtree(tmp_path / "cache" / "seekable" / "hub" / "blocks")
+    hub.asked.clear()
+    warm.run("tell(sk.open('hf:me/web:train:id').shuffle(seed=1)[:2][[0, 1]])", env)
+    assert len(hub.data) == 2
+
+
 def test_parts_of_files_are_scanned_at_once_and_an_interrupt_keeps_what_is_finished(
     hub: Hub, env: dict[str, str], warm: Warm
 ) -> None:

@@ -108,6 +108,53 @@ def test_a_split_is_found_by_the_names_of_its_files(
     assert shards_of(reversed(names), None, split=split, config=config, where="it") == found
 
 
+FORMATS = {
+    "jsonl": (".jsonl", ".json", ".jsonl.gz", ".json.gz"),
+    "csv": (".csv", ".csv.zst"),
+    "text": (".txt",),
+    "parquet": (".parquet",),
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "split", "found"),
+    [
+        (["en/c4-train.00001-of-2.json.gz", "en/c4-validation.1.json.gz"], "train", [0]),
+        (["train/chunk1/a.JSONL", "test/a.jsonl"], "train", [0]),
+        (["corpus_train.csv.zst", "corpus_dev.csv.zst"], "validation", [1]),
+        (["dev.jsonl", "val.jsonl"], "validation", [0, 1]),
+        (["dev.jsonl", "val.jsonl"], "dev", [0]),
+        (["eval/a.csv"], "test", [0]),
+        (["a.jsonl", "b.json", "LICENSE.txt", "dataset_infos.json"], "train", [0, 1]),
+        (["notice-board.jsonl", "readme-2.txt", "config.json"], "train", [0]),
+        (["a.txt", "license.txt", "requirements.txt"], "train", [0]),
+        (["train.csv", "train_notes.txt", "train_stats.json"], "train", [0]),
+        (["train.json"], "train", [0]),
+        (["a.parquet", "b.csv"], "train", [0]),
+        (["train-0.parquet", "test.csv"], "test", [1]),
+        (["pretrained.jsonl", "latest.jsonl"], "train", [1, 0]),
+    ],
+)
+def test_a_split_of_any_format_is_found_by_the_names_of_its_files(
+    names: list[str], split: str, found: list[int]
+) -> None:
+    shards = shards_of(names, None, split=split, config=None, where="it", suffixes=FORMATS)
+    assert shards == [names[number] for number in found]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["train-0.parquet", "train-1.jsonl"],
+        ["a.csv", "b.jsonl"],
+        ["train/a.csv", "train/b.json.gz", "train/c.txt"],
+    ],
+)
+def test_files_of_several_formats_are_told(names: list[str]) -> None:
+    with pytest.raises(sk.UnsupportedFormat, match=r"several formats for the split 'train': .* with format="):
+        shards_of(names, None, split="train", config=None, where="it", suffixes=FORMATS)
+
+
 @pytest.mark.parametrize(
     ("config", "found"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -207,6 +208,10 @@ def test_a_damaged_placeholder_is_told(tmp_path: Path, text: bytes) -> None:
 def test_a_placeholder_that_was_moved_is_told(tmp_path: Path) -> None:
     file = remote(tmp_path)
     write_placeholders([file])
+    lines = tmp_path / "a.jsonl"
+    shutil.copy(file.placeholder, lines)
+    with pytest.raises(sk.UnsupportedFormat, match="was moved or damaged"):
+        sk.open(lines)
     moved = tmp_path / "a.parquet"
     os.rename(file.placeholder, moved)
     assert json.loads(moved.read_bytes())["path"] == "data/a.parquet"

@@ -257,24 +257,6 @@ class FileSet:
             return mapped.source
         return MappedRanges(mapped)
 
-    def fetch(self, files: NDArray[np.int64], starts: NDArray[np.uint64], ends: NDArray[np.uint64]) -> None:
-        """Fetch the bytes of records of remote files, many at a time, after a check of each file.
-
-        Args:
-            files: the number of each record's file, int64.
-            starts: its first byte, uint64.
-            ends: the first byte of the next record, uint64.
-
-        Raises:
-            IndexStale: a file is not the one that was indexed.
-            Unreachable, AccessDenied, DataNotFound: bytes cannot be fetched.
-        """
-        opened = {file: self.mapped(file) for file in np.unique(files).tolist()}
-        for mapped in opened.values():
-            mapped.check()
-        numbers = zip(files.tolist(), starts.tolist(), ends.tolist(), strict=True)
-        remote_file.fetch_content((opened[file], start, end) for file, start, end in numbers)
-
     def bytes_of(self, file: int, row: int) -> memoryview:
         """Return the bytes from a record to the next one, after a check of the file.
 

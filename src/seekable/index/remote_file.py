@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
 from seekable.remote.hub import hub_ranges
 from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
 from seekable.remote.remote_ranges import RemoteRanges, fetch_all
@@ -16,14 +18,16 @@ from seekable.storage.compressed import CompressedContent
 from seekable.storage.mapped import MappedFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
 
     from seekable.remote.placeholder import HubFile
     from seekable.storage.compression import Compression
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
 
-__all__ = ["RemoteFile", "fetch_content", "read_remote_size", "remote_ranges_of"]
+__all__ = ["RemoteFile", "fetch_records", "read_remote_size", "remote_ranges_of"]
 
 
 def _remote_file_of(descriptor: int, path: str) -> HubFile | None:
@@ -135,14 +139,33 @@ class RemoteFile(MappedFile):
         return None if span is None else (source, *span)
 
 
-def fetch_content(wanted: Iterable[tuple[MappedFile, int, int]]) -> None:
-    """Fetch content of files that lie elsewhere, many ranges at a time; nothing is done for local files.
+def fetch_records(
+    mapped: Callable[[int], MappedFile],
+    files: NDArray[np.int64],
+    starts: NDArray[np.uint64],
+    ends: NDArray[np.uint64],
+    *,
+    most_blocks: int | None = None,
+) -> None:
+    """Fetch the bytes of records of remote files, many at a time, after a check of each file.
 
     Args:
-        wanted: files, each with the first byte of some content and the byte behind its last.
+        mapped: returns a file by its number; nothing is done for local files.
+        files: the number of each record's file, int64.
+        starts: its first byte in the content, uint64.
+        ends: the first byte of the next record, uint64.
+        most_blocks: nothing is fetched if the records lie in more blocks; None for no limit.
 
     Raises:
-        Unreachable, AccessDenied, DataNotFound, IndexStale: bytes cannot be fetched.
+        IndexStale: a file is not the one that was indexed.
+        Unreachable, AccessDenied, DataNotFound: bytes cannot be fetched.
     """
-    found = (file.ranges_to_fetch(start, end) for file, start, end in wanted if isinstance(file, RemoteFile))
-    fetch_all([ranges for ranges in found if ranges is not None])
+    opened = {file: mapped(file) for file in np.unique(files).tolist()}
+    for known in opened.values():
+        known.check()
+    found = (
+        known.ranges_to_fetch(start, end)
+        for file, start, end in zip(files.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        if isinstance(known := opened[file], RemoteFile)
+    )
+    fetch_all([ranges for ranges in found if ranges is not None], most_blocks=most_blocks)

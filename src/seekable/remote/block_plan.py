@@ -16,6 +16,7 @@ __all__ = [
     "blocks_ahead",
     "blocks_within",
     "consecutive",
+    "continued",
 ]
 
 BLOCK_BYTES = 256 << 10
@@ -76,6 +77,28 @@ def consecutive(numbers: Sequence[int]) -> Iterator[range]:
         if at == len(numbers) or numbers[at] != numbers[at - 1] + 1 or at - begin == _MOST_AT_ONCE:
             yield range(numbers[begin], numbers[at - 1] + 1)
             begin = at
+
+
+def continued(numbers: range, before: range, size: int) -> range:
+    """Return blocks to fetch, and as many behind them as a reader in the order of the file will need.
+
+    Args:
+        numbers: the blocks that are needed.
+        before: the blocks that were fetched last.
+        size: the number of bytes of the file.
+
+    Returns:
+        The blocks themselves, if they do not follow those of before; else at least twice as many as these, 16
+        at the most.
+
+    Example:
+        >>> [continued(range(start, start + 1), range(0, 4), size=99 << 20) for start in (4, 7)]
+        [range(4, 12), range(7, 8)]
+    """
+    if numbers.start != before.stop:
+        return numbers
+    stop = min(numbers.start + min(2 * len(before), _MOST_AT_ONCE), _block_of(size - 1, size) + 1)
+    return range(numbers.start, max(numbers.stop, stop))
 
 
 def blocks_ahead(starts: Sequence[int], size: int) -> list[int]:

@@ -184,7 +184,7 @@ def _listed(spec: HubSplit, info: Any, suffixes: Suffixes) -> _Listing:
         refused = error
     own = _is_own(spec)
     if not own and not any(name.lower().endswith(_PARQUET_ENDS) for name in files):
-        converted = _converted(spec, required=not chosen)
+        converted = _converted(spec, required=not chosen and refused is None)
         if converted is not None:
             revision, files, chosen = converted
     if not chosen and refused is not None:
@@ -201,8 +201,8 @@ def _converted(spec: HubSplit, *, required: bool) -> tuple[str, dict[str, tuple[
 
     Args:
         spec: the split.
-        required: False if the repository has the split in another format: then a branch that lacks the
-            split, or has several, does not count.
+        required: False if the files of the repository itself are used, or their error is raised, where the
+            branch has no such split.
 
     Returns:
         None if there is no branch, or no file of the split in it.
@@ -274,7 +274,7 @@ def _configs_in(folder: str) -> object:
 
 def _is_own(spec: HubSplit) -> bool:
     """Return True if only files of the repository itself are meant, and none that the Hub has converted."""
-    return spec.revision is not None or spec.format is not None
+    return spec.revision is not None or spec.format not in (None, *PARQUET)
 
 
 def _path(spec: HubSplit, folder: str, asked: str, *, own: bool = False) -> str:

@@ -8,11 +8,19 @@ from __future__ import annotations
 import os
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from typing import TYPE_CHECKING, final
 
 import xxhash
 
-from seekable.remote.block_plan import STRIDES, block_span, blocks_ahead, blocks_within, consecutive
+from seekable.remote.block_plan import (
+    STRIDES,
+    block_span,
+    blocks_ahead,
+    blocks_within,
+    consecutive,
+    continued,
+)
 from seekable.storage.cache import Cache
 
 if TYPE_CHECKING:
@@ -36,7 +44,7 @@ _BLOCKS: Cache[bytes] = Cache(len, most_bytes=64 << 20)
 class RemoteRanges:
     """Byte ranges of a file that lies elsewhere. Safe from threads, and in a forked child."""
 
-    __slots__ = ("_blocks", "_fetch", "_key", "_starts", "path", "size")
+    __slots__ = ("_blocks", "_fetch", "_key", "_last", "_starts", "path", "size")
 
     def __init__(
         self,
@@ -63,6 +71,7 @@ class RemoteRanges:
         self._key = xxhash.xxh3_128_hexdigest(f"{version} {size}".encode())
         self._blocks = blocks
         self._starts: deque[int] = deque(maxlen=STRIDES)
+        self._last = range(0)
 
     def range(self, start: int, stop: int) -> memoryview:
         """Return some bytes, after fetching the blocks that are neither in memory nor on disk.
@@ -82,18 +91,23 @@ class RemoteRanges:
         whole = blocks[numbers[0]] if len(numbers) == 1 else b"".join(blocks[number] for number in numbers)
         return memoryview(whole)[start - first : stop - first]
 
-    def missing(self, start: int, stop: int) -> list[int]:
-        """Return the blocks of some bytes that are neither in memory nor on disk, in ascending order."""
-        numbers = blocks_within(start, stop, self.size)
+    def missing(self, numbers: Iterable[int]) -> list[int]:
+        """Return the blocks that are neither in memory nor on disk, in the order of ``numbers``."""
         return [number for number in numbers if self._kept(number) is None]
 
     def fetch_blocks(self, numbers: Numbers) -> None:
         """Fetch consecutive blocks in one request, and keep them in memory and on disk.
 
+        More are fetched where they follow those of the last call, as in a pass over the file.
+
         Raises:
             Exception: the error of the function that fetches.
         """
-        self._fetch_blocks(numbers)
+        wanted = continued(numbers, self._last, self.size)
+        more = takewhile(lambda number: self._kept(number) is None, range(numbers.stop, wanted.stop))
+        wanted = range(numbers.start, max([numbers.stop, *(number + 1 for number in more)]))
+        self._last = wanted
+        self._fetch_blocks(wanted)
 
     @property
     def key(self) -> str:
@@ -139,11 +153,13 @@ class RemoteRanges:
         return blocks
 
 
-def fetch_all(wanted: Iterable[tuple[RemoteRanges, int, int]]) -> None:
+def fetch_all(wanted: Iterable[tuple[RemoteRanges, int, int]], *, most_blocks: int | None = None) -> None:
     """Fetch the blocks of many ranges that are neither in memory nor on disk, 16 requests at a time.
 
     Args:
         wanted: files, each with the first byte of a range and the byte behind its last.
+        most_blocks: nothing is fetched if the ranges have more blocks, on this machine or not; None for no
+            limit.
 
     Raises:
         Exception: the error of a function that fetches; the requests that were not sent then never are.
@@ -152,9 +168,13 @@ def fetch_all(wanted: Iterable[tuple[RemoteRanges, int, int]]) -> None:
     blocks: dict[str, set[int]] = {}
     for source, start, stop in wanted:
         sources[source.key] = source
-        blocks.setdefault(source.key, set()).update(source.missing(start, stop))
+        blocks.setdefault(source.key, set()).update(blocks_within(start, stop, source.size))
+    if most_blocks is not None and sum(map(len, blocks.values())) > most_blocks:
+        return
     jobs = [
-        (sources[key], numbers) for key, missing in blocks.items() for numbers in consecutive(sorted(missing))
+        (source, numbers)
+        for key, source in sources.items()
+        for numbers in consecutive(source.missing(sorted(blocks[key])))
     ]
     if len(jobs) == 1:
         jobs[0][0].fetch_blocks(jobs[0][1])

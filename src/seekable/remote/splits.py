@@ -30,7 +30,8 @@ _WEAK = (".json", ".txt")
 """Suffixes of data and of other files: these count as data where nothing else is of another format."""
 
 _NO_DATA = re.compile(
-    r"(config|dataset_infos?|dataset_dict|state)\.json|(licen[cs]e|notice|readme|requirements|citation)\b.*"
+    r"(config|dataset_infos?|dataset_dict|state)\.json"
+    r"|(licen[cs]e|notice|readme|requirements|citation)([-_.].*)?\.(txt|json)"
 )
 """Names of files that describe a repository, in lower case."""
 

@@ -148,11 +148,13 @@ class RangeFile(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Read the next bytes into a buffer, up to the end of a window; return their number, 0 at the end."""
         target = memoryview(buffer).cast("B")
+        if self._at >= self._source.size:
+            return 0
         if not self._start <= self._at < self._start + len(self._window):
             # Windows end at multiples of their size, so that readers of neighbouring parts share no block.
             stop = min((self._at // _WINDOW_BYTES + 1) * _WINDOW_BYTES, self._source.size)
             self._start = self._at
-            self._window = self._source.range(self._at, max(stop, self._at))
+            self._window = self._source.range(self._at, stop)
         first = self._at - self._start
         piece = self._window[first : first + len(target)]
         target[: len(piece)] = piece

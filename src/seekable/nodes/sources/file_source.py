@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from seekable._cached import cached
+from seekable._lazy import lazy
 from seekable.errors import CorruptRecord, InvalidArgument
 from seekable.formats.decoding import decoder_named, in_column, only_field
 from seekable.index.fileset import combine
@@ -30,9 +31,11 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.decoding import Decoder
     from seekable.formats.registry import Format, OnError, SourceOptions
+    from seekable.index import remote_file
     from seekable.index.fileset import FileSet
     from seekable.nodes.keys.key import Keys
-
+else:
+    remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["FileSource", "line_source"]
 
@@ -49,6 +52,11 @@ _DENSE_GAP_BYTES = 256 << 10
 
 _DENSE = 64
 """Reads of one in so many rows are dense: those of a few windows are, those of a large shuffle are not."""
+
+
+_BLOCKS_AHEAD = 128
+"""The most blocks of remote files that are fetched ahead, 32 MiB: those of rows that lie near each other.
+Rows of a large shuffle lie in more blocks, and each batch of them is fetched when it is read."""
 
 
 @final
@@ -195,7 +203,7 @@ class _FilesPlan(Plan):
         fileset, activity = self.reader.files, self.reader.activity
         before = disk_reads()
         if self.reader.has_remote:
-            fileset.fetch(files, starts, ends)
+            remote_file.fetch_records(fileset.mapped, files, starts, ends)
         if activity.may_wait:
             self._advise(order)
         out: list[Any] = [None] * order.size
@@ -232,6 +240,9 @@ class _FilesPlan(Plan):
         return {self.reader.files.shown_path(file) for file in np.unique(self.files).tolist()}
 
     def advise(self) -> None:
+        if self.reader.has_remote:
+            wanted = (self.files, self.starts, self.ends)
+            remote_file.fetch_records(self.reader.files.mapped, *wanted, most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
             order = np.argsort(self.rows)
@@ -261,7 +272,7 @@ class _FilesPlan(Plan):
     def locate(self) -> list[Any]:
         fileset = self.reader.files
         if self.reader.has_remote:
-            fileset.fetch(self.files, self.starts, self.ends)
+            remote_file.fetch_records(fileset.mapped, self.files, self.starts, self.ends)
         located = []
         for row, file, start, end in zip(
             self.rows.tolist(), self.files.tolist(), self.starts.tolist(), self.ends.tolist(), strict=True
