@@ -16,6 +16,7 @@ from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, rea
 from seekable.remote.remote_ranges import RemoteRanges, fetch_all
 from seekable.storage.compressed import CompressedContent
 from seekable.storage.mapped import MappedFile
+from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -160,12 +161,14 @@ def fetch_records(
         IndexStale: a file is not the one that was indexed.
         Unreachable, AccessDenied, DataNotFound: bytes cannot be fetched.
     """
+    order = np.lexsort((starts, files))
+    merged = merge_near(files[order], starts[order], ends[order], gap=0)
     opened = {file: mapped(file) for file in np.unique(files).tolist()}
     for known in opened.values():
         known.check()
     found = (
         known.ranges_to_fetch(start, end)
-        for file, start, end in zip(files.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        for file, start, end in zip(*(column.tolist() for column in merged), strict=True)
         if isinstance(known := opened[file], RemoteFile)
     )
     fetch_all([ranges for ranges in found if ranges is not None], most_blocks=most_blocks)

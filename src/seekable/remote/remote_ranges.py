@@ -44,7 +44,7 @@ _BLOCKS: Cache[bytes] = Cache(len, most_bytes=64 << 20)
 class RemoteRanges:
     """Byte ranges of a file that lies elsewhere. Safe from threads, and in a forked child."""
 
-    __slots__ = ("_blocks", "_fetch", "_key", "_last", "_starts", "path", "size")
+    __slots__ = ("_blocks", "_fetch", "_key", "_last", "_recent", "_starts", "path", "size")
 
     def __init__(
         self,
@@ -72,6 +72,7 @@ class RemoteRanges:
         self._blocks = blocks
         self._starts: deque[int] = deque(maxlen=STRIDES)
         self._last = range(0)
+        self._recent = 0, memoryview(b"")
 
     def range(self, start: int, stop: int) -> memoryview:
         """Return some bytes, after fetching the blocks that are neither in memory nor on disk.
@@ -79,8 +80,11 @@ class RemoteRanges:
         Raises:
             Exception: the error of the function that fetches.
         """
-        numbers = blocks_within(start, stop, self.size)
         self._starts.append(start)
+        first, whole = self._recent
+        if first <= start and stop <= first + len(whole):
+            return whole[start - first : stop - first]
+        numbers = blocks_within(start, stop, self.size)
         blocks = {number: block for number in numbers if (block := self._kept(number)) is not None}
         missing = [number for number in numbers if number not in blocks]
         if missing:
@@ -88,8 +92,12 @@ class RemoteRanges:
         if not numbers:
             return memoryview(b"")
         first, _ = block_span(numbers[0], self.size)
-        whole = blocks[numbers[0]] if len(numbers) == 1 else b"".join(blocks[number] for number in numbers)
-        return memoryview(whole)[start - first : stop - first]
+        if len(numbers) > 1:
+            whole = memoryview(b"".join(blocks[number] for number in numbers))
+        else:
+            whole = memoryview(blocks[numbers[0]])
+            self._recent = first, whole
+        return whole[start - first : stop - first]
 
     def missing(self, numbers: Iterable[int]) -> list[int]:
         """Return the blocks that are neither in memory nor on disk, in the order of ``numbers``."""
