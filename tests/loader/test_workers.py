@@ -201,7 +201,7 @@ def test_one_that_is_killed_is_replaced() -> None:
     with loading(shuffled(400), batch_size=3, prefetch=1, restart_workers=True) as loader:
         run = iter(loader)
         batches = []
-        for number in range(20):
+        for number in range(8):
             batches.append(next(run))
             os.kill(pool_of(loader).workers[number % 2].pid, signal.SIGKILL)
         assert batches + list(run) == whole
@@ -455,7 +455,7 @@ def pipeline() -> sk.Dataset:
 
 
 @pytest.mark.parametrize(
-    "seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 3, 4, 5))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 6))]
 )
 def test_any_chain_of_ranks_and_workers_delivers_the_same_batches(seed: int) -> None:
     rng, data = np.random.default_rng(seed), pipeline()

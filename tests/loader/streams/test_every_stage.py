@@ -17,6 +17,8 @@ from seekable.testing.same import same
 if TYPE_CHECKING:
     from tests.stream.matrix import Builder
 
+    from seekable.loader.producers import WorkerType
+
 LANES, BATCH, SOME = 12, 24, 29
 CASES = [
     pytest.param(builder, id=f"{kind.__name__}-{number}")
@@ -25,6 +27,19 @@ CASES = [
 ]
 
 each_stage = pytest.mark.parametrize("builder", CASES)
+
+# Processes start for one builder of each class; threads pass the same messages for all of them.
+IN_WORKERS = [
+    pytest.param(
+        builder,
+        worker_type,
+        id=f"{kind.__name__}-{number}-{worker_type}",
+        marks=[pytest.mark.exhaustive] if worker_type == "process" and number else [],
+    )
+    for kind, builders in BUILDERS.items()
+    for number, builder in enumerate(builders)
+    for worker_type in ("process", "thread")
+]
 
 
 def pulled(stream: sk.Stream, lanes: range, start: LaneStates | None = None, first: int = 0) -> list[Any]:
@@ -81,11 +96,11 @@ def test_what_became_of_lanes_adds_up_on_other_ranks(builder: Builder) -> None:
         lanes = LaneStates.parse({int(lane): stages for lane, stages in document.items()}, ())
 
 
-@each_stage
-def test_worker_processes_deliver_what_one_process_does(builder: Builder) -> None:
+@pytest.mark.parametrize(("builder", "worker_type"), IN_WORKERS)
+def test_workers_deliver_what_one_process_does(builder: Builder, worker_type: WorkerType) -> None:
     stream = builder(SOME, 4)
     alone = sk.Loader(stream, batch_size=8, collate=list, prefetch=0)
-    with sk.Loader(stream, batch_size=8, collate=list, workers=2) as loader:
+    with sk.Loader(stream, batch_size=8, collate=list, workers=2, worker_type=worker_type) as loader:
         for one, other in itertools.zip_longest(alone, loader):
             assert same(one, other)
             if stream.checkpointable:
