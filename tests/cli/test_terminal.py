@@ -91,7 +91,7 @@ def test_what_draws_a_bar_in_a_terminal_draws_nothing_in_a_pipe(tmp_path: Path) 
 
 
 def test_an_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
-    for number in range(1000):
+    for number in range(200):
         write_hole(tmp_path / f"{number:03d}.txt", FILE_BYTES)
     with in_terminal([SEEKABLE, "index", "--jobs", "1", str(tmp_path)], more=AT_ONCE) as terminal:
         # In one process one file comes after the other, and a hundredth of the bytes is more than one.
