@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import math
 import pickle
+import tracemalloc
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -206,6 +207,20 @@ def test_the_order_is_saved_as_the_rows_of_a_filter_are(tmp_path: Path) -> None:
     sk.from_sequence([{"n": 1}]).sort("n", save=tmp_path / "column.u64")
     with pytest.raises(sk.StateMismatch, match="the function was the column 'n', is the column 'm'"):
         sk.from_sequence([{"n": 1}]).sort("m", save=tmp_path / "column.u64")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("by", [abs, "https://example.com/{:09}".format], ids=["numbers", "texts"])
+def test_sorting_takes_a_few_bytes_of_memory_a_record(by: Any) -> None:
+    """All keys as Python's objects would take 50 to 100 bytes a record."""
+    ds = sk.from_sequence(range(800_000, 0, -1))
+    ds[:1000].sort(by, version=1, jobs=1)
+    tracemalloc.start()
+    ds.sort(by, version=1, jobs=1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # The keys of one range of records are there as Python's objects. NumPy's work space is not traced.
+    assert peak < 12 * 800_000 + (35 << 20)
 
 
 def sort_into(save: Path) -> None:

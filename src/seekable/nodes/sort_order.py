@@ -198,6 +198,7 @@ class _Texts:
             some = pieces[by_piece[before : start + _ROWS_AT_ONCE]]
             tied[before + 1 : before + some.size] = self._tied(some)
             spare[start : start + _ROWS_AT_ONCE] = order[by_piece[start : start + _ROWS_AT_ONCE]]
+        del by_piece
         order[:] = spare
         return _spans(tied)
 
