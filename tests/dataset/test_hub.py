@@ -427,3 +427,22 @@ def test_a_relative_name_is_a_repository_unless_it_begins_with_a_dot(
     with pytest.raises(sk.InvalidArgument, match=r"names no folder that is there: './none'"):
         sk.open("hf:./none:train")
     assert not os.path.exists("none")
+
+
+def test_a_saved_pipeline_reads_the_commit_that_was_saved_on_another_machine(
+    hub: Hub, env: dict[str, str], warm: Warm, tmp_path: Path
+) -> None:
+    hub.repos["me/web"].commit(SHARDS)
+    saved = warm.run(
+        f"{DIGEST}{OPEN} ds = ds.shuffle(seed=3)[:500]; ds.save({str(tmp_path / 'p.json')!r});"
+        "tell([ds.fingerprint, digest([record['text'] for record in ds])])",
+        env,
+    )
+    hub.repos["me/web"].commit(LARGE)
+    other = env | {"HF_HOME": str(tmp_path / "hf"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    loaded = warm.run(
+        f"{DIGEST}ds = sk.load_dataset({str(tmp_path / 'p.json')!r});"
+        "tell([ds.fingerprint, digest([record['text'] for record in ds])])",
+        other,
+    )
+    assert loaded == saved

@@ -658,3 +658,11 @@ def test_a_relative_path_is_that_of_the_working_folder(
     shutil.copytree(tmp_path, tmp_path.parent / "copy")
     monkeypatch.chdir(tmp_path.parent / "copy")
     assert sk.load_dataset("p")[0]["id"] == 1
+
+
+def test_a_pipeline_file_is_no_data(tmp_path: Path) -> None:
+    sk.open(write_data(tmp_path / "data")).shuffle(seed=1).save(tmp_path / "data" / "p.json")
+    for path in (tmp_path / "data" / "p.json", tmp_path / "data"):
+        with pytest.raises(sk.UnsupportedFormat, match=r"p.json' is a pipeline .*sk.load_dataset"):
+            sk.open(path)
+    assert len(sk.load_dataset(tmp_path / "data" / "p.json")) == 30

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal
 from seekable.cli.progress_output import BuildWatch
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
-from seekable.dataset.pipeline.pipeline_file import FIRST_KEY, needed_names, read_pipeline
+from seekable.dataset.pipeline.pipeline_file import needed_names, read_pipeline
 from seekable.errors import InvalidArgument
+from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
 
 _HEAD_BYTES = 256
-_HEAD = re.compile(rb'\s*\{\s*"' + FIRST_KEY.encode() + rb'"')
+_HEAD = re.compile(rb'\s*\{\s*"' + PIPELINE_KEY.encode() + rb'"')
 
 
 def is_pipeline_file(path: str) -> bool:

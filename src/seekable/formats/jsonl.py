@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 else:
     forager = lazy("seekable.formats.forager")
 
+PIPELINE_KEY = "seekable_pipeline"
+"""The first key of the files that ``ds.save`` writes, which are no data."""
+
 
 @dataclass(frozen=True, slots=True)
 class JsonlScanner:
@@ -41,6 +44,10 @@ class JsonlScanner:
         is_array = text.lstrip().startswith(b"[")
         # A line of JSON lines may well be an array, but a file called .json that begins so is one.
         if _is_one_document(text) or (is_array and path.lower().endswith(".json")):
+            if text.lstrip(b"{ \t\r\n").startswith(f'"{PIPELINE_KEY}"'.encode()):
+                raise UnsupportedFormat(
+                    f"{path!r} is a pipeline that ds.save wrote, and no data: sk.load_dataset({path!r})"
+                )
             kind, program = ("array", "'.[]'") if is_array else ("document", ".")
             raise UnsupportedFormat(
                 f"{path!r} is one JSON {kind}, not one object a line; "

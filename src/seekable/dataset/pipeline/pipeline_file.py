@@ -30,6 +30,7 @@ from seekable.errors import (
     UnsupportedFormat,
     WrongType,
 )
+from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.state.descriptions import difference
 from seekable.storage.files import write_atomically
 
@@ -39,9 +40,8 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["FIRST_KEY", "needed_names", "read_pipeline", "write_pipeline"]
+__all__ = ["needed_names", "read_pipeline", "write_pipeline"]
 
-FIRST_KEY = "seekable_pipeline"
 _VERSION = 1
 
 
@@ -62,7 +62,7 @@ def write_pipeline(node: Node, path: object) -> None:
     writer = NodeWriter(os.path.dirname(whole), rows)
     writer.add_graph(node)
     document = {
-        FIRST_KEY: _VERSION,
+        PIPELINE_KEY: _VERSION,
         "fingerprint": node.fingerprint,
         "records": node.size,
         "pipeline": node.expression(),
@@ -140,13 +140,13 @@ def _document(path: object) -> tuple[str, dict[str, Any]]:
             f"save the pipeline again"
         )
         raise CorruptState(message) from None
-    if not isinstance(document, dict) or FIRST_KEY not in document:
-        message = f"{place!r} is no pipeline file: it has no key {FIRST_KEY!r}. sk.open() opens data"
+    if not isinstance(document, dict) or PIPELINE_KEY not in document:
+        message = f"{place!r} is no pipeline file: it has no key {PIPELINE_KEY!r}. sk.open() opens data"
         raise UnsupportedFormat(message)
-    version = document[FIRST_KEY]
+    version = document[PIPELINE_KEY]
     if version != _VERSION or isinstance(version, bool):
         message = (
-            f"{place!r}: {FIRST_KEY} is {version!r}, and this version of seekable reads {_VERSION}: "
+            f"{place!r}: {PIPELINE_KEY} is {version!r}, and this version of seekable reads {_VERSION}: "
             f"use the version that wrote the file, or a newer one"
         )
         raise UnsupportedFormat(message)
