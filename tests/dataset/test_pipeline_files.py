@@ -660,6 +660,31 @@ def test_a_relative_path_is_that_of_the_working_folder(
     assert sk.load_dataset("p")[0]["id"] == 1
 
 
+def test_parts_of_a_split_may_have_any_name(tmp_path: Path) -> None:
+    class Part:
+        def __repr__(self) -> str:
+            return "the part"
+
+    ds = sk.open(write_data(tmp_path / "data"))
+    for name in ("train", 3, ("a", 1), Part()):
+        for stable in (False, True):
+            part = ds.split({name: 0.5, "rest": 0.5}, seed=1, stable=stable)[name]
+            part.save(tmp_path / "p.json")
+            again = sk.load_dataset(tmp_path / "p.json")
+            assert (list(again), again.fingerprint) == (list(part), part.fingerprint)
+
+
+def test_worker_processes_read_a_loaded_pipeline(tmp_path: Path) -> None:
+    ds = sk.open(write_data(tmp_path / "data")).filter(where=[("id", ">", 4)]).map(doubled)
+    ds.save(tmp_path / "p.json")
+    again = sk.load_dataset(
+        tmp_path / "p.json", functions={"doubled": lambda record: {**record, "id": 2 * record["id"]}}
+    )
+    assert [
+        record for batch in sk.Loader(again, batch_size=7, workers=1, collate=list) for record in batch
+    ] == list(ds)
+
+
 def test_a_pipeline_file_is_no_data(tmp_path: Path) -> None:
     sk.open(write_data(tmp_path / "data")).shuffle(seed=1).save(tmp_path / "data" / "p.json")
     for path in (tmp_path / "data" / "p.json", tmp_path / "data"):

@@ -55,7 +55,7 @@ class NodeWriter:
         self._ways: dict[str, Callable[[Any, str], Any]] = {
             **dict.fromkeys(PLAIN, lambda value, _: value),
             **dict.fromkeys(FUNCTIONS, self._function_or_none),
-            "Any": value_as_json,
+            "Any": _label,
             "Decoder": self._decoder,
             "FileSet": self._files,
             "Int64s": lambda rows, _: self._rows.add(rows),
@@ -142,6 +142,14 @@ class NodeWriter:
         if target.way == "arrow":
             return arrow_type_as_json(target.to)
         return {target.way: target.to.__name__ if target.way == "python" else target.to.str}
+
+
+def _label(value: Any, where: str) -> Any:
+    """Return the name of a part as JSON; it decides nothing, so any text will do for what JSON lacks."""
+    try:
+        return value_as_json(value, where)
+    except InvalidArgument:
+        return repr(value)
 
 
 def _values(pairs: tuple[tuple[str, Any], ...], where: str) -> list[list[Any]]:
