@@ -7,6 +7,7 @@ import json
 import pickle
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ import seekable as sk
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from seekable.parallel.progress import Progress
 
 RANGE = "<builtins.range>"
 
@@ -227,6 +230,23 @@ def test_an_error_tells_of_its_record() -> None:
 def test_the_items_do_not_depend_on_who_counts_them() -> None:
     ds = numbers(3000)
     assert ds.flatten(parts, jobs=2).fingerprint == ds.flatten(parts, jobs=1).fingerprint
+
+
+@pytest.mark.parametrize("n", [0, 300])
+@pytest.mark.parametrize(("operation", "task"), [("flatten", "flattening"), ("sort", "sorting")])
+def test_progress_is_told_and_an_executor_stays_open(n: int, operation: str, task: str) -> None:
+    told: list[Progress] = []
+    with ThreadPoolExecutor(2) as executor:
+        made = getattr(numbers(n), operation)(
+            lambda row: [row] if operation == "flatten" else row,
+            version=1,
+            progress=told.append,
+            executor=executor,
+        )
+        assert executor.submit(int).result() == 0
+    assert list(made) == list(range(n))
+    assert told[-1].is_done
+    assert {(progress.task, progress.rows) for progress in told} == {(task, n)}
 
 
 def test_what_enters_the_fingerprint() -> None:

@@ -15,7 +15,7 @@ from seekable.parallel.progress import watched
 from seekable.state.functions import python_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Executor
 
     from seekable._typing import Int64s
@@ -87,8 +87,14 @@ def evaluated_rows(
     using = execution_options(running.jobs, running.executor, at_once=True)
     path = None if running.save is None else _checked_path(running.save)
     with watched(running.progress, task=question.doing, rows=size) as watch:
+
+        def rows() -> Iterator[Int64s]:
+            yield from find(size, using, watch)
+            if not size:
+                watch(0)
+
         if path is None:
-            return keep_unnamed(find(size, using, watch), question.operation)
+            return keep_unnamed(rows(), question.operation)
         notice = f"another process is {question.doing} into {path!r}: waiting for it"
         return saved_rows(
             path,
@@ -100,7 +106,7 @@ def evaluated_rows(
                 question.code,
                 python_version(),
             ),
-            lambda: find(size, using, watch),
+            rows,
             waiting=lambda: watch(0, notice=notice),
         )
 

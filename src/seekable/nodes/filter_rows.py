@@ -152,7 +152,7 @@ def kept_rows(
             if left == 0:
                 watch(size)
                 return
-    if not job.before[-1]:
+    if size and not job.before[-1]:
         watch(size)
     if unseen and looked:
         message = (
