@@ -36,6 +36,7 @@ from benchmarks import (  # noqa: E402 - a script is given its own folder, not t
     table,
     tables,
     workers,
+    writing,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ TOPICS = {
     "tables": tables.rows,
     "loaders": loaders.rows,
     "workers": workers.rows,
+    "writing": writing.rows,
     "cold": cold.rows,
 }
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
