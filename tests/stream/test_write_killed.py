@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.killing import KILLED, Killer, one_of_each_kind
-from tests.stream.writing import FORMS, check_whole, contents, row, uneven, write
+from tests.stream.writing import CHEAP_FORMS, FORMS, check_whole, contents, row, uneven, write
 
 import seekable as sk
 from seekable.errors import WorkerDied
@@ -61,7 +61,7 @@ def check_after_a_kill(folder: Path, form: str, lanes: int, wanted: dict[str, by
     check_whole(stream, folder, written)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", CHEAP_FORMS)
 def test_killed_at_an_operation_of_each_kind_the_next_call_has_the_bytes(
     form: str, tmp_path: Path, killer: Killer
 ) -> None:
@@ -174,7 +174,7 @@ def test_killed_at_random_moments_again_and_again(form: str, jobs: int, tmp_path
     check_whole(stream, folder, written)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", CHEAP_FORMS)
 def test_a_worker_that_is_killed_is_told_and_what_was_finished_stays(form: str, tmp_path: Path) -> None:
     main, marker = os.getpid(), tmp_path / "killed"
 
