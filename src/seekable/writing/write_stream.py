@@ -114,12 +114,14 @@ class _Writing:
         self._watch = watch
         self._noted = time.monotonic()
         self._log = StateLog(target.lanes)
-        noted, manifest.finished = manifest.finished, recorded(target, manifest)
         manifest.files, manifest.holes = None, 0
         division = PartSlots(items.lanes, manifest.identity.rows_per_file or _SLOTS_PER_PART)
         names = Parts(form.suffix, target.file)
-        self._schedule = PartSchedule(division, target, names, self._log, manifest.finished)
-        self._schedule.find_finished(form, damaged=noted)
+        there = recorded(target, manifest)
+        self._schedule = PartSchedule(
+            division, target, names, self._log, form, there, damaged=manifest.finished.keys() - there.keys()
+        )
+        manifest.finished = self._schedule.finished
         self._kept = len(manifest.finished)
         self._tally = Counter(watch)
         self._tally.done = sum(done.slots for done in self._log.done.values())
