@@ -20,12 +20,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.concrete import concrete_classes
 from tests.stream import functions
 from tests.stream.graphs import streams
 from tests.stream.matrix import BUILDERS, flow
 from tests.stream.writing import CHEAP_FORMS, FORMS, check_whole, contents, parts, row, shown, uneven, write
 
 import seekable as sk
+import seekable.writing
 from seekable.errors import (
     EndlessDataset,
     InvalidArgument,
@@ -35,6 +37,7 @@ from seekable.errors import (
     WorkerDied,
     WrongType,
 )
+from seekable.writing.file_format import FileFormat
 from seekable.writing.lane_part import LanePart, PartSlots, turns
 
 if TYPE_CHECKING:
@@ -135,6 +138,23 @@ def test_the_same_bytes_whoever_does_it(form: str, tmp_path: Path) -> None:
             written = write(uneven(SOME, 3), folder, form, rows_per_file=50, **way)
             check_whole(uneven(SOME, 3), folder, written)
     assert contents(tmp_path / "0") == contents(tmp_path / "1") == contents(tmp_path / "2")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_many_lanes_need_no_more_open_files(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(uneven(SOME, 9), tmp_path / "open", form, rows_per_file=90, jobs=1)
+    monkeypatch.setattr("seekable.writing.open_pieces._MOST_OPEN", 8)
+    write(uneven(SOME, 9), tmp_path / "read", form, rows_per_file=90, jobs=1)
+    assert contents(tmp_path / "open") == contents(tmp_path / "read")
+    written = write(uneven(1500, 1100), tmp_path / "most", form, jobs=1)
+    check_whole(uneven(1500, 1100), tmp_path / "most", written)
+
+
+def test_every_format_that_is_written_is_tested() -> None:
+    names = {form.name for form in concrete_classes(seekable.writing, FileFormat)}
+    assert names == {*FORMS}, "put the format into FORMS of tests/stream/writing.py, and of tests/dataset"
 
 
 @pytest.mark.exhaustive

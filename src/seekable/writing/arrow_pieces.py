@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
+
+from seekable.writing.open_pieces import open_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,8 +39,8 @@ def merged_batches(pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> 
     """
     import pyarrow as pa
 
-    with ExitStack() as files:
-        rows = [_Rows(files.enter_context(pa.OSFile(path))) for path in pieces]
+    with open_pieces(pieces) as files:
+        rows = [_Rows(file) for file in files]
         for turn in turns:
             counts = np.bincount(turn, minlength=len(pieces)).tolist()
             found = [batch for own, count in zip(rows, counts, strict=True) for batch in own.take(count)]
@@ -52,7 +53,7 @@ def merged_batches(pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> 
 class _Rows:
     """The rows of an Arrow stream, taken some at a time."""
 
-    def __init__(self, file: pa.NativeFile) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         import pyarrow as pa
 
         self._batches = iter(pa.ipc.open_stream(file))

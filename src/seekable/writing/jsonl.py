@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
@@ -17,6 +16,7 @@ from seekable.formats.registry import FORMATS
 from seekable.storage.compression import COMPRESSED, WITH_HEADER, Compression, compression_of, inflated, zstd
 from seekable.storage.zstd_frames import write_frames
 from seekable.writing.file_format import FileFormat, UnwritableRecord
+from seekable.writing.open_pieces import open_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -222,8 +222,8 @@ class JsonLines(FileFormat):
 
     def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
         """Yield the lines of pieces."""
-        with ExitStack() as files:
-            following = [files.enter_context(open(path, "rb")).__next__ for path in pieces]
+        with open_pieces(pieces) as files:
+            following = [file.__next__ for file in files]
             for turn in turns:
                 yield Lines([following[number]() for number in turn.tolist()])
 

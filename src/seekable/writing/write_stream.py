@@ -30,6 +30,7 @@ from seekable.writing.sample import StreamSample
 from seekable.writing.shard import Counter
 from seekable.writing.state_log import STATES, StateLog
 from seekable.writing.target import checked_rows_per_file, made_folder, target_of
+from seekable.writing.written_parts import WrittenParts
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -117,11 +118,11 @@ class _Writing:
         manifest.files, manifest.holes = None, 0
         division = PartSlots(items.lanes, manifest.identity.rows_per_file or _SLOTS_PER_PART)
         names = Parts(form.suffix, target.file)
+        self._there = WrittenParts(division, target, names, self._log)
         there = recorded(target, manifest)
-        self._schedule = PartSchedule(
-            division, target, names, self._log, form, there, damaged=manifest.finished.keys() - there.keys()
-        )
-        manifest.finished = self._schedule.finished
+        self._there.find_finished(form, there, damaged=manifest.finished.keys() - there.keys())
+        manifest.finished = self._there.finished
+        self._schedule = PartSchedule(self._there, self._log)
         self._kept = len(manifest.finished)
         self._tally = Counter(watch)
         self._tally.done = sum(done.slots for done in self._log.done.values())
@@ -138,13 +139,13 @@ class _Writing:
             self._note(seconds=0)
             if using.executor is None:  # Workers that an error ended left unfinished files.
                 self._target.remove_torn()
-        assert self._schedule.is_done
+        assert self._there.is_complete
         self._watch.end(self._tally.done)
         return _ended(self._target, self._manifest, kept=self._kept)
 
     def _here_or_in_workers(self, using: ExecutionOptions) -> None:
         """Do the work in this process, or in workers where they were asked for or the work takes long."""
-        workers = min(using.workers, self._schedule.open_lanes)
+        workers = min(using.workers, self._there.open_lanes)
         if workers > 1 and using.patience_seconds:
             self._writer.until = time.monotonic() + using.patience_seconds
             with contextlib.suppress(TookTooLong):
@@ -227,11 +228,11 @@ class _Writing:
         """Write the manifest, and remove what it makes needless, if the last write was long enough ago."""
         now = time.monotonic()
         if now - self._noted >= seconds:
-            if self._schedule.is_done:
-                self._manifest.files = self._schedule.files
+            if self._there.is_complete:
+                self._manifest.files = self._there.files
                 self._manifest.holes = sum(done.holes for done in self._log.done.values())
             write_manifest(self._target.manifest, self._manifest)
-            self._schedule.drop_pieces()
+            self._there.drop_pieces()
             self._noted = now
 
 
