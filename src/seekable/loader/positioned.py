@@ -121,7 +121,8 @@ class Positioned:
             - ``epoch``: the number of the epoch that was begun last, from 0,
             - ``rows``: the rows of that epoch that were consumed: delivered at least in part, or skipped,
             - ``of``: the rows in an epoch; None for a source without end,
-            - ``consumed``: the rows of all epochs that were consumed,
+            - ``consumed``: the rows of all epochs that were consumed, or passed over by ``set_epoch`` or
+              ``start=``; None if they had different lengths, after ``resume="rows"``,
             - ``in_flight``: the rows that wait in buffers or open packs, which do not count as consumed,
             - ``shard`` and ``row_offset``: the file that has the row that is read next, below the folder that
               was opened, and the number of the row in it. In natural order all rows before it were read. Of a

@@ -230,15 +230,9 @@ def _begun_epoch(source: Source, match: Match | None) -> BegunEpoch:
 def _continued_source(source: Node, match: Match | None, begun: BegunEpoch, axis: Remaining) -> Node:
     """Return a source that delivers the rows that it continues first, at the positions in ``axis``.
 
-    Its own epochs follow: at the positions where they lie anyway, if these are whole epochs that have not
-    begun; otherwise from the next epoch on. A source that continues nothing begins with its epoch 0.
+    Its own epochs follow, from the next one on; a source that continues nothing begins with its epoch 0.
     """
-    if match is None:
-        return continued([], source, axis, 0)
-    num_begun, num_left, size = begun
-    behind = axis.frontier + num_left - sum(map(len, axis.ranges))
-    lies_right = size and behind % size == 0 and behind // size >= num_begun
-    return continued(match.segments, source, axis, behind if lies_right else num_begun * size)
+    return continued(match.segments if match else [], source, axis, begun.num_begun * begun.size)
 
 
 def with_begun_readers(plain: Stream, readers: Sequence[Reader], resumed: Sequence[ResumedDataset]) -> Stream:

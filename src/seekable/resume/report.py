@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Leaf, Node
+    from seekable.order.positions import StridedRange
     from seekable.order.remaining import Remaining
     from seekable.resume.consumed import DatasetProgress
     from seekable.resume.sources import Name, Source
@@ -64,7 +65,7 @@ class SourceReport:
     """The number of rows of this epoch that were consumed: delivered at least in part, or skipped."""
 
     consumed: int | None = None
-    """The number of rows of all epochs that were consumed."""
+    """The number of rows of all epochs that were consumed, or passed over as a whole."""
 
     in_flight: int | None = None
     """The number of rows that were read, and of which nothing was delivered yet."""
@@ -247,32 +248,24 @@ def _begun_epoch(node: Node, remaining: Remaining, in_flight: Int64s) -> tuple[i
     epoch = max(0, left.num_begun - 1)
     if not left.num_begun:
         return epoch, 0, left.size
-    order, begin = node, epoch * left.size
-    if isinstance(node, Continued):
-        order, begin = _order_of_begun_epoch(node, remaining, begin)
-    size = known_size(order, "sources()")
-    num_left = sum(
-        len(positions) - sum(map(len, positions.before(begin)))
-        for own, positions in left.segments
-        if own is order
-    )
+    size = left.size
+    if isinstance(node, Continued) and not _has_begun(node, remaining):
+        size = known_size(node.olds[node.segments[-1].slot], "sources()")
+    num_left = sum(_num_of_epoch(epoch, order, positions) for order, positions in left.segments)
     return epoch, size - num_left, size
 
 
-def _order_of_begun_epoch(source: Continued, remaining: Remaining, begin: int) -> tuple[Node, int]:
-    """Return the order of the epoch that was begun last, and the position there at which the epoch begins.
+def _has_begun(source: Continued, remaining: Remaining) -> bool:
+    """Return True if a resumed source has begun its new order, or goes on with it within an epoch."""
+    goes_on = source.first % source.size != 0
+    return goes_on or not source.segments or in_ordinals(source, remaining).frontier > source.num_pending
 
-    Args:
-        source: a source that was resumed by rows.
-        remaining: its positions that were not drawn.
-        begin: the position in the new order at which the epoch begins, if that order has begun.
-    """
-    if not source.segments or in_ordinals(source, remaining).frontier > source.num_pending:
-        return source.new, begin
-    last = source.segments[-1]
-    order = source.olds[last.slot]
+
+def _num_of_epoch(number: int, order: Node, positions: StridedRange) -> int:
+    """Return the number of positions that are in one epoch of an order."""
     size = known_size(order, "sources()")
-    return order, last.positions.first // size * size
+    before, through = (sum(map(len, positions.before((number + more) * size))) for more in (0, 1))
+    return through - before
 
 
 def _consumed(node: Node, remaining: Remaining, in_flight: Int64s) -> int | None:
