@@ -99,6 +99,16 @@ def test_batches_have_the_schema(parts: list[sk.Dataset]) -> None:
     assert some.to_arrow().schema == SCHEMA
 
 
+def test_types_hold_where_no_value_shows_them(tmp_path: Path) -> None:
+    """Two parts are read as they are, and one is not."""
+    for name, columns in (("a", {"x": pa.nulls(1)}), ("b", {"x": pa.nulls(1, pa.int8()), "y": pa.nulls(1)})):
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    one, other = (sk.open(tmp_path / f"{name}.parquet") for name in "ab")
+    ds = united(one, other, sk.open(tmp_path / "b.parquet"))
+    assert [type(part) for part in ds.node.children] == [UnifyColumns, TableSource, TableSource]
+    assert ds.to_arrow().schema == ds.schema == pa.schema({"x": pa.int8(), "y": pa.null()})
+
+
 @pytest.mark.parametrize("form", ["numpy", "arrow"])
 def test_parts_may_be_decoded_otherwise(form: str, tmp_path: Path) -> None:
     ds = united(*tables(tmp_path, decode=form))

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._lazy import lazy
+from seekable.errors import BadValue
 from seekable.nodes.bases import UnaryPlan, UnaryReader
 from seekable.nodes.columns.column_node import ColumnNode, ColumnsPlan
+from seekable.nodes.display import describe_place
 from seekable.nodes.graph import ColumnarPlan, part_of
 
 if TYPE_CHECKING:
@@ -67,11 +69,26 @@ class ColumnarNode(ColumnNode):
         """Return the records at some positions, unless they are made one by one of the child's records.
 
         They need nothing of the child, or the child's have the form of numpy or of Arrow.
+
+        Raises:
+            BadValue: numpy has no value for one of Arrow's; the error names its file and row.
         """
         apart, form = self.without_child(positions), self.child.batch_form
         if apart is not None or form == "python":
             return apart
-        return decode.DECODERS[form](self.table(positions)).records(range(positions.size))
+        try:
+            return decode.DECODERS[form](self.table(positions)).records(range(positions.size))
+        except decode.Unconvertible as error:
+            if positions.size > 1:
+                return [
+                    record for at in range(positions.size) for record in self._one(positions[at : at + 1])
+                ]
+            place = describe_place(self.child, int(positions[0]))
+            message = f"{place}: column {error.column!r}: {form} has no value for it: {error}"
+            raise BadValue(message) from error
+
+    def _one(self, position: Int64s) -> list[Any]:
+        return self.read_apart(position) or []
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,13 +54,16 @@ def table_of(plan: Plan) -> pa.RecordBatch:
     if isinstance(plan, ColumnarPlan):
         batch: pa.RecordBatch = plan.table()
         return batch
-    if (
-        isinstance(plan, GatheredPlan)
-        and plan.parts
-        and all(isinstance(part, ColumnarPlan) for _, part in plan.parts)
-    ):
+    if isinstance(plan, GatheredPlan) and _has_tables(plan):
         return _put_together(plan)
     return batch_of_records(plan.read(), {})
+
+
+def _has_tables(plan: Plan) -> bool:
+    """Return True if a plan has a table of its own, or all of its parts have."""
+    if isinstance(plan, GatheredPlan):
+        return bool(plan.parts) and all(_has_tables(part) for _, part in plan.parts)
+    return isinstance(plan, ColumnarPlan)
 
 
 def is_columnar(plan: Plan) -> bool:
