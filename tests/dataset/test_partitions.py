@@ -337,6 +337,30 @@ def test_other_values_are_refused_by_name(form: str, own: Any, tmp_path: Path) -
     assert ds[2]["y"] == 2
 
 
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_without_a_folder_a_record_has_its_own_value(form: str, tmp_path: Path, opened: Opened) -> None:
+    put(tmp_path / "y=1", form, [{"id": 0}])
+    put(tmp_path / "y=2" / "z=3", form, [{"id": 1}])
+    put(tmp_path / "other", form, [{"id": 2, "y": 7}, {"id": 3, "y": None}])
+    ds = sk.open(tmp_path, partitions="hive")
+    records = {record["id"]: (record["y"], record["z"]) for record in ds}
+    assert records == {0: (1, None), 1: (2, 3), 2: (7, None), 3: (None, None)}
+    assert {record["id"]: (record["y"], record["z"]) for record in ds.to_arrow().to_pylist()} == records
+    opened.names.clear()
+    for where in ([("y", "==", 7)], [("y", ">", 0)], [("y", "is null")], [("y", "==", 2), ("id", "==", 1)]):
+        kept = [
+            row
+            for row in records
+            if sk.from_sequence([{"y": records[row][0], "id": row}]).filter(where=where)
+        ]
+        assert sorted(record["id"] for record in ds.filter(where=where, jobs=1)) == sorted(kept)
+    assert sorted(record["y"] or 0 for record in ds.select_columns(["y"])) == [0, 1, 2, 7]
+    if form == "parquet":
+        opened.names.clear()
+        assert len(ds.filter(where=[("z", "is null")], jobs=1)) == 3
+        assert not opened.names
+
+
 def test_other_types_are_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(
         sk.InvalidArgument, match=r"column 'y' of the type int64, .* of the type double.*columns="

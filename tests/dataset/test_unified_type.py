@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import seekable as sk
 from seekable.nodes.columns.fitting import fitted_array, fitting, is_unchanged
 from seekable.nodes.columns.unified_type import NoCommonType, unified_type
 
@@ -326,3 +328,51 @@ def test_values_of_numpy_fit() -> None:
     assert fitting(pa.list_(pa.list_(pa.int64())))([[1], None]) == [[1], None]
     assert fitting(pa.map_(pa.string(), pa.float64()))({"a": 1}) == [("a", 1.0)]
     assert fitting(pa.uuid())("anything") == "anything"
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    rows = draw(st.integers(0, 3))
+    columns = {}
+    for name in draw(st.lists(st.sampled_from("abc"), unique=True, min_size=1, max_size=3)):
+        plain = st.sampled_from([pa.int64(), pa.string(), *PLAIN])
+        kind = draw(plain | types.filter(lambda kind: "dictionary" not in str(kind)))
+        columns[name] = pa.array(draw(st.lists(maybe(kind), min_size=rows, max_size=rows)), kind)
+    return pa.table(columns)
+
+
+def records_of(ds: sk.Dataset) -> list[Any] | None:
+    """Return the records; None if a value does not fit its column."""
+    try:
+        return list(ds)
+    except sk.BadValue:
+        return None
+
+
+@given(parts=st.lists(tables(), min_size=2, max_size=3))
+def test_any_tables_are_united(parts: list[pa.Table], tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("united")
+    sources = []
+    for number, part in enumerate(parts):
+        path = folder / f"{number}.arrow"
+        pyarrow.feather.write_feather(part, path, compression="uncompressed")
+        sources.append(sk.open(path, progress=lambda _: None))
+    common = {
+        name: functools.reduce(
+            joined, [part.schema.field(name).type for part in parts if name in part.schema.names]
+        )
+        for name in dict.fromkeys(name for part in parts for name in part.schema.names)
+    }
+    if None in common.values():
+        with pytest.raises(sk.InvalidArgument, match="no type holds the values of both"):
+            sk.concat(sources, columns="union")
+        return
+    ds = sk.concat(sources, columns="union")
+    assert {field.name: field.type for field in ds.schema} == common
+    records = records_of(ds)
+    if records is None:
+        return  # an integer is too long for a float
+    assert records == [ds[row] for row in range(len(ds))] == ds.to_arrow().to_pylist()
+    assert ds.to_arrow().schema == ds.schema
+    whole = [record for part in parts for record in part.to_pylist()]
+    assert all(equal(record, wide) for record, wide in zip(whole, records, strict=True))

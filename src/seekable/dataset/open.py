@@ -103,9 +103,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         max_open_files: the most files of this dataset that are open at once, one descriptor each; the file
             used least recently is closed for the next one. The index takes none of them.
         partitions: ``"hive"`` if folders ``year=2024/lang=de/`` are columns of the records below them: int64
-            where all values of a key are integers, else str; None where a file lies in no folder of the key,
-            and for ``__HIVE_DEFAULT_PARTITION__``. ``filter(where=)`` opens no file that they rule out. A
-            record with another value in a column of that name raises ``BadValue``.
+            where all values of a key are integers, else str; None for ``__HIVE_DEFAULT_PARTITION__``, and in
+            a file that lies in no folder of the key. ``filter(where=)`` opens no file that they rule out. A
+            record with another value than its folder's in a column of that name raises ``BadValue``.
 
     Raises:
         DataNotFound: there is no such file, repository or split, or no data file in the folder.

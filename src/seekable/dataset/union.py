@@ -269,7 +269,7 @@ class _Declaring:
     types: Mapping[str, Any]
 
     def declared(self) -> Mapping[str, Any]:
-        """Return the columns."""
+        """Return the columns and their types."""
         return self.types
 
 

@@ -1,6 +1,7 @@
 """The node that makes columns of the folders of files, ``year=2024/lang=de/``; see ``hive_folders``.
 
-A file that lies in no folder of a key has None there. Where the keys alone are used, no file is opened.
+A record whose file lies in no folder of a key has there what it has itself, or None. Where the keys alone are
+used, and no record may have a value of its own there, no file is opened.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from seekable._optional import optional
 from seekable.errors import BadValue, InvalidArgument
 from seekable.index.fileset import FileSet
 from seekable.nodes.columns.columnar import ColumnarNode
+from seekable.nodes.columns.fitting import fitted_array
 from seekable.nodes.columns.hive_folders import end_of, keys_of, roots_and_names
 from seekable.nodes.columns.making import ByFile
 from seekable.nodes.conditions import Bounds
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
+    from pyarrow import compute
 
     from seekable._typing import Int64s
     from seekable.errors import SeekableError
@@ -35,8 +38,11 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.nodes.provenance import Origins
     from seekable.nodes.sources import table_batches, tables
+
+    _Place = tuple[dict[str, Any], dict[str, str | None]]
 else:
     pa = optional("pyarrow", extra="parquet")
+    compute = optional("pyarrow.compute", extra="parquet")
     table_batches = lazy("seekable.nodes.sources.table_batches")
     tables = lazy("seekable.nodes.sources.tables")
 
@@ -126,24 +132,12 @@ class Partitions(ColumnarNode):
         if path not in self._of_paths:
             self._of_paths[path] = self._values(path.removesuffix(name).rstrip("/"), name)
         values, texts = self._of_paths[path]
-        if not values.keys().isdisjoint(record):
-            self._must_agree(record, values, texts)
         made = {**record, **values}
+        if not values.keys().isdisjoint(record):
+            made.update(_own(record, values, texts))
         if self.order is None:
             return made
         return {column: made.get(column) for column in self.order if self.looked_at(column)}
-
-    def _must_agree(
-        self, record: Mapping[str, Any], values: Mapping[str, Any], texts: Mapping[str, str | None]
-    ) -> None:
-        for key, value in values.items():
-            own = record.get(key)
-            if own is not None and own != value and str(own) != texts[key]:
-                message = (
-                    f"the folder says {key}={texts[key]}, and the record has {own!r} there: leave "
-                    f"partitions= out, or move the record to the folder of its value"
-                )
-                raise BadValue(message)
 
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
         """Return the error as it is: it names the column and both values."""
@@ -151,7 +145,7 @@ class Partitions(ColumnarNode):
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
         """Return nothing if the columns are keys alone; else the columns, because files may have keys too."""
-        return columns if columns - self._keys else frozenset()
+        return columns if columns - self._keys or columns & self._perhaps_own else frozenset()
 
     def beneath(self, column: str) -> str | None:
         """Return the same name; None for a key."""
@@ -176,7 +170,7 @@ class Partitions(ColumnarNode):
         for root, name in roots_and_names(files):
             folder = root, os.path.dirname(name)
             if folder not in known:
-                known[folder] = {key: _bounds(value) for key, value in self._values(root, name)[0].items()}
+                known[folder] = self._bounds(*self._values(root, name))
             of_file.append(known[folder])
         if isinstance(child, tables.TableSource):
             return child.may_match_knowing(where, of_file)
@@ -198,7 +192,7 @@ class Partitions(ColumnarNode):
         if not self._is_apart:
             return None
         origins = self.child.plan(positions).origins()
-        values = [self._chosen(each) for each in self._of_files(origins)]
+        values = [self._chosen(each) for each, _ in self._of_files(origins)]
         return [dict(values[file]) for file in origins.files.tolist()]
 
     def table(self, positions: Int64s) -> pa.RecordBatch:
@@ -218,10 +212,14 @@ class Partitions(ColumnarNode):
             batch = table_batches.table_of(plan)
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         origins = plan.origins()
+        places = self._of_files(origins)
         self._columns_must_agree(columns, origins, positions)
         for key, kind in self._arrow_types.items():
-            values = pa.array([values[key] for values in self._of_files(origins)], kind)
-            columns[key] = values.take(pa.array(origins.files))
+            values = pa.array([values[key] for values, _ in places], kind).take(pa.array(origins.files))
+            if key in columns:
+                is_own = np.array([key not in texts for _, texts in places])[origins.files]
+                values = compute.if_else(pa.array(is_own), fitted_array(columns[key], kind), values)
+            columns[key] = values
         return self._in_order(table_batches.with_rows(list(columns), list(columns.values()), positions.size))
 
     def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -236,12 +234,11 @@ class Partitions(ColumnarNode):
         shared = self._keys.intersection(columns)
         if not shared:
             return
-        places = [self._values(*_root_and_name(origins, file)) for file in range(len(origins.paths))]
+        places = self._of_files(origins)
         own = {key: columns[key].to_pylist() for key in shared}
         for i, file in enumerate(origins.files.tolist()):
-            values, texts = places[file]
             try:
-                self._must_agree({key: some[i] for key, some in own.items()}, values, texts)
+                _own({key: some[i] for key, some in own.items()}, *places[file])
             except BadValue as error:
                 where = describe_place(self.child, int(positions[i]))
                 raise BadValue(f"{where}: {self.kind}: {error}") from None
@@ -250,35 +247,51 @@ class Partitions(ColumnarNode):
     def _is_apart(self) -> bool:
         """True if no column of the child is used, and none of its records may be replaced by a hole."""
         may_have_holes = getattr(self.child, "errors", None) is not None
-        return self.only is not None and self.only <= self._keys and not may_have_holes
+        return self.only is not None and not self.needs(self.only) and not may_have_holes
+
+    @cached
+    def _perhaps_own(self) -> frozenset[str]:
+        """The keys that a file lies in no folder of, and that its records may have themselves."""
+        declared, files = self.child.declared(), getattr(self.child, "files", None)
+        keys = self._keys if declared is None else self._keys.intersection(declared)
+        if not keys or not isinstance(files, FileSet):
+            return keys
+        texts = [self._values(root, name)[1] for root, name in roots_and_names(files)]
+        return frozenset(key for key in keys if any(key not in some for some in texts))
+
+    def _bounds(self, values: Mapping[str, Any], texts: Mapping[str, str | None]) -> dict[str, Bounds]:
+        """Return the bounds of the keys in the records of a file, without keys that records may have."""
+        return {
+            key: Bounds(value, value, nulls=value is None, values=value is not None)
+            for key, value in values.items()
+            if key in texts or key not in self._perhaps_own
+        }
 
     def _chosen(self, values: Mapping[str, Any]) -> dict[str, Any]:
         order = self.order or tuple(values)
         return {key: values[key] for key in order if key in values and self.looked_at(key)}
 
-    def _of_files(self, origins: Origins) -> list[dict[str, Any]]:
-        """Return the values of the keys for each file."""
-        return [self._values(*_root_and_name(origins, file))[0] for file in range(len(origins.paths))]
+    def _of_files(self, origins: Origins) -> list[_Place]:
+        """Return the values and the texts of the keys for each file."""
+        return [self._values(*_root_and_name(origins, file)) for file in range(len(origins.paths))]
 
-    def _values(self, root: str, name: str) -> tuple[dict[str, Any], dict[str, str | None]]:
-        """Return the value of each key for a file, and the text in its path."""
+    def _values(self, root: str, name: str) -> _Place:
+        """Return the value of each key for a file, None without a folder, and the texts of its folders."""
         place = root, os.path.dirname(name)
         if place not in self._known:
-            found = keys_of(root, name)
-            texts = {key: found.get(key) for key, _ in self.columns}
-            values = {
-                key: int(text) if kind == "int64" and text is not None else text
-                for (key, kind), text in zip(self.columns, texts.values(), strict=True)
-            }
+            texts, values = keys_of(root, name), dict[str, Any]()
+            for key, kind in self.columns:
+                text = texts.get(key)
+                values[key] = int(text) if kind == "int64" and text is not None else text
             self._known[place] = values, texts
         return self._known[place]
 
     @cached
-    def _known(self) -> dict[tuple[str, str], tuple[dict[str, Any], dict[str, str | None]]]:
+    def _known(self) -> dict[tuple[str, str], _Place]:
         return {}
 
     @cached
-    def _of_paths(self) -> dict[str, tuple[dict[str, Any], dict[str, str | None]]]:
+    def _of_paths(self) -> dict[str, _Place]:
         return {}
 
     @cached
@@ -291,8 +304,27 @@ class Partitions(ColumnarNode):
         return {key: types[kind] for key, kind in self.columns}
 
 
-def _bounds(value: Any) -> Bounds:
-    return Bounds(value, value, nulls=value is None, values=value is not None)
+def _own(
+    record: Mapping[str, Any], values: Mapping[str, Any], texts: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """Return the values of a record in columns of keys that its file lies in no folder of.
+
+    Raises:
+        BadValue: the record has another value than the folder.
+    """
+    found = {}
+    for key, value in values.items():
+        own = record.get(key)
+        if own is None or (key in texts and (own == value or str(own) == texts[key])):
+            continue
+        if key in texts:
+            message = (
+                f"the folder says {key}={'null' if value is None else texts[key]}, and the record has "
+                f"{own!r} there: leave partitions= out, or move the record to the folder of its value"
+            )
+            raise BadValue(message)
+        found[key] = own
+    return found
 
 
 def _root_and_name(origins: Origins, file: int) -> tuple[str, str]:
