@@ -442,12 +442,20 @@ def test_chosen_rows_lie_beside_the_file(tmp_path: Path) -> None:
     named = sk.open(data).filter(where=[("id", "<", 80)], save=tmp_path / "kept.u64")
     named.save(tmp_path / "p.json")
     (tmp_path / "kept.u64").unlink()
-    assert row_file(tmp_path).stat().st_size == 80 * 8
     assert len(sk.load_dataset(tmp_path / "p.json")) == 80
-    sk.open(data).select(range(500)).save(tmp_path / "p.json")
-    assert len(sk.load_dataset(tmp_path / "p.json")) == 500
-    sk.open(data).save(tmp_path / "p.json")
-    assert not (tmp_path / "p.rows").exists()
+    sk.open(data).select(range(500)).save(tmp_path / "q.json")
+    assert len(sk.load_dataset(tmp_path / "q.json")) == 500
+    sk.open(data).select(range(50)).save(tmp_path / "r.json")
+    assert not (tmp_path / "r.rows").exists()
+
+
+def test_a_copy_of_a_pipeline_file_outlives_the_next_save(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data")
+    sk.open(data).filter(where=[("id", "<", 9)]).save(tmp_path / "p.json")
+    shutil.copy(tmp_path / "p.json", tmp_path / "before.json")
+    sk.open(data).filter(where=[("id", "<", 7)]).save(tmp_path / "p.json")
+    assert len(sk.load_dataset(tmp_path / "before.json")) == 9
+    assert len(sk.load_dataset(tmp_path / "p.json")) == 7
 
 
 def _cut(file: Path) -> None:

@@ -43,7 +43,7 @@ class Files(Face):
         files appear whole or not at all, the pipeline file last.
 
         Args:
-            path: the file; one that is there is replaced, and its row files with it.
+            path: the file; one that is there is replaced. Its row files stay, as a copy of it may need them.
 
         Raises:
             InvalidArgument: a value cannot be written.

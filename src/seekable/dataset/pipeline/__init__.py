@@ -4,8 +4,11 @@
     functions     the functions of the user, by name
     row_files     rows that were chosen by content, in files beside the pipeline file
     sources       the data files: their folders, their names and their digests
-    graph         the nodes, one after another, each with its arguments
-    pipeline_file the document: its version, its layout, and the errors that name it
+    kinds         the classes of nodes that a file can have
+    write_nodes   nodes to JSON, one after another, each with its arguments
+    read_nodes    JSON to nodes
+    json_text     the text of the document, laid out for people
+    pipeline_file the document: its version, its keys, and the errors that name it
 
 A pipeline file is data: nothing of it is run, and no name in it is imported.
 """

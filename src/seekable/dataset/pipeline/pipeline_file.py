@@ -57,7 +57,7 @@ def write_pipeline(node: Node, path: object) -> None:
     if not isinstance(path, str | os.PathLike):
         message = f"save() takes the path of a file (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
-    whole = os.path.abspath(os.fspath(path))
+    whole = os.path.abspath(os.path.expanduser(os.fspath(path)))
     rows = RowFiles(whole)
     writer = NodeWriter(os.path.dirname(whole), rows)
     writer.add_graph(node)
@@ -73,7 +73,6 @@ def write_pipeline(node: Node, path: object) -> None:
     os.makedirs(os.path.dirname(whole), exist_ok=True)
     rows.write()
     write_atomically(whole, json_text(document))
-    rows.remove_others()
 
 
 def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one more
@@ -94,8 +93,8 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
     place, document = _document(path)
     given = Given("functions", functions), Given("sequences", sequences)
     try:
-        described: dict[str, Any] = document.get("functions")  # type: ignore[assignment]  # checked here
-        checked(described, dict[str, _Function], "functions")
+        checked(document.get("functions"), dict[str, _Function], "functions")
+        described: dict[str, Any] = document["functions"]
         sequence_types = checked(document.get("sequences"), dict[str, dict[str, Any]], "sequences")
         fingerprint = checked(document.get("fingerprint"), str, "fingerprint")
         _check_given(document, given, ([] if order_only else list(described), list(sequence_types)))

@@ -1,14 +1,13 @@
 """Rows that were chosen by content, in files beside a pipeline file: little-endian uint64 and nothing else.
 
 The files of ``pipeline.json`` lie in ``pipeline.rows``, each named by the digest of its bytes, so that a file
-never changes. They are written before the pipeline file that names them.
+never changes. They are written before the pipeline file that names them. Those of an earlier save stay: a
+copy of the pipeline file may name them.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["RowFiles", "int_rows", "kept_rows"]
 
 _SUFFIX = ".u64"
-_NAME = re.compile(r"[0-9a-f]{16}\.u64")
 _MOST_INLINE = 64
 """The most rows of a selection that stand in the pipeline file itself."""
 
@@ -74,15 +72,6 @@ class RowFiles:
             os.makedirs(self._folder, exist_ok=True)
         for digest, data in self._rows.items():
             write_atomically(os.path.join(self._folder, f"{digest}{_SUFFIX}"), [data])
-
-    def remove_others(self) -> None:
-        """Remove the row files of the pipeline file that was there before."""
-        with contextlib.suppress(OSError):
-            for name in os.listdir(self._folder):
-                if _NAME.fullmatch(name) and name.removesuffix(_SUFFIX) not in self._rows:
-                    os.unlink(os.path.join(self._folder, name))
-            if not self._rows:
-                os.rmdir(self._folder)
 
 
 class _RowFile(msgspec.Struct):
