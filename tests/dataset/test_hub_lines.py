@@ -185,6 +185,40 @@ def test_a_row_of_a_large_file_costs_its_range(
     assert hub.bytes_sent < len(data)
 
 
+def test_sizes_that_are_shown_are_those_on_the_hub(hub: Hub, env: dict[str, str], warm: Warm) -> None:
+    files = shards("jsonl.gz")
+    hub.repos["me/web"].commit(files | {"test.arrow": arrow(["good"] * 9)})
+    code = (
+        "ds, other = sk.open('hf:me/web:train'), sk.open('hf:me/web:test:text', max_open_files=1)\n"
+        "tell([str(ds.explain()), [file.bytes for file in ds.info().files], list(other)[-1], other[8]])"
+    )
+    explained, sizes, *others = warm.run(code, env)
+    assert f"train-1.jsonl.gz: 40 records, {len(files['data/train-1.jsonl.gz'])} bytes" in explained
+    assert sizes == [len(files[f"data/train-{shard}.jsonl.gz"]) for shard in (1, 2, 10)]
+    assert others == [{"text": "good"}] * 2
+
+
+def arrow(values: list[str]) -> bytes:
+    sink = io.BytesIO()
+    table = pa.table({"text": values})
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def test_a_hub_that_fails_while_files_are_scanned_leaves_what_is_finished(
+    hub: Hub, env: dict[str, str], warm: Warm
+) -> None:
+    hub.repos["me/web"].commit(shards("csv"))
+    hub.faults.extend([*[""] * 2, *["short"] * 9])
+    kind, message = warm.run(f"{FAILURE}tell(failure(lambda: sk.open('hf:me/web:train')))", env)
+    assert kind == "Unreachable"
+    assert "of hf://datasets/me/web@" in message
+    assert "3 times in a row. Try again later" in message
+    hub.faults.clear()
+    assert warm.run(f"{OPEN}tell([r['text'] for r in ds])", env) == ALL
+
+
 def test_rows_in_their_order_are_fetched_many_blocks_at_a_time(
     hub: Hub, env: dict[str, str], tmp_path: Path, warm: Warm
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from seekable.errors import BadValue, InvalidArgument, MissingDependency
 from seekable.nodes.columns.schema import LOOKED_AT, schema_of
 from seekable.nodes.contract import Leaf, Node
+from seekable.nodes.display import data_size
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
 
@@ -133,8 +134,9 @@ def _files(dataset: Node, size: int) -> Iterator[FileInfo]:
     except InvalidArgument:
         return
     for leaf in _leaves(dataset):
-        for file in leaf.arguments(None).get("files", ()):
-            yield FileInfo(file["name"], file["records"], visible.pop(file["name"], 0), file["size"])
+        for number, file in enumerate(leaf.arguments(None).get("files", ())):
+            size_of_file = data_size(leaf, number)
+            yield FileInfo(file["name"], file["records"], visible.pop(file["name"], 0), size_of_file)
         if "files" not in leaf.arguments(None):
             place = dataset_place(leaf)
             yield FileInfo(place, leaf.size, visible.pop(place, 0), 0)

@@ -112,7 +112,7 @@ class FileSet:
         """The number of bytes of each file, int64; of a placeholder, of the file that it stands for."""
         sizes = self.sizes.copy()
         for file in np.flatnonzero(self.remote).tolist():
-            sizes[file] = remote_file.read_remote_size(self.path(file)) or sizes[file]
+            sizes[file] = self.data_size(file)
         return sizes
 
     @property
@@ -153,6 +153,12 @@ class FileSet:
         """Return a file's path relative to its root."""
         columns = self._columns()
         return columns.parts[int(columns.part[file])].table.name(int(columns.row[file]))
+
+    def data_size(self, file: int) -> int:
+        """Return the number of bytes of a file; of a placeholder, of the file that it stands for."""
+        path = self.path(file)
+        size = remote_file.read_remote_size(path) if may_hold_placeholders(path) else None
+        return int(self.sizes[file]) if size is None else size
 
     def path(self, file: int) -> str:
         """Return a file's absolute path."""

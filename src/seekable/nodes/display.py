@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
 
 
-__all__ = ["add_place", "describe_place", "describe_row", "explained", "listed"]
+__all__ = ["add_place", "data_size", "describe_place", "describe_row", "explained", "listed"]
 
 _MOST_FILES = 3
 _MOST_LISTED = 4
@@ -33,8 +33,8 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     lines = [f"{indent}{node.kind}({given}): {records}{order}{node.remark()}"]
     below = indent + "  "
     lines += [
-        f"{below}{file['name']}: {file['records']:,} records, {file['size']:,} bytes"
-        for file in files[:_MOST_FILES]
+        f"{below}{file['name']}: {file['records']:,} records, {data_size(node, number):,} bytes"
+        for number, file in enumerate(files[:_MOST_FILES])
     ]
     if len(files) > _MOST_FILES:
         lines.append(f"{below}and {len(files) - _MOST_FILES:,} more files")
@@ -43,6 +43,12 @@ def explained(node: Node, *, indent: str = "") -> list[str]:
     if len(node.children) > _MOST_CHILDREN:
         lines.append(f"{below}and {len(node.children) - _MOST_CHILDREN:,} more sources")
     return lines
+
+
+def data_size(leaf: Any, file: int) -> int:
+    """Return the number of bytes of a file of a source; of a file on the Hub its size there."""
+    size: int = leaf.files.data_size(file)
+    return size
 
 
 def listed(items: Sequence[str]) -> str:

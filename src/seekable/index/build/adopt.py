@@ -45,6 +45,8 @@ def adopt_entries(run: Found, *, format_name: str, index_dir: str | os.PathLike[
     if table is not None:
         rows = table.rows(names, format_name=format_name).tolist()
         names = [name for name, row in zip(names, rows, strict=True) if row < 0]
+    if not names:
+        return
     found: dict[str, tuple[str, Entry]] = {}
     for donor in _siblings(run.root):
         missing = [name for name in names if name not in found]
