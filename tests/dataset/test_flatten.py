@@ -132,6 +132,11 @@ def test_no_two_items_are_one_object() -> None:
     assert one == other
     assert one is not other
     assert list(ds) == [["a"], ["b"], ["c"]]
+    # The rest of a record that was read in part is given once, also where the same record comes again.
+    assert ds[0] == ["a"]
+    rest = ds[[1, 2, 0]]
+    assert rest == [["b"], ["c"], ["a"]]
+    assert all(item is not again for item, again in zip(rest, [ds[1], ds[2], ds[0]], strict=True))
 
 
 def test_threads_do_not_take_each_others_items() -> None:

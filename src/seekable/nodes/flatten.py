@@ -7,6 +7,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
@@ -295,18 +296,18 @@ class _FlattenPlan(Plan):
         items = [] if made is None else made[self.first[0] : self.stops[0]]
         begun = made is not None
         records = (self.child.slice(1, len(rows)) if begun else self.child).read()
-        for run, record in enumerate(records, start=begun):
-            row, first, stop = rows[run], self.first[run], self.stops[run]
-            if row in several.rows:
+        runs = zip(rows, self.first, self.stops, self.counts, strict=True)
+        shared = several.rows
+        for record, (row, first, stop, count) in zip(records, islice(runs, begun, None), strict=True):
+            if shared and row in shared:
                 made = None
-                items += several.taken(record, row, self.counts[run], range(first, stop))
+                items += several.taken(record, row, count, range(first, stop))
                 continue
             made = of(record, row)
-            if len(made) != self.counts[run]:
-                node.checked(made, row, self.counts[run])
-            items += made if stop - first == len(made) else made[first:stop]
-        if made is not None:
-            node.leave(rows[-1], self.stops[-1], made)
+            if len(made) != count:
+                node.checked(made, row, count)
+            items += made if stop - first == count else made[first:stop]
+        node.leave(rows[-1], self.stops[-1], [] if made is None else made)
         return items
 
     def locate(self) -> list[Any]:
