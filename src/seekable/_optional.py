@@ -19,7 +19,7 @@ from typing import Any
 
 from seekable.errors import MissingDependency
 
-__all__ = ["optional"]
+__all__ = ["is_installed", "optional"]
 
 
 class _OptionalModule(ModuleType):
@@ -66,3 +66,17 @@ def optional(name: str, *, extra: str) -> Any:
         seekable.errors.MissingDependency: this needs no_such_package, which is not installed: ...
     """
     return _OptionalModule(name, extra)
+
+
+def is_installed(name: str) -> bool:
+    """Return True if a package can be imported; it is imported.
+
+    Example:
+        >>> is_installed("json"), is_installed("no_such_package")
+        (True, False)
+    """
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True

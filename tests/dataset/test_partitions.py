@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,6 +162,15 @@ def test_other_conditions_open_the_files_that_remain(ds: sk.Dataset, opened: Ope
     kept = ds.filter(where=[("id", ">", "0"), ("lang", "==", "a/b")], jobs=1)
     assert len(kept) == 4
     assert {name.split("/")[1] for name in opened.names} == {"lang=a%2Fb"}
+
+
+def test_lines_need_no_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus(tmp_path, "jsonl")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    ds = sk.open(tmp_path, partitions="hive")
+    kept = ds.filter(where=[("year", "==", 2024), ("lang", "==", "de")], jobs=1)
+    assert list(kept) == [{"id": str(row), "year": 2024, "lang": "de"} for row in range(3)]
+    assert ds.select_columns(["year"])[0] == {"year": 2023}
 
 
 def test_files_that_are_ruled_out_may_be_gone(tmp_path: Path) -> None:

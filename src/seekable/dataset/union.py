@@ -49,10 +49,13 @@ def checked_union(what: str, columns: object) -> bool:
 
     Raises:
         InvalidArgument: ``columns`` is something else.
+        MissingDependency: pyarrow, whose types columns have, is not installed.
     """
     if columns not in (None, "union"):
         message = f'{what} takes columns="union", or no columns= (got {columns!r})'
         raise InvalidArgument(message)
+    if columns is not None:
+        _ = pa.DataType  # the first use of pyarrow, which says how to install it
     return columns is not None
 
 

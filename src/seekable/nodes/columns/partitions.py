@@ -14,7 +14,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
-from seekable._optional import optional
+from seekable._optional import is_installed, optional
 from seekable.errors import BadValue, InvalidArgument
 from seekable.index.fileset import FileSet
 from seekable.nodes.columns.columnar import ColumnarNode
@@ -185,7 +185,9 @@ class Partitions(ColumnarNode):
 
     def is_columnar(self, positions: Int64s) -> bool:
         """Return True if nothing of the child is needed, or its columns are read as columns."""
-        return self._is_apart or table_batches.is_columnar(self.child.plan(positions))
+        if self._is_apart:
+            return is_installed("pyarrow")  # lines of JSON are read without it
+        return table_batches.is_columnar(self.child.plan(positions))
 
     def without_child(self, positions: Int64s) -> list[Any] | None:
         """Return the records of the keys alone, if no other column is used."""
