@@ -179,6 +179,27 @@ class Fails:
         return record
 
 
+def test_a_stream_goes_on_at_the_last_part_of_each_lane(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seekable.writing.write_stream._SLOTS_PER_PART", 30)
+    seen: list[int] = []
+    fails = Fails()
+
+    def noted(record: dict[str, Any]) -> dict[str, Any]:
+        seen.append(record["n"])
+        return fails(record)
+
+    pipeline = dataset(300).stream(lanes=3, epochs=1).map(noted, version=1)
+    with pytest.raises(ZeroDivisionError):
+        write(pipeline, tmp_path / "one.jsonl", jobs=1)
+    before, fails.on = len(seen), False
+    assert before > 60
+    write(pipeline, tmp_path / "one.jsonl", jobs=1)
+    assert 300 < len(seen) <= 310
+    assert list(sk.open(tmp_path / "one.jsonl")) == list(pipeline)
+
+
 @each
 def test_after_an_error_there_is_no_file_and_the_next_call_writes_it(build: Build, tmp_path: Path) -> None:
     fails = Fails()

@@ -29,7 +29,7 @@ class StreamItems:
 
     @property
     def lanes(self) -> int:
-        """The number of lanes."""
+        """The number of lanes of the stage."""
         return self.stage.lanes
 
     @property

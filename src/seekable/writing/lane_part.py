@@ -1,4 +1,4 @@
-"""The part of one lane: what was written of it, and the order in which the parts of lanes are merged.
+"""The part of one lane: the description of its records, and the order in which the parts of lanes are merged.
 
 A *part* of a stream is a range of slots, the same for all lanes, and each lane has the items of its own slots
 in it. Slots of a lane that has ended have no item.
@@ -48,7 +48,7 @@ class PartSlots(msgspec.Struct, frozen=True):
 
 
 class LanePart(msgspec.Struct, frozen=True):
-    """What was written of one lane in one part."""
+    """The description of the records of one lane that were written in one part."""
 
     lane: int
 
@@ -83,7 +83,7 @@ def turns(
 
     Args:
         division: the division of slots into parts.
-        pieces: what was written of some lanes, all in the same part.
+        pieces: the records of some lanes, all in the same part.
         at_once: the most slots of an array.
 
     Example:

@@ -1,4 +1,4 @@
-"""The contract of what lanes write: items of several lanes, each of which resumes from a state.
+"""The contract of items in several lanes, each of which resumes from a state, for writing.
 
 Streams are such items. The rooms of the data's way are in the order writing, stream, so the names here are
 those that writing needs, and `seekable.stream` has the class that implements them.
@@ -36,7 +36,7 @@ class LanedItems(Protocol):
 
     @property
     def lanes(self) -> int:
-        """The number of lanes."""
+        """The number of lanes, at least one."""
         ...
 
     @property

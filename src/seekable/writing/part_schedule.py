@@ -21,13 +21,13 @@ _AHEAD = 2
 
 @final
 class PartSchedule:
-    """Hands out work, and takes what was done.
+    """Hands out work, and notes the answers to it.
 
     A lane writes its parts one after the other, and a part is merged when all lanes have written theirs. A
     single lane needs no merging: it writes the files of the result. All parts may become one file.
 
     Args:
-        there: what is there, and is changed in place.
+        there: the parts and files that exist; changed in place.
         log: the states of lanes at the ends of parts.
     """
 
@@ -64,7 +64,7 @@ class PartSchedule:
         return merge
 
     def put(self, work: LaneWork | MergeWork, answer: LaneAnswer | MergeAnswer) -> None:
-        """Take what was done."""
+        """Note that a piece of work was done, with its answer."""
         if isinstance(answer, MergeAnswer):
             assert isinstance(work, MergeWork)
             self._merging.discard(work.number)

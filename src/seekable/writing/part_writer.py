@@ -55,7 +55,7 @@ class LaneWork:
 
 @dataclass(frozen=True, slots=True)
 class LaneAnswer:
-    """What was written of a lane, and the state after it."""
+    """The part of a lane that was written, and the state of the lane after it."""
 
     done: LanePart
 
@@ -101,6 +101,11 @@ class PartWriter:
         """By lane, the next part and the items from there on."""
         self.until: float | None = None
         """The time, of ``time.monotonic``, at which work of this process is given up; None for never."""
+
+    def give_up(self) -> None:
+        """Forget the lanes that ran here, which go on elsewhere, and do all later work to its end."""
+        self.until = None
+        self._running.clear()
 
     def __reduce__(self) -> tuple[type[PartWriter], tuple[Any, ...]]:
         """Pickle without the lanes that run, and with a counter that does nothing."""

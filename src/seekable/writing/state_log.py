@@ -24,7 +24,7 @@ STATES = "states.jsonl"
 
 
 class _Head(msgspec.Struct):
-    """What a line says besides the states, which are read when they are needed."""
+    """The content of a line without the states, which are read when they are needed."""
 
     done: LanePart
 

@@ -151,7 +151,7 @@ class _Writing:
             with contextlib.suppress(TookTooLong):
                 self._here()
                 return
-            self._writer.until = None
+            self._writer.give_up()
             self._schedule.give_up()
             try:
                 payload = serialized(self._writer, way_out=WAY_OUT)

@@ -1,4 +1,4 @@
-"""What is there of the files of a stream: parts of lanes, their pieces, and finished files."""
+"""The parts of a stream that are written: their lanes, the pieces that exist, and the finished files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEVER = sys.maxsize
 
 @final
 class WrittenParts:
-    """What is there, and what a lane has to write next.
+    """The parts and files that exist, from which follows the part that a lane has to write next.
 
     Args:
         division: the division of slots into parts.
@@ -85,7 +85,7 @@ class WrittenParts:
                 self.finished[part] = rows, os.path.getsize(path)
 
     def add(self, answer: LaneAnswer) -> None:
-        """Take what was written of a lane, and the state after it."""
+        """Add a part of a lane that was written, and the state of the lane after it."""
         done = answer.done
         before = self._log.done.get((done.lane, done.part))
         self.rows[done.part] -= 0 if before is None else before.rows
@@ -142,7 +142,7 @@ class WrittenParts:
         return os.path.join(self._target.lanes, f"lane-{lane:05}-part-{part:05}")
 
     def pieces(self, part: int) -> Iterator[tuple[LanePart, str]]:
-        """Yield what was written of each lane in a part, with the path of its piece, where there are rows."""
+        """Yield the lanes that have rows in a part, each with the path of its piece."""
         for lane in self.lanes:
             done = self._log.done.get((lane, part))
             if done is not None and done.rows:
@@ -162,6 +162,6 @@ class WrittenParts:
             self._ends[done.lane] = done.part + 1
 
     def _is_known(self, lane: int, part: int) -> bool:
-        """Return True if it is known what a lane has in a part."""
+        """Return True if a lane has written a part, or has nothing in it."""
         is_past = part >= self._ends.get(lane, NEVER)
         return is_past or (lane, part) in self._log.done or not self.division.of_lane(lane, part)
