@@ -388,6 +388,31 @@ def test_rows_go_on_after_weights_changed_and_shards_were_appended(
     assert len([text for text in later if text in old | new]) > len(later) * 0.8
 
 
+def test_the_founding_payload_goes_on_behind_its_row(hub: Hub, env: dict[str, str], warm: Warm) -> None:
+    hub.repos["me/web"].commit(shards("jsonl.gz"))
+    hub.repos["me/words"] = Repo()
+    hub.repos["me/words"].commit({"train.txt": "\n".join(texts(50)).encode()})
+    code = """
+def loader():
+    web, words = sk.open("hf:me/web:train:text"), sk.open("hf:me/words:train:text")
+    return sk.Loader(sk.mix([web, words], weights=[0.75, 0.25], seed=1, stop="never"), batch_size=4)
+def run(loader, batches):
+    return [text for _, batch in zip(range(batches), loader) for text in batch["text"]]
+first, again = loader(), loader()
+before = run(first, 16)
+document = json.loads(json.dumps(first.resume_state()))
+again.load_state_dict(document)
+tell([before, document["resume_state"]["datasets"], run(again, 4)])
+"""
+    before, (web, words), after = warm.run(code, env)
+    assert web == {"spec": "hf:me/web:train:text", "shard": "data/train-2.jsonl.gz", "row_offset": 8}
+    assert words == {"spec": "hf:me/words:train:text", "shard": "train.txt", "row_offset": 16}
+    assert sorted(before) == sorted(ALL[:48] + texts(50)[:16])
+    of_web = [text for text in after if text in ALL]
+    of_words = [text for text in after if text not in ALL]
+    assert (of_web, of_words) == (ALL[48:][: len(of_web)], texts(50)[16:][: len(of_words)])
+
+
 def test_a_filter_above_may_change(hub: Hub, env: dict[str, str], warm: Warm) -> None:
     hub.repos["me/web"].commit(shards("csv.gz"))
     code = """
