@@ -31,6 +31,7 @@ from benchmarks import (
     subprocess_peer,
     table,
     workers,
+    writing,
 )
 from benchmarks.measure import Contestant, Row, Target, absolute, missing, one_core, race, relative
 
@@ -102,7 +103,9 @@ def test_floor_of_reading_gives_the_records_that_the_dataset_gives(tiny: data.Da
     assert floors.decoded(spans) == list(ds)
 
 
-@pytest.mark.parametrize("topic", [index, records, epochs, order, opening, restore, startup, workers])
+@pytest.mark.parametrize(
+    "topic", [index, records, epochs, order, opening, restore, startup, workers, writing]
+)
 def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
     tiny: data.Data, monkeypatch: pytest.MonkeyPatch, topic: object
 ) -> None:
