@@ -138,6 +138,8 @@ def test_the_same_bytes_whoever_does_it(form: str, tmp_path: Path) -> None:
             written = write(uneven(SOME, 3), folder, form, rows_per_file=50, **way)
             check_whole(uneven(SOME, 3), folder, written)
     assert contents(tmp_path / "0") == contents(tmp_path / "1") == contents(tmp_path / "2")
+    manifests = {(tmp_path / name / ".seekable-write.json").read_bytes() for name in ("0", "1", "2")}
+    assert len(manifests) == 1
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -399,7 +401,7 @@ def test_what_is_missing_or_damaged_is_made_again(lanes: int, harm: str, tmp_pat
     stream = uneven(SOME, lanes)
     written = stream.write_jsonl(tmp_path, rows_per_file=20, jobs=1)
     wanted, count = contents(tmp_path), len(written.paths)
-    log, manifest = tmp_path / ".seekable-write.lanes" / "states.jsonl", tmp_path / ".seekable-write.json"
+    log, manifest = tmp_path / ".seekable-write.lanes" / "states", tmp_path / ".seekable-write.json"
     victim = Path(written.paths[count // 2])
     if harm == "short":
         victim.write_bytes(victim.read_bytes()[:-3])

@@ -60,4 +60,4 @@ def check_whole(stream: sk.Stream, folder: Path, written: Written) -> None:
     assert written.bytes == sum(os.path.getsize(path) for path in written.paths)
     assert [os.path.basename(path) for path in written.paths] == sorted(contents(folder))
     assert {path.name for path in folder.iterdir()} - {".seekable"} == contents(folder).keys() | HIDDEN
-    assert os.listdir(folder / ".seekable-write.lanes") == ["states.jsonl"]
+    assert os.listdir(folder / ".seekable-write.lanes") == ["states"]

@@ -214,8 +214,9 @@ def read_manifest(path: str) -> Manifest | None:
 
 
 def write_manifest(path: str, manifest: Manifest) -> None:
-    """Write a manifest atomically, in place of the one before."""
-    write_atomically(path, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+    """Write a manifest atomically, in place of the one before; files are listed in the order of numbers."""
+    ordered = msgspec.structs.replace(manifest, finished=dict(sorted(manifest.finished.items())))
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
 
 
 def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:

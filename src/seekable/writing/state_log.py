@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["STATES", "StateLog"]
 
-STATES = "states.jsonl"
-"""The name of the file."""
+STATES = "states"
+"""The name of the file. It has no suffix: it is no data, also to tools that read hidden files."""
 
 
 class _Head(msgspec.Struct):
