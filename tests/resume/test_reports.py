@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -353,6 +354,21 @@ def test_lanes_of_all_ranks_are_counted_at_a_resume(tmp_path: Path) -> None:
 def test_the_state_of_another_pipeline_has_no_sources_of_this_one() -> None:
     with pytest.raises(sk.StateMismatch, match="length was 9, is 8"):
         sk.state_sources(loader_of(source("a", 9)).state_dict(), loader_of(source("a", 8)))
+
+
+def test_data_in_place_of_a_loader_is_named(tmp_path: Path) -> None:
+    data, folder = source("a", 9), tmp_path / "states"
+    state: Any = loader_of(data).state_dict()
+    wrong: Any = data
+    for use in (
+        partial(sk.state_sources, state),
+        partial(sk.state_from_sample_index, 3),
+        partial(sk.save_state, folder),
+        partial(sk.load_state, folder),
+    ):
+        with pytest.raises(sk.WrongType, match=r"sk\.Loader \(got <Dataset, 9 .* of type Dataset\): wrap"):
+            use(wrong)
+    assert not folder.exists()
 
 
 def test_rows_of_a_run_resumed_by_rows_are_those_of_the_begun_epoch(tmp_path: Path) -> None:

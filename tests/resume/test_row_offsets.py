@@ -463,6 +463,42 @@ def test_a_name_of_two_shards_is_refused(tmp_path: Path) -> None:
     assert list(loader) == [["a-3", "a-4"]]
 
 
+@pytest.mark.parametrize("kind", ["list", "concat"])
+def test_a_name_of_two_shards_is_told_with_the_folder_that_distinguishes_them(
+    tmp_path: Path, kind: str
+) -> None:
+    folders = [tmp_path / name for name in ("x", "y/in", "z/in")]
+    for folder in folders:
+        write(folder / "a.txt", 5, name="/".join(folder.parts[-2:]))
+        write(folder / f"own-{folder.parent.name}.txt", 5)
+
+    def made() -> sk.Loader:
+        data = sk.open(folders) if kind == "list" else sk.concat([sk.open(folder) for folder in folders])
+        return loader_of(data, batch_size=3)
+
+    whole = list(rows_in(list(made())))
+    loader = made()
+    told = []
+    for delivered in range(0, 30, 3):
+        state = loader.resume_state()
+        told.append(state["resume_state"]["datasets"][0]["shard"])
+        resumed = made()
+        resumed.load_state_dict(through_json(state))
+        assert list(rows_in(list(resumed))) == whole[delivered:]
+        if not delivered:
+            run = iter(loader)
+        next(run)
+    assert list(dict.fromkeys(told)) == [
+        "x/a.txt", f"own-{tmp_path.name}.txt", "y/in/a.txt", "own-y.txt", "z/in/a.txt", "own-z.txt",
+    ]  # fmt: skip
+
+
+def test_a_shard_that_is_there_twice_has_no_row_offset(corpus: Path) -> None:
+    loader = loader_of(sk.open([corpus / "a.txt", corpus / "a.txt"]))
+    with pytest.raises(sk.NotResumable, match=r"a\.txt is in it several times"):
+        loader.resume_state()
+
+
 def unnatural() -> Iterator[tuple[str, sk.Dataset]]:
     a, b = source("a", 30), source("b", 30)
     yield "shuffle", a.shuffle(seed=1)

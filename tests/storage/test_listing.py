@@ -143,6 +143,8 @@ def test_names_may_be_any_bytes(tmp_path: Path, name: bytes) -> None:
     ("asked", "message"),
     [
         ("a8.jsonl", r"there is no .*a9\.jsonl.*was that meant"),
+        ("a{1..9}.jsonl", r"there is no .*; braces stand for themselves: write a glob"),
+        ("{a,b}/*.jsonl", r"there is no folder .*; braces stand for themselves: write a glob"),
         ("q/r/s/t.jsonl", r"the nearest folder that exists is"),
         ("*.parquet", r"no file matches"),
         ("bb/*.jsonl", r"there is no folder .*'b'.*was that meant"),
@@ -225,7 +227,9 @@ def test_what_is_missing_is_missed_whichever_way_it_is_looked_for(
         assert missing(str(root), names) == {"gone", "b/gone", "no/a", "a/a"} & set(names)
 
 
-@pytest.mark.parametrize("pattern", ["*.jsonl.gz", "*.JSONL.GZ", "*.gz", "a.*.Gz"])
+@pytest.mark.parametrize(
+    "pattern", ["*.jsonl.gz", "*.JSONL.GZ", "*.gz", "a.*.Gz", "*.jsonl*", "*.JSONL.*", "?.jsonl??*"]
+)
 def test_a_suffix_of_a_compressed_file_matches_in_any_case_too(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "a.Jsonl.GZ").touch()
     (tmp_path / "A.tar").touch()

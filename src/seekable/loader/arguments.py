@@ -26,6 +26,7 @@ __all__ = [
     "checked_seconds",
     "checked_steps",
     "distributed",
+    "no_loader",
 ]
 
 
@@ -191,6 +192,17 @@ def distributed() -> tuple[int, int]:
         ... )
     """
     return _of_torch() or _of_environment() or (0, 1)
+
+
+def no_loader(got: object) -> WrongType:
+    """Return the error for an argument that must be a loader.
+
+    Example:
+        >>> no_loader([1, 2])
+        WrongType('loader must be a sk.Loader (got [1, 2] of type list): wrap data in sk.Loader(data, ...)')
+    """
+    message = f"loader must be a sk.Loader (got {got!r:.100} of type {type(got).__name__}): "
+    return WrongType(f"{message}wrap data in sk.Loader(data, ...)")
 
 
 def checked_rank(rank: int | None, world_size: int | None) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from seekable._arguments import checked_count
 from seekable.dataset.dataset import Dataset
-from seekable.loader.arguments import checked_resume
+from seekable.loader.arguments import checked_resume, no_loader
 from seekable.loader.checkpoint_files import (
     description_name,
     generations_in,
@@ -105,6 +105,7 @@ def save_state(folder: str | os.PathLike[str], loader: Stateful, *, keep: int = 
     Raises:
         NotResumable: a stage of a stream could not go on from the state.
         InvalidArgument: ``keep`` is below 1.
+        WrongType: ``loader`` is no loader.
 
     Example:
         >>> import tempfile, seekable as sk
@@ -119,6 +120,7 @@ def save_state(folder: str | os.PathLike[str], loader: Stateful, *, keep: int = 
         [2, 3]
     """
     keep = checked_count("keep", keep, least=1)
+    _check_loader(loader)
     folder = os.path.abspath(folder)
     os.makedirs(folder, exist_ok=True)
     # The description lies beside the states, once for all of them.
@@ -157,8 +159,10 @@ def load_state(
             argument, the old and the new value, or the file. By rows, of sources that are not there any more.
         CorruptState: a state file cannot be read, or those of one step differ.
         InvalidArgument: by rows, the rows that each source delivered are not known.
+        WrongType: ``loader`` is no loader.
     """
     resume = checked_resume(resume)
+    _check_loader(loader)
     folder = os.path.abspath(folder)
     is_file = os.path.isfile(folder)
     if not is_file and not any(generation.complete for generation in generations_in(folder)):
@@ -171,6 +175,11 @@ def load_state(
     resumed = loader.resumed
     assert resumed is not None
     return resumed
+
+
+def _check_loader(loader: Stateful) -> None:
+    if not hasattr(loader, "resumed"):
+        raise no_loader(loader)
 
 
 def _with_description(saved: Saved, resume: Resume) -> State:

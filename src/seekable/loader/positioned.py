@@ -11,7 +11,7 @@ from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import CorruptState, InvalidArgument, NotResumable
-from seekable.loader.arguments import checked_resume
+from seekable.loader.arguments import checked_resume, no_loader
 from seekable.loader.iteration import READ_AHEAD, REPLACED, BatchIterator, EpochSetter
 from seekable.loader.resumed import Resumed, log_anew
 from seekable.nodes.contract import Node
@@ -292,6 +292,7 @@ def state_sources(state: Mapping[str, Any], loader: Positioned) -> list[dict[str
     Raises:
         StateMismatch: the state is of another pipeline, or of other data.
         CorruptState: the document is not a state.
+        WrongType: ``loader`` is no loader.
 
     Example:
         >>> import seekable as sk
@@ -300,6 +301,8 @@ def state_sources(state: Mapping[str, Any], loader: Positioned) -> list[dict[str
         >>> sk.state_sources(state, loader)[0]["rows"]
         3
     """
+    if not isinstance(loader, Positioned):
+        raise no_loader(loader)
     return loader._at(state).sources  # noqa: SLF001 - of this module
 
 
@@ -320,6 +323,7 @@ def state_from_sample_index(index: int, loader: Positioned) -> dict[str, Any]:
 
     Raises:
         OutOfRange: the stream has fewer items in a run.
+        WrongType: ``loader`` is no loader.
 
     Example:
         >>> import seekable as sk
@@ -329,6 +333,8 @@ def state_from_sample_index(index: int, loader: Positioned) -> dict[str, Any]:
         [[6, 7], [8, 9]]
     """
     index = checked_count("index", index, least=0)
+    if not isinstance(loader, Positioned):
+        raise no_loader(loader)
     return legacy_state.state_after(loader._progress, index)  # noqa: SLF001 - of this module
 
 

@@ -12,6 +12,7 @@ not part of it, nor is the number of the epoch.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -264,7 +265,8 @@ def _row_of_leaf(node: Node, offset: RowOffset) -> LeafRow:
         message = (
             f"resume_state names shard {offset.shard!r} of {offset.spec!r}, which has {len(found)} shards of "
             f"that name among its {len(names):,}: {few}{', ...' * (len(names) > len(names[:3]))}. Name one "
-            f"of them by its path below the folder that was opened, or begin the source anew with the first"
+            f"of them by its path, whole or below the folder that was opened, or begin the source anew with "
+            f"the first"
         )
         raise StateMismatch(message)
     ((leaf, shard),) = found
@@ -337,10 +339,30 @@ def _offset_of(source: Source, remaining: Remaining, *, is_begun: bool) -> RowOf
             at, row = last, last.row + 1
     shards = shards_of(at.leaf)
     shard = next(shard for shard in shards if shard.first <= at.row < shard.first + shard.count)
-    name = shard.path if spec.startswith(_TEXT) else shard.name
-    offset = RowOffset(spec, name, row - shard.first)
-    try:
-        _row_of_leaf(node, offset)
-    except StateMismatch as error:
-        raise NotResumable(str(error)) from error
-    return offset
+    return _entry_of(node, spec, shard, LeafRow(at.leaf, row))
+
+
+def _entry_of(node: Node, spec: str, shard: Shard, at: LeafRow) -> RowOffset:
+    """Return the entry that leads back to a row of a shard, with the shortest name that does.
+
+    Raises:
+        NotResumable: the shard is in the source twice.
+    """
+    names = [shard.path] if spec.startswith(_TEXT) else _names_of(shard)
+    for name in names:
+        offset = RowOffset(spec, name, at.row - shard.first)
+        with suppress(StateMismatch):
+            if _row_of_leaf(node, offset) == at:
+                return offset
+    message = (
+        f"no row says how far {spec!r} is: {shard.path} is in it several times, and a shard and a row do not "
+        f"say which of these. Keep loader.state_dict(), which resumes any order"
+    )
+    raise NotResumable(message)
+
+
+def _names_of(shard: Shard) -> list[str]:
+    """Return the names of a shard: below the opened folder, then with one more folder each, then the path."""
+    folders = shard.path.removesuffix(shard.name).split("/")[:-1]
+    longer = ["/".join((*folders[-count:], shard.name)) for count in range(1, len(folders))]
+    return [shard.name, *longer, shard.path]

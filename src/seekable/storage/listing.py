@@ -55,6 +55,9 @@ Inspect = Callable[[Listing], Container[str]]
 """Returns which files below a folder are never data, or raises an error for a folder that is not read."""
 
 _MAGIC = re.compile(r"[*?\[]")
+_BRACES = re.compile(r"\{.*(,|\.\.).*\}")
+"""The braces of shells and of WebDataset, ``{0000..0009}`` and ``{a,b}``."""
+
 _DIGITS = re.compile(r"([0-9]+)")
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
 _RECURSIVE = "**"
@@ -116,8 +119,8 @@ def find_files(
     - A folder means all files below it that end in one of the suffixes, in natural order of their
       relative paths; names that start with ``.`` or ``_`` are skipped, files and folders alike.
     - A glob (``*``, ``?``, ``[...]``, and ``**`` for any number of folders) means all files that it
-      matches, in natural order; a wildcard does not match a leading dot. A suffix of data files at its end
-      matches that suffix in letters of any case.
+      matches, in natural order; a wildcard does not match a leading dot. A suffix of data files at its end,
+      or before wildcards there (``*.jsonl*``), matches that suffix in letters of any case.
     - A list means its items one after the other.
 
     Args:
@@ -284,12 +287,14 @@ def _matches(
 def _matcher(part: str, suffixes: tuple[str, ...]) -> Callable[[str], object]:
     """Return a function that is true of the names that a part of a pattern matches.
 
-    A suffix of data at the end of the part matches in letters of any case, the rest exactly.
+    A suffix of data at the end of the part, or before wildcards there (``*.jsonl*``), matches in letters of
+    any case, the rest exactly.
     """
     endings = (*suffixes, *(f".{kind}" for kind in COMPRESSED)) if suffixes else ()
-    suffix = max((each for each in endings if part.lower().endswith(each)), key=len, default="")
-    translated = fnmatch.translate(part[: len(part) - len(suffix)])
-    return re.compile(f"{translated.removesuffix(_END)}(?i:{re.escape(suffix)}){_END}").match
+    named = part.rstrip("*?.")
+    suffix = max((each for each in endings if named.lower().endswith(each)), key=len, default="")
+    stem = fnmatch.translate(named[: len(named) - len(suffix)]).removesuffix(_END)
+    return re.compile(f"{stem}(?i:{re.escape(suffix)}){fnmatch.translate(part[len(named) :])}").match
 
 
 def _walk(
@@ -359,7 +364,9 @@ def _identity(folder: str) -> tuple[int, int]:
 
 
 def _nearest(path: str) -> str:
-    """Return a hint for a path that does not exist: names near it."""
+    """Return a hint for a path that does not exist: the rule for braces, or names near it."""
+    if _BRACES.search(path):
+        return "braces stand for themselves: write a glob (*, ?, [...]), or a list of paths"
     parent = os.path.dirname(path)
     while not os.path.isdir(parent):
         path, parent = parent, os.path.dirname(parent)
