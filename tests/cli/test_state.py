@@ -54,6 +54,25 @@ def test_one_file_is_shown(states: Path) -> None:
     assert (shown["step"], shown["generations"]) == (2, [])
 
 
+def test_a_checkpoint_with_row_offsets_is_shown(tmp_path: Path, corpus: Corpus) -> None:
+    loader = sk.Loader(sk.open(corpus.folder), batch_size=50, collate=list, prefetch=0)
+    next(iter(loader))
+    document = loader.resume_state()
+    (entry,) = document["resume_state"]["datasets"]
+    path = tmp_path / "checkpoint.json"
+    path.write_text(json.dumps({"model": "...", **document}), encoding="utf-8")
+    (shown,) = documents("state", "show", path)
+    assert (shown["path"], shown["progress"]) == (str(path), [entry])
+    assert output("state", "show", path).decode().splitlines() == [
+        f"path      {path}",
+        f"source 0  next is row {entry['row_offset']} of {entry['shard']}; spec {corpus.folder}",
+    ]
+    path.write_text('{"resume_state": {"datasets": [{"spec": "a"}]}}', encoding="utf-8")
+    refused = run("state", "show", path)
+    assert refused.returncode == 1
+    assert b"must have 'shard', a string" in refused.stderr
+
+
 def test_a_generation_without_all_ranks_is_shown_as_that(states: Path, corpus: Corpus) -> None:
     dataset = sk.open(corpus.folder).shuffle(seed=1)
     ranks = {"batch_size": None, "global_batch_size": 10, "rank": 1, "world_size": 2}

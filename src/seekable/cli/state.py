@@ -12,6 +12,7 @@ from seekable.cli.options import JsonOption, examples
 
 if TYPE_CHECKING:
     from seekable.loader.checkpoint_files import Generation, Saved
+    from seekable.resume.row_offsets import RowOffset
 
 EPILOG = examples("state show checkpoints/", "state diff old/ new/")
 
@@ -44,10 +45,16 @@ def _state() -> None:
 
 @app.command(epilog=SHOW_EPILOG)
 def show(path: Annotated[str, _path("PATH")], *, as_json: JsonOption = False) -> None:
-    """Show the progress of a saved run, and its pipeline."""
+    """Show the progress of a saved run, and its pipeline.
+
+    Of a checkpoint of another trainer, with resume_state, it shows the row at which each source goes on.
+    """
     from seekable.cli.output import write_document
     from seekable.loader.checkpoint_files import generations_in, read_saved
 
+    if (offsets := _row_offsets(path)) is not None:
+        _write_row_offsets(path, offsets, as_json=as_json)
+        return
     generations = generations_in(os.path.abspath(path))
     saved = read_saved(path)
     found = _as_json(path, saved, generations)
@@ -78,6 +85,33 @@ def diff(
             write_line(line)
     if not same:
         raise typer.Exit(ExitCode.MISMATCH)
+
+
+def _row_offsets(path: str) -> list[RowOffset] | None:
+    """Return the row of each source in a checkpoint with ``resume_state``; None for any other path."""
+    from seekable.loader.checkpoint_files import read_json
+    from seekable.resume.row_offsets import offsets_in
+
+    document = read_json(path) if os.path.isfile(path) else {}
+    is_one = "seekable" not in document and document.get("resume_state") is not None
+    return offsets_in(document) if is_one else None
+
+
+def _write_row_offsets(path: str, offsets: list[RowOffset], *, as_json: bool) -> None:
+    from seekable.cli.output import json_safe, write_document, write_facts
+
+    if as_json:
+        progress = [
+            {"spec": json_safe(each.spec), "shard": json_safe(each.shard), "row_offset": each.row_offset}
+            for each in offsets
+        ]
+        write_document({"path": json_safe(path), "progress": progress})
+        return
+    sources = {
+        f"source {number}": f"next is row {each.row_offset:,} of {each.shard}; spec {each.spec}"
+        for number, each in enumerate(offsets)
+    }
+    write_facts({"path": path, **sources})
 
 
 def _pipeline_differences(was: Saved, now: Saved) -> list[str]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from seekable.resume.sources import Source
     from seekable.stream.stream import Stream
 
-__all__ = ["dataset_at_offsets", "resume_state_of", "stream_at_offsets"]
+__all__ = ["RowOffset", "dataset_at_offsets", "offsets_in", "resume_state_of", "stream_at_offsets"]
 
 _TEXT = "txt:"
 """The first characters of specs whose shards are named by their paths."""
@@ -81,6 +81,27 @@ class RowOffset:
             message = f"the 'row_offset' of {found.spec!r} must be at least 0 (got {found.row_offset})"
             raise CorruptState(message)
         return found
+
+
+def offsets_in(document: Mapping[str, Any]) -> list[RowOffset]:
+    """Return the entries of a document that has ``resume_state``.
+
+    Raises:
+        CorruptState: they are no list, or one of them lacks a key or has a value of a wrong type.
+
+    Example:
+        >>> offsets_in({"resume_state": {"datasets": [{"spec": "web", "shard": "a.jsonl", "row_offset": 5}]}})
+        [RowOffset(spec='web', shard='a.jsonl', row_offset=5)]
+    """
+    state = document["resume_state"]
+    datasets = state.get("datasets") if isinstance(state, dict) else None
+    if not isinstance(datasets, list):
+        message = (
+            f"'resume_state' must be an object with a list 'datasets' of spec, shard and row_offset "
+            f"(got {state!r:.100})"
+        )
+        raise CorruptState(message)
+    return [RowOffset.parse(entry) for entry in datasets]
 
 
 def resume_state_of(progress: Sequence[DatasetProgress]) -> dict[str, Any]:
@@ -184,7 +205,7 @@ def _matched(sources: Sequence[Source], document: Mapping[str, Any]) -> list[Row
         StateMismatch: a source has no entry, or an entry no source.
     """
     entries: dict[str, list[RowOffset]] = {}
-    for entry in map(RowOffset.parse, _entries_in(document)):
+    for entry in offsets_in(document):
         entries.setdefault(entry.spec, []).append(entry)
     specs = [spec_of(source.dataset) or "" for source in sources]
     for spec, found in entries.items():
@@ -213,18 +234,6 @@ def _next_entry(entries: dict[str, list[RowOffset]], spec: str, source: Source) 
         f"it anew"
     )
     raise StateMismatch(message)
-
-
-def _entries_in(document: Mapping[str, Any]) -> list[Any]:
-    state = document["resume_state"]
-    datasets = state.get("datasets") if isinstance(state, dict) else None
-    if not isinstance(datasets, list):
-        message = (
-            f"'resume_state' must be an object with a list 'datasets' of spec, shard and row_offset "
-            f"(got {state!r:.100})"
-        )
-        raise CorruptState(message)
-    return datasets
 
 
 def _position(source: Source, offset: RowOffset | None) -> int:
