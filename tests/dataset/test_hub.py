@@ -427,6 +427,8 @@ def test_a_relative_name_is_a_repository_unless_it_begins_with_a_dot(
     with pytest.raises(sk.InvalidArgument, match=r"names no folder that is there: './none'"):
         sk.open("hf:./none:train")
     assert not os.path.exists("none")
+    with pytest.raises(sk.InvalidArgument, match=r"is an address; name the split .*'hf:me/web@v1:SPLIT'"):
+        sk.open("hf://datasets/me/web@v1/data/*.parquet")
 
 
 def test_a_saved_pipeline_reads_the_commit_that_was_saved_on_another_machine(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from seekable.errors import IndexStale
+from seekable.storage import mapped
 from seekable.storage.mapped import MappedFile, OpenFiles, most_maps, next_use
 
 if TYPE_CHECKING:
@@ -30,6 +31,17 @@ def path(tmp_path: Path) -> Path:
 def opened(path: Path) -> MappedFile:
     status = path.stat()
     return MappedFile(str(path), size=status.st_size, mtime_ns=status.st_mtime_ns)
+
+
+def test_the_last_file_goes_quietly_when_the_interpreter_ends(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = opened(path)
+    with monkeypatch.context() as patch:
+        # The names of a module are None by then.
+        patch.setattr(mapped, "_descriptors", None)
+        file.__del__()
+    assert file.view[0:1]
 
 
 def descriptors() -> int:

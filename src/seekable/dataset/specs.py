@@ -36,6 +36,8 @@ _NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
 
 _REPO = re.compile(rf"(?:{_NAME}/)?{_NAME}")
 
+_ADDRESS = re.compile(rf"hf://datasets/({_NAME}/{_NAME}(?:@[^/]+)?)(?:/.*)?")
+
 
 @dataclass(frozen=True, slots=True)
 class TextSpec:
@@ -126,7 +128,10 @@ def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
         if len(parts) > behind and os.path.isdir(folder):
             split, column = [*parts[-behind:], ""][:2]
             return folder, None, split, column
-    message = f"{text!r} names no folder that is there: {parts[0]!r}. The form is {_HUB_FORM}"
+    if (address := _ADDRESS.match(text)) is not None:
+        message = f"{text!r} is an address; name the split of its repository: 'hf:{address.group(1)}:SPLIT'"
+    else:
+        message = f"{text!r} names no folder that is there: {parts[0]!r}. The form is {_HUB_FORM}"
     raise InvalidArgument(message)
 
 

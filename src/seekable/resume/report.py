@@ -103,8 +103,8 @@ class SourceReport:
             "shard": self.shard,
             "offset": self.row_offset,
         }
-        told = [f"{key}={'-' if value is None else value}" for key, value in known.items()]
-        return f"resume: {' '.join(told)}"
+        facts = [f"{key}={'-' if value is None else value}" for key, value in known.items()]
+        return f"resume: {' '.join(facts)}"
 
     @property
     def percent(self) -> float:

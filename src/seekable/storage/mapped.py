@@ -105,7 +105,8 @@ class MappedFile:
 
     def __del__(self) -> None:
         """Close the descriptor; the map itself goes with the last slice of the view."""
-        if hasattr(self, "_descriptor"):
+        # When the interpreter ends, names of modules become None before the last objects go.
+        if hasattr(self, "_descriptor") and _descriptors is not None:
             self.close()
 
     def close(self) -> None:
