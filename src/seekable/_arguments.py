@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "POSITIONS",
+    "check_workers",
     "checked_count",
     "checked_epoch",
     "checked_flag",
@@ -61,6 +62,24 @@ def checked_flag(name: str, value: object) -> bool:
         message = f"{name} must be True or False (got {value!r})"
         raise WrongType(message)
     return value
+
+
+def check_workers(jobs: object, executor: object) -> None:
+    """Check the arguments that say where work is done.
+
+    Args:
+        jobs: a number of processes, or None.
+        executor: a ``concurrent.futures.Executor`` or an object with its ``submit``, or None.
+
+    Raises:
+        WrongType: ``jobs`` is no integer, or ``executor`` no executor.
+        InvalidArgument: ``jobs`` is less than 1.
+    """
+    if jobs is not None:
+        checked_count("jobs", jobs, least=1)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        message = f"executor must be a concurrent.futures.Executor (got {executor!r})"
+        raise WrongType(message)
 
 
 def checked_fraction(name: str, value: object) -> Fraction:

@@ -248,7 +248,8 @@ def test_partials_and_objects_are_functions_too(tmp_path: Path) -> None:
     assert list(again) == list(ds)
     for wrong in (scaled, functools.partial(scaled, by=4)):
         with pytest.raises(
-            sk.InvalidArgument, match=r"functools.partial with the arguments \[\[\], {'by': 3}\]"
+            sk.InvalidArgument,
+            match=r"must be functools\.partial\(\.\.\., by=3\), .*\(got (a function that|.*by=4\))",
         ):
             sk.load_dataset(tmp_path / "p.json", functions={**functions, "scaled": wrong})
 

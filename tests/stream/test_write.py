@@ -502,6 +502,9 @@ def test_other_data_is_refused(tmp_path: Path) -> None:
         ({"rows_per_file": "many"}, WrongType, "rows_per_file must be an integer"),
         ({"resume": 1}, WrongType, "resume must be True or False"),
         ({"jobs": 0}, InvalidArgument, "jobs must be at least 1"),
+        ({"jobs": 1.5}, WrongType, "jobs must be an integer (got 1.5 of type float)"),
+        ({"executor": "x"}, WrongType, "executor must be a concurrent.futures.Executor (got 'x')"),
+        ({"progress": 3}, WrongType, "progress must be a function that takes a Progress (got 3)"),
         ({"compression": "xz"}, InvalidArgument, "compression must be 'gz', 'zst' or None"),
     ],
 )

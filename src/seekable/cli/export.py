@@ -36,7 +36,8 @@ SourceArgument = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A file, a folder, a quoted glob, or module:function, which returns a Dataset or a Stream.",
+        help="A file, a folder, a quoted glob, a pipeline file, or module:function, which returns a Dataset "
+        "or a Stream.",
         show_default=False,
     ),
 ]

@@ -143,11 +143,11 @@ def _function(target: str) -> Any:
         raise DataNotFound(message) from error
     for part in name.split("."):
         if not hasattr(found, part):
-            message = f"{module_name!r} has no {name!r}: name a function that returns a Dataset or a Loader"
+            message = f"{module_name!r} has no {name!r}: name a function that returns a pipeline"
             raise DataNotFound(message)
         found = getattr(found, part)
     if not callable(found):
-        message = f"{target} is no function but a {type(found).__name__}"
+        message = f"{target} is no function (got {found!r:.60} of type {type(found).__name__})"
         raise WrongType(message)
     return found
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable._arguments import check_workers
 from seekable._lazy import lazy
-from seekable.errors import IndexStale, InvalidArgument
+from seekable.errors import IndexStale
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.companions import has_points, schema_name
 from seekable.index.fileset import FileSet
@@ -95,8 +96,7 @@ def open_files(
         IndexStale: a file changed during each of its scans.
         WorkerDied: a worker process ended too early.
     """
-    if jobs is not None and jobs < 1:
-        raise InvalidArgument(f"jobs must be at least 1, or None for one to a processor; got {jobs}")
+    check_workers(jobs, executor)
     wanted = [_stat(root, names) for root, names in _by_root(found).items()]
     for builds in itertools.count():
         # After a build no file is doubted: each was read a moment ago.

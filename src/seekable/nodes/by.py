@@ -49,6 +49,7 @@ def value_by(record: Any, by: By) -> Any:
     if not isinstance(record, dict):
         message = f"a record with columns is a dict (got a {type(record).__name__})"
         raise WrongType(message)
-    if error := lacking(record, [by]):
+    way_out = f"Where it may be missing, give a function: by=lambda record: record.get({by!r})"
+    if error := lacking(record, [by], way_out):
         raise error
     return record[by]

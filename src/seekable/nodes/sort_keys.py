@@ -1,7 +1,8 @@
 """The keys by which records are sorted, read in ranges of rows: as arrays of numbers, or as bytes.
 
 Keys are numbers, texts, bytes, dates, times or durations; all keys of a dataset are of one kind. Integers are
-kept exactly, and so are texts: the order of their UTF-8 is that of Python's strings.
+kept exactly, and so are texts: the order of their UTF-8 is that of Python's strings. A range with integers
+beyond 64 bits has bytes for each of its keys, in the order of the integers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
 
-__all__ = ["EXACT_FLOAT", "NUMBER", "KeyRange", "ReadKeys"]
+__all__ = ["EXACT_FLOAT", "NUMBER", "KeyRange", "ReadKeys", "bytes_of_integer", "integer_of_bytes"]
 
 EXACT_FLOAT = 1 << 53
 """Integers up to this size are exact as 64-bit floats."""
@@ -46,12 +47,21 @@ _TO_INTEGER: dict[str, Callable[[Any], int]] = {
 }
 """For kinds of keys that are no numbers and no texts, their number of days or microseconds."""
 
+_TO_BYTES: dict[str, Callable[[Any], bytes]] = {
+    _TEXT: lambda key: key.encode("utf-8", "surrogatepass"),
+    _BYTES: bytes,
+}
+"""For texts and bytes, the bytes by which they are sorted."""
+
 _KINDS: dict[type, str] = {
     dt.date: "a date",
     dt.time: "a time",
     dt.timedelta: "a duration",
 }
 _NUMBERS = (int, float, np.integer, np.floating, np.bool_)
+_HEAD_BYTES = 4
+"""The bytes of the size of an integer beyond 64 bits."""
+
 _NEVER_MISSING = frozenset({int, bool, str, bytes, *_KINDS})
 
 
@@ -66,10 +76,10 @@ class KeyRange:
     """The rows that have keys: ascending int64."""
 
     values: NDArray[Any]
-    """The keys of these rows as numbers, int64 or float64; of texts and bytes, the length of each: int64."""
+    """The keys of these rows, int64 or float64; or, if ``text`` is given, the length of each there: int64."""
 
     text: bytes | None
-    """The texts as UTF-8, or the bytes, one after the other; None for numbers."""
+    """The texts as UTF-8, the bytes, or those of `bytes_of_integer`, one after the other; else None."""
 
     missing: tuple[Int64s, Int64s, Int64s]
     """The rows whose keys are NaN, those whose keys are None, and those of holes: ascending int64."""
@@ -103,15 +113,17 @@ class ReadKeys:
         if rows.size < len(keys):
             keys = [keys[row - start] for row in rows.tolist()]
         kind = self._kind(keys, rows)
-        text, values = None, np.empty(0, dtype=np.int64)
-        if kind in {_TEXT, _BYTES}:
-            pieces = [key.encode("utf-8", "surrogatepass") for key in keys] if kind == _TEXT else keys
-            text, values = b"".join(pieces), np.array([len(piece) for piece in pieces], dtype=np.int64)
-        elif kind == NUMBER:
-            values = self._numbers(keys, rows)
-        elif kind is not None:
-            values = np.array([_TO_INTEGER[kind](key) for key in keys], dtype=np.int64)
-        return KeyRange(kind, rows, values, text, missing)
+        if kind is None:
+            return KeyRange(None, rows, np.empty(0, dtype=np.int64), None, missing)
+        if kind in _TO_BYTES:
+            pieces = list(map(_TO_BYTES[kind], keys))
+        else:
+            values = self._numbers(keys, rows) if kind == NUMBER else _integers(kind, keys)
+            if values.dtype != np.object_:
+                return KeyRange(kind, rows, values, None, missing)
+            pieces = list(map(bytes_of_integer, values))
+        lengths = np.array(list(map(len, pieces)), dtype=np.int64)
+        return KeyRange(kind, rows, lengths, b"".join(pieces), missing)
 
     def refused(self, row: int, message: str) -> WrongType:
         """Return the error for the key of a row, whose message begins with the file and the row."""
@@ -160,19 +172,41 @@ class ReadKeys:
         return first
 
     def _numbers(self, keys: Sequence[Any], rows: Int64s) -> NDArray[Any]:
-        """Return the keys as int64 if all are integers, else as float64."""
+        """Return the keys as float64 if any is a float, else as int64, or as objects if one is too large."""
         whole = [not isinstance(key, float | np.floating) for key in keys]
         if all(whole):
+            integers = list(map(int, keys))
             try:
-                return np.array(list(map(int, keys)), dtype=np.int64)
+                return np.array(integers, dtype=np.int64)
             except OverflowError:
-                pass
+                return np.array(integers, dtype=np.object_)
         for key, row, is_whole in zip(keys, rows.tolist(), whole, strict=True):
-            if is_whole and not -(1 << 63) <= int(key) < 1 << 63:
-                raise self.refused(row, f"takes integers of 64 bits (got {key!r:.60}): make it a float")
             if is_whole and abs(int(key)) > EXACT_FLOAT:
                 raise self.inexact(row, int(key))
         return np.array(list(map(float, keys)), dtype=np.float64)
+
+
+def _integers(kind: str, keys: Sequence[Any]) -> Int64s:
+    """Return dates, times or durations as int64."""
+    return np.array(list(map(_TO_INTEGER[kind], keys)), dtype=np.int64)
+
+
+def bytes_of_integer(number: int) -> bytes:
+    """Return bytes whose order is that of the integers: the size with the sign, then two's complement.
+
+    Example:
+        >>> keys = [-(2**70), -1, 0, 255, 256, 2**70]
+        >>> sorted(reversed(keys), key=bytes_of_integer) == keys
+        True
+    """
+    size = number.bit_length() // 8 + 1
+    head = (1 << 31) + (size if number >= 0 else -size)
+    return head.to_bytes(_HEAD_BYTES, "big") + number.to_bytes(size, "big", signed=True)
+
+
+def integer_of_bytes(text: bytes) -> int:
+    """Return the integer of which `bytes_of_integer` made these bytes."""
+    return int.from_bytes(text[_HEAD_BYTES:], "big", signed=True)
 
 
 def _missing(keys: Sequence[Any], start: int) -> tuple[Int64s, Int64s, Int64s]:

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.nodes.sort_keys import EXACT_FLOAT, NUMBER, KeyRange, ReadKeys
+from seekable.nodes.sort_keys import (
+    EXACT_FLOAT,
+    NUMBER,
+    KeyRange,
+    ReadKeys,
+    bytes_of_integer,
+    integer_of_bytes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,9 +58,9 @@ class CollectedKeys:
         self._kind: tuple[int, str] | None = None
         """The first row that has a key, and the kind of its key."""
         self._large: tuple[int, int] | None = None
-        """The first row with an integer key beyond 2**53, and the key."""
-        self._runs: list[tuple[int, np.dtype[Any]]] = []
-        """The number of keys of each range and their type."""
+        """A row with an integer key beyond 2**53, and the key."""
+        self._runs: list[tuple[int, np.dtype[Any] | None]] = []
+        """The number of keys of each range and their type; None where they are in the file of texts."""
         self._numbers = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._text = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._missing: tuple[list[Int64s], list[Int64s], list[Int64s]] = ([], [], [])
@@ -81,11 +88,9 @@ class CollectedKeys:
             raise self._job.mixed(row, keys.kind, *self._kind)
         if keys.text is not None:
             self._text.write(keys.text)
-        elif self._large is None and keys.kind == NUMBER and keys.values.dtype == np.int64:
-            large = np.flatnonzero((keys.values > EXACT_FLOAT) | (keys.values < -EXACT_FLOAT))
-            if large.size:
-                self._large = int(keys.rows[large[0]]), int(keys.values[large[0]])
-        self._runs.append((keys.rows.size, keys.values.dtype))
+        if self._large is None and keys.kind == NUMBER and keys.values.dtype == np.int64:
+            self._large = _large_integer(keys)
+        self._runs.append((keys.rows.size, keys.values.dtype if keys.text is None else None))
         self._numbers.write(keys.values.data)
 
     def in_order(self, *, reverse: bool) -> Iterator[Int64s]:
@@ -108,7 +113,8 @@ class CollectedKeys:
         count = sum(size for size, _ in self._runs)
         if not count:
             return np.empty(0, dtype=np.int64)
-        if self._kind is not None and self._kind[1] in _TO_SORT_BY_PIECES:
+        if any(dtype is None for _, dtype in self._runs):
+            self._all_as_texts()
             ends = _mapped(self._numbers, np.dtype(np.int64))
             np.cumsum(ends, out=ends)
             text = _mapped(self._text, np.dtype(np.uint8))
@@ -119,9 +125,37 @@ class CollectedKeys:
             (np.negative if keys.dtype == np.float64 else np.invert)(some, out=some)
         return np.argsort(keys, kind="stable")
 
+    def _all_as_texts(self) -> None:
+        """Turn ranges of integers into bytes, where other ranges have integers beyond 64 bits.
+
+        Raises:
+            WrongType: there are floats among the keys.
+        """
+        if self._large is not None and any(dtype == np.float64 for _, dtype in self._runs):
+            raise self._job.inexact(*self._large)
+        if all(dtype is None for _, dtype in self._runs):
+            return
+        with self._numbers as numbers, self._text as text:
+            values, letters = _mapped(numbers, np.dtype(np.int64)), _mapped(text, np.dtype(np.uint8))
+        self._numbers = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        self._text = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        at = read = 0
+        for size, dtype in self._runs:
+            for start in range(at, at + size, _ROWS_AT_ONCE):
+                lengths = values[start : min(start + _ROWS_AT_ONCE, at + size)]
+                if dtype is None:
+                    piece = letters[read : read + int(lengths.sum())].tobytes()
+                    read += len(piece)
+                else:
+                    pieces = list(map(bytes_of_integer, lengths.tolist()))
+                    lengths, piece = np.array(list(map(len, pieces)), dtype=np.int64), b"".join(pieces)
+                self._numbers.write(lengths.tobytes())
+                self._text.write(piece)
+            at += size
+
     def _in_one_type(self) -> NDArray[Any]:
         """Return the keys as int64, or as float64 if any is a float."""
-        types = {dtype for _, dtype in self._runs}
+        types = {dtype for _, dtype in self._runs if dtype is not None}
         if len(types) == 1:
             return _mapped(self._numbers, types.pop())
         if self._large is not None:
@@ -135,7 +169,14 @@ class CollectedKeys:
         return floats
 
 
-_TO_SORT_BY_PIECES = frozenset({"a text", "bytes"})
+def _large_integer(keys: KeyRange) -> tuple[int, int] | None:
+    """Return a row with an integer key beyond 2**53, and the key; None if there is none."""
+    if keys.text is not None:
+        longest = int(keys.values.argmax())
+        end = int(keys.values[: longest + 1].sum())
+        return int(keys.rows[longest]), integer_of_bytes(keys.text[end - int(keys.values[longest]) : end])
+    large = np.flatnonzero((keys.values > EXACT_FLOAT) | (keys.values < -EXACT_FLOAT))
+    return (int(keys.rows[large[0]]), int(keys.values[large[0]])) if large.size else None
 
 
 def _mapped(file: Any, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.parallel.function_calls import (
@@ -89,11 +90,10 @@ def execution_options(jobs: int | None, executor: Executor | None, *, at_once: b
         at_once: True to start workers at once where ``jobs`` is a number.
 
     Raises:
+        WrongType: ``jobs`` is no integer, or ``executor`` no executor.
         InvalidArgument: ``jobs`` is less than 1.
     """
-    if jobs is not None and jobs < 1:
-        message = f"jobs must be at least 1, or None for one to a processor where it pays (got {jobs})"
-        raise InvalidArgument(message)
+    check_workers(jobs, executor)
     patience = 0.0 if at_once and jobs is not None else _PATIENCE_SECONDS
     return ExecutionOptions(processes.usable_cpus() if jobs is None else jobs, patience, executor)
 

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+from seekable.errors import WrongType
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -189,7 +191,14 @@ class Watch:
 
 @contextlib.contextmanager
 def progress_or_bar(hook: ProgressHook | None) -> Iterator[ProgressHook | None]:
-    """Give the user's hook, or a bar on a terminal if there is none, which is wiped away at the end."""
+    """Give the user's hook, or a bar on a terminal if there is none, which is wiped away at the end.
+
+    Raises:
+        WrongType: the hook is no function.
+    """
+    if hook is not None and not callable(hook):
+        message = f"progress must be a function that takes a Progress (got {hook!r})"
+        raise WrongType(message)
     bar = terminal_progress() if hook is None else None
     try:
         yield hook or bar

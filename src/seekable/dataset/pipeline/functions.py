@@ -137,10 +137,17 @@ def same_function(name: str, description: Mapping[str, Any], given: Any) -> Call
     found = described(given)
     if found.get("arguments") != description.get("arguments"):
         message = (
-            f"functions[{name!r}] must be a functools.partial with the arguments "
-            f"{description.get('arguments')!r}, as it was when the pipeline was saved (got "
-            f"{found.get('arguments')!r})"
+            f"functions[{name!r}] must be {_in_words(description)}, as it was when the pipeline was saved "
+            f"(got {_in_words(found)})"
         )
         raise InvalidArgument(message)
     function: Callable[..., Any] = given
     return function if found == description else NamedFunction(function, str(description["name"]))
+
+
+def _in_words(description: Mapping[str, Any]) -> str:
+    if "arguments" not in description:
+        return "a function that is no partial"
+    arguments, named = description["arguments"]
+    given = [*map(repr, arguments), *(f"{name}={value!r}" for name, value in named.items())]
+    return f"functools.partial({', '.join(['...', *given])})"

@@ -17,6 +17,8 @@ __all__ = ["checked_name", "checked_names", "lacking", "must_have", "no_such_col
 _MOST_SHOWN = 20
 """The largest number of columns that a message lists."""
 
+_WAY_OUT = 'Where a column may be missing, say missing="none"'
+
 
 def checked_names(what: str, columns: object) -> tuple[str, ...]:
     """Return the names of columns as a tuple.
@@ -51,8 +53,14 @@ def checked_name(what: str, column: object) -> str:
     return column
 
 
-def lacking(record: dict[str, Any], columns: Sequence[str]) -> MissingColumn | None:
+def lacking(record: dict[str, Any], columns: Sequence[str], way_out: str = _WAY_OUT) -> MissingColumn | None:
     """Return the error for a record that lacks some of the columns; None if the record has all of them.
+
+    Args:
+        record: the record.
+        columns: the names of columns.
+        way_out: ends the message: what to do where a column may be missing.
+
 
     Example:
         >>> str(lacking({"a": 1}, ["a", "b"])).partition(";")[0]
@@ -62,8 +70,7 @@ def lacking(record: dict[str, Any], columns: Sequence[str]) -> MissingColumn | N
     if not missing:
         return None
     return MissingColumn(
-        f"there is no column {', '.join(map(repr, missing))}; the record has {_listed(record)}. "
-        f'Where a column may be missing, say missing="none"'
+        f"there is no column {', '.join(map(repr, missing))}; the record has {_listed(record)}. {way_out}"
     )
 
 
