@@ -96,6 +96,7 @@ AGAIN: dict[str, tuple[str, Files]] = {
         },
     ),
     "MDS with its index elsewhere": ("MDS", {"shard.00000.mds.zstd": b"", "a.jsonl": LINE}),
+    "MDS without samples": ("MDS", {"index.json": b'{"shards": [], "version": 2}'}),
     "MDS whose index alone is here": ("MDS", {"index.json": MDS}),
     "LitData compressed": ("LitData", {"chunk-0-0.zstd.bin": b""}),
     "Lance without transactions": ("Lance", {"_versions/1.manifest": b"", "data/0.lance": b""}),

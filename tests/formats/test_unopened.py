@@ -8,7 +8,7 @@ import pytest
 
 import seekable as sk
 from seekable.formats.registry import SUFFIXES
-from seekable.formats.unopened import unopened_suffix
+from seekable.formats.unopened import NO_WAY_IN, unopened_suffix
 
 LINE = b'{"a": 1}\n'
 
@@ -114,6 +114,14 @@ def test_files_are_refused_by_the_name_of_their_format(tmp_path: Path, name: str
             sk.open(asked)
     if not name.endswith("gz"):
         assert list(sk.open(path, format="jsonl")) == [{"a": 1}]
+
+
+@pytest.mark.parametrize("suffix", NO_WAY_IN)
+def test_a_folder_of_compressed_files_with_no_way_in_is_refused_by_name(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"a.jsonl{suffix}").write_bytes(b"")
+    told = rf"'a\.jsonl\{suffix}' in it is a compressed file .* cannot be opened; decompress it once"
+    with pytest.raises(sk.UnsupportedFormat, match=told):
+        sk.open(tmp_path)
 
 
 def test_suffixes_of_data_are_not_among_them() -> None:

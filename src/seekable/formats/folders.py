@@ -131,9 +131,11 @@ def _is_shar(folder: Folder) -> bool:
 
 
 def _is_mds(folder: Folder) -> bool:
-    """Return True for an index of shards, and for shards without an index."""
+    """Return True for an index of shards, also of none, and for shards without an index."""
     head = folder.head("index.json")
     if b'"shards"' in head and re.search(rb'"format"\s*:\s*"(mds|json|csv|tsv|xsv)"', head):
+        return True
+    if b'"version"' in head and re.search(rb'"shards"\s*:\s*\[\s*\]', head):
         return True
     return not folder.suffixes.isdisjoint((".mds", ".zstd", ".br", ".snappy")) and folder.has(
         r"shard\.\d+\.mds(\.\w+)?"

@@ -52,8 +52,6 @@ __all__ = [
 OnError = Callable[[CorruptRecord], Any]
 """Returns what to deliver instead of a corrupt record: another record, or ``sk.HOLE``."""
 
-_NO_WAY_IN = (".bz2", ".xz", ".lz4", ".zip")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
@@ -241,7 +239,7 @@ def format_of(name: str) -> Format:
         if lower.endswith(form.suffixes) or (form.compressible and content.endswith(form.suffixes)):
             return form
     suffix = os.path.splitext(lower)[1]
-    if suffix in _NO_WAY_IN:
+    if suffix in unopened.NO_WAY_IN:
         raise UnsupportedFormat(
             f"{name!r} is compressed by its name ({suffix}), and such a file has no cheap way to its "
             f"middle; decompress it once, or compress it with gzip or zstd. Known suffixes: "

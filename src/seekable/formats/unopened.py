@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 from seekable.errors import UnsupportedFormat
 
-__all__ = ["Unopened", "refuse_unopened", "unopened_suffix"]
+__all__ = ["NO_WAY_IN", "Unopened", "refuse_unopened", "unopened_suffix"]
+
+NO_WAY_IN = (".bz2", ".xz", ".lz4", ".zip")
+"""The suffixes of compressed files that can only be read from their start."""
 
 _TO_JSONL = "write it once as .jsonl or .parquet, which are opened"
 _TO_PARQUET = "write it once as Parquet, which is opened"
@@ -71,6 +74,8 @@ _SUFFIXES = (
     Unopened((".xlsx", ".xls", ".ods"), "a spreadsheet", "save it as .csv, which is opened", ever=False),
     Unopened((".db", ".sqlite", ".sqlite3", ".mdb", ".lmdb", ".duckdb"), "a database", _TO_PARQUET,
              ever=False),
+    Unopened(NO_WAY_IN, "a compressed file without a cheap way to its middle",
+             "decompress it once, or compress it with gzip or zstd", ever=False),
     Unopened((".pkl", ".pickle", ".pt", ".pth"), "a pickle, which could run any code",
              "load it where you trust it, and write its records as .jsonl or .parquet", ever=False),
 )  # fmt: skip
@@ -78,7 +83,7 @@ _SUFFIXES = (
 _CLOUD = "copy it to this machine, or mount it, and open the path"
 
 _SCHEMES = (
-    Unopened(("scp", "ark"), "a rspecifier of Kaldi", _RANDOM.format(reader="kaldi_native_io")),
+    Unopened(("scp", "ark"), "an rspecifier of Kaldi", _RANDOM.format(reader="kaldi_native_io")),
     Unopened(("kaldi",), "a data folder of Kaldi",
              "its text tables are opened as sk.open('txt:DIR/text:line'); arrays are read in ds.map"),
     Unopened(("shar",), "a folder of Lhotse Shar",
@@ -128,7 +133,7 @@ def refuse_unopened(source: str) -> None:
         >>> refuse_unopened("scp:feats.scp")
         Traceback (most recent call last):
         ...
-        seekable.errors.UnsupportedFormat: 'scp:feats.scp' names a rspecifier of Kaldi, which cannot ...
+        seekable.errors.UnsupportedFormat: 'scp:feats.scp' names an rspecifier of Kaldi, which cannot ...
     """
     found = _SCHEME.match(source)
     if found is None or os.path.lexists(source):
