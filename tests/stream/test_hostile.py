@@ -262,7 +262,12 @@ def test_documents_of_several_types_lose_no_digit() -> None:
         (
             [{"ids": [1], "mask": np.array([1], dtype=np.int8)}],
             {"key": "ids", "align": {"mask": 300}, "separator": 0},
-            r"align\['mask'\]=300 is no int8",
+            r"align\['mask'\]=300 is no int8, which is the type of the arrays that it goes into",
+        ),
+        (
+            [{"ids": [1], "mask": [True]}],
+            {"key": "ids", "align": {"mask": 5}, "separator": 0},
+            r"align\['mask'\]=5 is no bool",
         ),
     ],
 )

@@ -142,11 +142,11 @@ class Loader(Positioned):
         """Return the number of batches of a whole run.
 
         Raises:
-            EndlessDataset: a run has no end.
+            EndlessDataset: a run has no end, or is over a stream, whose items are not counted ahead.
         """
         count = self._progress.steps.count
         if count is None:
-            message = "a run over an endless dataset has no length: bound it with steps="
+            message = "a run over an endless dataset or a stream has no known length: bound it with steps="
             raise EndlessDataset(message)
         return count
 

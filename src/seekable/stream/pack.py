@@ -191,9 +191,17 @@ def _common(dtypes: set[np.dtype[Any]]) -> np.dtype[Any]:
 
 
 def _fitting(name: str, value: int, dtype: np.dtype[Any]) -> Any:
-    """Return a number in the type of the documents, or raise ``InvalidArgument`` where it does not fit."""
-    if dtype.kind != "b" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-        message = f"{name}={value} is no {dtype}, which is the type of the documents' tokens"
+    """Return a number in the type of the arrays that it goes into.
+
+    Raises:
+        InvalidArgument: the type cannot hold the number.
+    """
+    least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    if not least <= value <= most:
+        message = (
+            f"{name}={value} is no {dtype}, which is the type of the arrays that it goes into: give another "
+            f"number, or convert the arrays in a map() before"
+        )
         raise InvalidArgument(message)
     return dtype.type(value)
 
