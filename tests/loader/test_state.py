@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.loader.flat import batches_of, shuffled
 
 import seekable as sk
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def loader_of(dataset: sk.Dataset | None = None, **arguments: Any) -> sk.Loader:
@@ -266,3 +270,32 @@ def test_seeds_that_agree_in_their_last_32_bits_are_not_the_same() -> None:
     assert list(shuffled(37, seed=1)) != list(shuffled(37, seed=2**32 + 1))
     with pytest.raises(sk.StateMismatch):
         loader_of(shuffled(37, seed=2**32 + 1)).load_state_dict(after(3, dataset=shuffled(37, seed=1)))
+
+
+def test_a_file_whose_name_is_no_utf8_has_states_too(tmp_path: Path) -> None:
+    data = tmp_path / os.fsdecode(b"data \xff")
+    data.mkdir()
+    (data / os.fsdecode(b"caf\xe9.txt")).write_text(
+        "".join(f"{row}\n" for row in range(20)), encoding="utf-8"
+    )
+
+    def made(seed: int = 1) -> sk.Loader:
+        return sk.Loader(sk.open(data).shuffle(seed=seed), batch_size=3, collate=list, prefetch=0)
+
+    loader = made()
+    run = iter(loader)
+    next(run)
+    sk.save_state(tmp_path / "states", loader)
+    state, rest = json.loads(json.dumps(loader.state_dict())), list(run)
+    for resumed in (made(), made()):
+        resumed.load_state_dict(state)
+        assert list(resumed) == rest
+    resumed = made()
+    assert sk.load_state(tmp_path / "states", resumed)
+    assert list(resumed) == rest
+    by_rows = made(seed=2)
+    assert sk.load_state(tmp_path / "states", by_rows, resume="rows")
+    left = sorted(row for batch in rest for row in batch)
+    assert sorted(row for batch in by_rows for row in batch) == left
+    with pytest.raises(sk.StateMismatch, match="seed was 1, is 2"):
+        made(seed=2).load_state_dict(state)

@@ -2,24 +2,50 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 import xxhash
 
-__all__ = ["canonical_json", "fingerprint_of", "plain_json"]
+__all__ = ["canonical_json", "fingerprint_of", "parsed_json", "plain_json"]
 
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
 def canonical_json(value: Any) -> bytes:
-    """Return the JSON of a value with sorted keys and no spaces; tuples become lists.
+    r"""Return the JSON of a value with sorted keys and no spaces; tuples become lists.
+
+    A value with the name of a file that is no UTF-8, which has lone surrogates, is escaped to ASCII.
 
     Example:
         >>> canonical_json({"b": (1, 2), "a": None})
         b'{"a":null,"b":[1,2]}'
+        >>> import os
+        >>> canonical_json({"name": os.fsdecode(b"caf\xe9")})
+        b'{"name":"caf\\udce9"}'
     """
-    return _ENCODER.encode(value)
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
+
+
+def parsed_json(text: str) -> Any:
+    r"""Return the value of a canonical JSON text, also of one with lone surrogates.
+
+    Raises:
+        ValueError: the text is no JSON.
+
+    Example:
+        >>> import os
+        >>> parsed_json('{"name":"caf\\udce9"}') == {"name": os.fsdecode(b"caf\xe9")}
+        True
+    """
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return json.loads(text)
 
 
 def plain_json(value: Any) -> Any:
@@ -29,7 +55,10 @@ def plain_json(value: Any) -> Any:
         >>> plain_json({"b": (1, 2)})
         {'b': [1, 2]}
     """
-    return msgspec.json.decode(msgspec.json.encode(value))
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value))
+    except UnicodeEncodeError:
+        return json.loads(json.dumps(value))
 
 
 def fingerprint_of(description: Any) -> str:

@@ -20,10 +20,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import msgspec
-
 from seekable.errors import CorruptState, StateMismatch
-from seekable.state.canonical import canonical_json, plain_json
+from seekable.state.canonical import canonical_json, parsed_json, plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,7 +69,7 @@ class Description:
             CorruptState: ``text()`` did not return such a text.
         """
         try:
-            document = msgspec.json.decode(text)
+            document = parsed_json(text)
             made: list[dict[str, Any]] = []
             for node in document["nodes"]:
                 whole = dict(node)
@@ -82,7 +80,7 @@ class Description:
                     whole["of"] = [made[number] for number in node["of"]]
                 made.append(whole)
             return cls(made[-1], dict(document.get("row_files", {})))
-        except (msgspec.DecodeError, LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             message = (
                 f"the state's 'pipeline' is not a description as state_dict() writes it "
                 f"({type(error).__name__}: {error}): it was changed, or a part of it was lost; load an "
