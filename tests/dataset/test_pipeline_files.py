@@ -319,6 +319,16 @@ def test_values_of_the_user_come_back(tmp_path: Path, values: Any) -> None:
     assert repr(sk.load_dataset(tmp_path / "p.json")[0]) == repr(ds[0])
 
 
+def test_a_place_that_is_no_file_of_its_own_is_refused(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data")
+    ds = sk.open(data)
+    with pytest.raises(sk.InvalidArgument, match=r"data' is a folder: save\(\) takes the path of a file"):
+        ds.save(data)
+    with pytest.raises(sk.InvalidArgument, match=r"1\.jsonl' is a data file of the pipeline"):
+        ds.save(data / "1.jsonl")
+    assert list(sk.open(data)) == list(ds)
+
+
 def test_a_value_that_json_has_no_way_for_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(
         sk.InvalidArgument, match=r"fill\(values=\), the column 'a', has a value of type complex"

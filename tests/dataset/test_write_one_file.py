@@ -116,6 +116,41 @@ def test_a_file_of_another_origin_is_refused_unless_it_may_be_replaced(build: Bu
     assert list(sk.open(path)) == list(build(9))
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_file_that_the_pipeline_reads_is_never_removed(*, streamed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"n": 1}\n{"n": 2}\n')
+    (tmp_path / "link.jsonl").symlink_to(path)
+    for name in ("one.jsonl", "link.jsonl"):
+        source = sk.open(tmp_path / name).map(row)
+        pipeline = source.stream(epochs=1) if streamed else source
+        with pytest.raises(
+            InvalidArgument, match=rf"the pipeline reads .*{name}', which overwrite=True would"
+        ):
+            pipeline.write_jsonl(path, overwrite=True)
+    assert path.read_text() == '{"n": 1}\n{"n": 2}\n'
+
+
+def test_lines_that_a_stream_reads_are_never_removed(tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text('{"n": 1}\n')
+    with pytest.raises(InvalidArgument, match="which overwrite=True would remove"):
+        sk.open_stream(path).write_jsonl(path, overwrite=True)
+    assert path.read_text() == '{"n": 1}\n'
+
+
+@each
+def test_a_folder_that_the_pipeline_reads_stays(build: Build, tmp_path: Path) -> None:
+    build(50).write_jsonl(tmp_path, rows_per_file=20)
+    there = sk.open(tmp_path)
+    for pipeline in (there[::2], there[::2].stream(epochs=1), sk.zip([there, numbers(50)])):
+        with pytest.raises(InvalidArgument, match=r"the pipeline reads .*part-00000"):
+            pipeline.write_jsonl(tmp_path, overwrite=True)
+    assert list(sk.open(tmp_path)) == list(build(50))
+    build(51).write_jsonl(tmp_path, overwrite=True)
+    assert list(sk.open(tmp_path)) == list(build(51))
+
+
 @each
 def test_a_file_that_was_changed_is_refused(build: Build, tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"

@@ -25,6 +25,7 @@ __all__ = [
     "PLACEHOLDER_HEAD",
     "TEMPORARY_SUFFIX",
     "create_new",
+    "file_identity",
     "has_access",
     "locked",
     "put_in_place",
@@ -175,6 +176,15 @@ def shell_path(path: str) -> str:
         ("'/data/a b.gz'", 'a.gz')
     """
     return shlex.quote(path.rpartition("/")[2] if "://" in path else path)
+
+
+def file_identity(path: str) -> tuple[int, int] | None:
+    """Return the numbers of the device and the inode of a file, None if it is not there."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def stat_file(path: str) -> os.stat_result:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import BadToken
 from seekable.nodes.display import listed
 from seekable.stream.lane import LaneIterator, StageState
+from seekable.stream.lines import FromLines
 from seekable.stream.rebuild import located
-from seekable.writing.pipeline_code import functions_of, own_functions
+from seekable.writing.pipeline_code import functions_of, own_functions, paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +40,20 @@ class StreamItems:
 
     def functions(self) -> Sequence[Callable[..., Any]]:
         """Return the functions of all stages and of their datasets, without those of a version."""
-        return list(_functions(self.stage, set()))
+        found: list[Callable[..., Any]] = []
+        for stage in _stages(self.stage, set()):
+            found += own_functions(stage)
+            for dataset in stage.datasets:
+                found += functions_of(dataset)
+        return found
+
+    def paths(self) -> Iterator[str]:
+        """Yield the absolute paths of the data files that the sources of all stages read."""
+        for stage in _stages(self.stage, set()):
+            if isinstance(stage, FromLines):
+                yield from (file.path for file in stage.files if file.way == "file")
+            for dataset in stage.datasets:
+                yield from paths_of(dataset)
 
     def run(self, lane: int, state: list[Any] | None) -> StageRun:
         """Return the items of a lane after a state; None for the first state."""
@@ -78,13 +92,10 @@ class StageRun:
         return [one.document() for one in self._iterator.states()]
 
 
-def _functions(stage: Stage, seen: set[int]) -> Iterator[Callable[..., Any]]:
-    """Yield the functions of a stage, of its inputs and of their datasets; each stage once."""
-    if id(stage) in seen:
-        return
-    seen.add(id(stage))
-    yield from own_functions(stage)
-    for source in stage.inputs:
-        yield from _functions(source, seen)
-    for dataset in stage.datasets:
-        yield from functions_of(dataset)
+def _stages(stage: Stage, seen: set[int]) -> Iterator[Stage]:
+    """Yield a stage and the stages below it, depth first; each once."""
+    if id(stage) not in seen:
+        seen.add(id(stage))
+        yield stage
+        for source in stage.inputs:
+            yield from _stages(source, seen)

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable._arguments import checked_flag
-from seekable.errors import StateMismatch
+from seekable.errors import InvalidArgument, StateMismatch
+from seekable.storage.files import file_identity
 from seekable.writing.manifest import differences, new_manifest, read_manifest, recorded, write_manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from seekable.writing.manifest import Identity, Manifest
     from seekable.writing.target import Target
 
@@ -72,21 +75,44 @@ def kept(target: Target, identity: Identity, policy: WritePolicy) -> Manifest | 
     return manifest if policy.resume and not lines else None
 
 
-def begun(target: Target, identity: Identity, settled: str | None) -> Manifest:
-    """Remove the files of another call, and write the manifest of this one."""
+def begun(target: Target, identity: Identity, settled: str | None, *, reads: Iterable[str]) -> Manifest:
+    """Remove the files of another call, and write the manifest of this one.
+
+    Args:
+        target: the place of the files.
+        identity: the pipeline and the arguments of this call.
+        settled: the schema of the files, as the manifest has it.
+        reads: the paths of the files that the pipeline reads.
+
+    Raises:
+        InvalidArgument: the pipeline reads a file that would be removed; nothing is removed then.
+    """
     before = read_manifest(target.manifest)
+    removed: list[str] = []
     if target.file is not None:
-        if os.path.lexists(target.path):
-            os.unlink(target.path)
+        removed = [target.path] if os.path.lexists(target.path) else []
     elif before is not None:
         names = before.identity.names(target)
-        for name in os.listdir(target.folder):
-            if names.number(name) is not None:
-                os.unlink(target.join(name))
+        removed = [target.join(name) for name in os.listdir(target.folder) if names.number(name) is not None]
+    _refuse_sources(removed, reads)
+    for path in removed:
+        os.unlink(path)
     target.remove_lanes()
     manifest = new_manifest(identity, settled)
     write_manifest(target.manifest, manifest)
     return manifest
+
+
+def _refuse_sources(removed: Sequence[str], reads: Iterable[str]) -> None:
+    """Raise an error if a file is to be removed and to be read, under this name or another."""
+    there = {identity for path in removed if (identity := file_identity(path))}
+    for path in reads if there else ():
+        if file_identity(path) in there:
+            message = (
+                f"the pipeline reads {path!r}, which overwrite=True would remove before it is read: write to "
+                f"another place, and move the result when it is whole"
+            )
+            raise InvalidArgument(message)
 
 
 def _is_of(target: Target, manifest: Manifest, name: str) -> bool:

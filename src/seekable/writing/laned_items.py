@@ -48,6 +48,10 @@ class LanedItems(Protocol):
         """Return the functions whose code decides the items, but for those that a ``version`` stands for."""
         ...
 
+    def paths(self) -> Iterator[str]:
+        """Return an iterator over the absolute paths of the data files that are read."""
+        ...
+
     def run(self, lane: int, state: list[Any] | None) -> LaneRun:
         """Return the items of a lane after a state; None for the first state."""
         ...

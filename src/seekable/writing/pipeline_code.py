@@ -1,4 +1,4 @@
-"""The functions of a pipeline, whose code decides the records that are written."""
+"""The functions of a pipeline, whose code decides the records that are written, and the files it reads."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.formats.decoding import Decoder
+from seekable.nodes.bases import leaves_of
+from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable.nodes.contract import Node
 
-__all__ = ["functions_of", "own_functions"]
+__all__ = ["functions_of", "own_functions", "paths_of"]
 
 
 def own_functions(holder: Any) -> Iterator[Callable[..., Any]]:
@@ -40,3 +43,10 @@ def _functions(node: Node, seen: set[int]) -> Iterator[Callable[..., Any]]:
     yield from own_functions(node)
     for child in node.children:
         yield from _functions(child, seen)
+
+
+def paths_of(node: Node) -> Iterator[str]:
+    """Yield the absolute paths of the data files of all sources of a dataset."""
+    for leaf in leaves_of(node):
+        if isinstance(leaf, FileSource | TableSource):
+            yield from map(leaf.files.path, range(len(leaf.files)))

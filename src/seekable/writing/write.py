@@ -23,7 +23,7 @@ from seekable.writing.manifest import (
     recorded,
     write_manifest,
 )
-from seekable.writing.pipeline_code import functions_of
+from seekable.writing.pipeline_code import functions_of, paths_of
 from seekable.writing.sample import DatasetSample
 from seekable.writing.shard import Counter, WriteShards
 from seekable.writing.target import checked_rows_per_file, made_folder, target_of
@@ -83,7 +83,7 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
         with locked(target.lock, waiting=lambda: watch(0, notice=notice)):
             manifest = kept(target, identity, policy)
             if manifest is None:
-                manifest = begun(target, identity, settled)
+                manifest = begun(target, identity, settled, reads=paths_of(dataset))
             writing = _Writing(dataset, form, target, shards, manifest, watch)
             return writing.run(using)
 

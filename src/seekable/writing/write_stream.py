@@ -92,7 +92,7 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
         with locked(target.lock, waiting=lambda: watch(0, notice=notice)):
             manifest = kept(target, identity, policy)
             if manifest is None:
-                manifest = begun(target, identity, settled)
+                manifest = begun(target, identity, settled, reads=items.paths())
             elif _is_complete(target, manifest):
                 return _ended(target, manifest, kept=len(manifest.finished))
             return _Writing(items, form, target, manifest, watch).run(using)

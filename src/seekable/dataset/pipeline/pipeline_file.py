@@ -32,7 +32,8 @@ from seekable.errors import (
 )
 from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.state.descriptions import difference
-from seekable.storage.files import write_atomically
+from seekable.storage.files import file_identity, write_atomically
+from seekable.writing.pipeline_code import paths_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,6 +59,7 @@ def write_pipeline(node: Node, path: object) -> None:
         message = f"save() takes the path of a file (got {path!r} of type {type(path).__name__})"
         raise WrongType(message)
     whole = os.path.abspath(os.path.expanduser(os.fspath(path)))
+    _check_place(whole, node)
     rows = RowFiles(whole)
     writer = NodeWriter(os.path.dirname(whole), rows)
     writer.add_graph(node)
@@ -73,6 +75,20 @@ def write_pipeline(node: Node, path: object) -> None:
     os.makedirs(os.path.dirname(whole), exist_ok=True)
     rows.write()
     write_atomically(whole, json_text(document))
+
+
+def _check_place(path: str, node: Node) -> None:
+    """Check that a pipeline file can be written there.
+
+    Raises:
+        InvalidArgument: the path is a folder, or a file that the pipeline reads.
+    """
+    if os.path.isdir(path):
+        raise InvalidArgument(f"{path!r} is a folder: save() takes the path of a file")
+    there = file_identity(path)
+    if there is not None and any(file_identity(data) == there for data in paths_of(node)):
+        message = f"{path!r} is a data file of the pipeline, which save() would replace: name another file"
+        raise InvalidArgument(message)
 
 
 def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one more
