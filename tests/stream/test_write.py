@@ -516,6 +516,24 @@ def test_arguments_are_checked_before_anything_is_made(
     assert not (tmp_path / "out").exists()
 
 
+def test_columns_of_tables_keep_their_types(tmp_path: Path) -> None:
+    columns = {"n": pa.int16(), "day": pa.date32(), "late": pa.float32(), "kind": pa.list_(pa.int8())}
+    rows = [{"n": n, "day": None, "late": 0.5 if n > 1900 else None, "kind": [n % 3]} for n in range(2000)]
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(columns.items())), tmp_path / "in" / "a.parquet")
+    source = sk.open(tmp_path / "in").stream(lanes=3, epochs=1)
+    kept = source.filter(lambda record: record["n"] % 2).shuffle(buffer=5, seed=1).skip(2).take(900).repeat(2)
+    nothing = source.filter(lambda _: False)
+    mixed = sk.mix([sk.concat([source, nothing]), source], weights=[1, 1], seed=0, stop="first")
+    for name, stream in {"kept": kept, "nothing": nothing, "mixed": mixed}.items():
+        stream.write_parquet(tmp_path / name, jobs=1)
+        written = sk.open(tmp_path / name)
+        assert dict(zip(written.schema.names, written.schema.types, strict=True)) == columns
+        assert list(written) == list(stream)
+    source.map(lambda record: {"n": record["n"]}).write_parquet(tmp_path / "made", jobs=1)
+    assert sk.open(tmp_path / "made").schema.types == [pa.int64()]
+
+
 def late_misfit(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "text": b"bytes"} if record["n"] == 1998 else record
 

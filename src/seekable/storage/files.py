@@ -182,7 +182,7 @@ def file_identity(path: str) -> tuple[int, int] | None:
     """Return the numbers of the device and the inode of a file, None if it is not there."""
     try:
         status = os.stat(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_dev, status.st_ino
 

@@ -63,7 +63,8 @@ class StreamFiles:
         call goes on: finished files are kept, and each lane goes on from its state at the end of its last
         finished part. Of several processes that call it at once one writes and the others wait.
 
-        Without a schema, the first 1,024 items decide what each column holds; an item that does not fit later
+        Without a schema, columns of Parquet and Arrow files keep their types, if all stages pass records on
+        as they are. Else the first 1,024 items decide what each column holds. A later item that does not fit
         is an error. A column that an item lacks becomes None.
 
         Args:

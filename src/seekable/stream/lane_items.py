@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 from seekable.errors import BadToken
+from seekable.nodes.columns.types import common_types
 from seekable.nodes.display import listed
+from seekable.stream.chain import Chain
+from seekable.stream.filter import FilterItems
 from seekable.stream.lane import LaneIterator, StageState
-from seekable.stream.lines import FromLines
+from seekable.stream.mix import MixBounded, MixItems
 from seekable.stream.rebuild import located
+from seekable.stream.repeat import RepeatItems
+from seekable.stream.shapes import SameItems
+from seekable.stream.source import FromDataset
 from seekable.writing.pipeline_code import functions_of, own_functions, paths_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seekable.stream.stage import Stage
     from seekable.stream.token import Token
@@ -50,10 +56,13 @@ class StreamItems:
     def paths(self) -> Iterator[str]:
         """Yield the absolute paths of the data files that the sources of all stages read."""
         for stage in _stages(self.stage, set()):
-            if isinstance(stage, FromLines):
-                yield from (file.path for file in stage.files if file.way == "file")
+            yield from stage.paths
             for dataset in stage.datasets:
                 yield from paths_of(dataset)
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns of the sources, if all stages pass records on as they are; else None."""
+        return _declared(self.stage)
 
     def run(self, lane: int, state: list[Any] | None) -> StageRun:
         """Return the items of a lane after a state; None for the first state."""
@@ -99,3 +108,11 @@ def _stages(stage: Stage, seen: set[int]) -> Iterator[Stage]:
         yield stage
         for source in stage.inputs:
             yield from _stages(source, seen)
+
+
+def _declared(stage: Stage) -> Mapping[str, Any] | None:
+    if isinstance(stage, FromDataset):
+        return stage.dataset.declared()
+    if isinstance(stage, SameItems | FilterItems | RepeatItems | Chain | MixItems | MixBounded):
+        return common_types([_declared(source) for source in stage.inputs])
+    return None

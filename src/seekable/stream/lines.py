@@ -149,6 +149,11 @@ class FromLines(ForwardOnly):
         return self.replay or all(file.plain for file in self.files)
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """The absolute paths of the files, without commands and standard input."""
+        return tuple(file.path for file in self.files if file.way == "file")
+
+    @property
     def constant_time(self) -> bool:
         """True if all files are plain, and ``replay`` is not set."""
         return not self.replay and self.checkpointable

@@ -151,6 +151,11 @@ class Stage(ABC):
         """The datasets that the stage itself reads; none unless a stage says otherwise."""
         return ()
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of files that the stage reads without a dataset; none unless a stage says otherwise."""
+        return ()
+
     def epochs_done(self, lane: Lane) -> int:
         """Return ``state["epochs"]``, or else the least number of epochs that the inputs have completed.
 

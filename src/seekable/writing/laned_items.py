@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 __all__ = ["LaneRun", "LanedItems"]
 
@@ -50,6 +50,10 @@ class LanedItems(Protocol):
 
     def paths(self) -> Iterator[str]:
         """Return an iterator over the absolute paths of the data files that are read."""
+        ...
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the columns and their Arrow types as the data files declare them; see `Node.declared`."""
         ...
 
     def run(self, lane: int, state: list[Any] | None) -> LaneRun:

@@ -82,8 +82,8 @@ class StreamSample:
         return not any(True for lane in range(self.items.lanes) for _ in self.items.run(lane, None))
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Return None: the items of a stream are not declared anywhere."""
-        return None
+        """Return the columns of the items, as the sources of the stream declare them."""
+        return self.items.declared()
 
     def read(self) -> Iterator[tuple[Sequence[Any], Callable[[int], str]]]:
         """Yield the items one by one, in the order of slots."""
