@@ -114,3 +114,16 @@ def test_json_lines_are_opened_without_code_of_tables_or_of_the_hub(tmp_path: Pa
         [sys.executable, "-c", OPENED, str(path)], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[] False\n"
+
+
+@pytest.mark.parametrize("source", [3, None, b"bytes", [3], {"a.jsonl"}])
+def test_what_is_no_path_is_refused_by_open(source: Any) -> None:
+    with pytest.raises(sk.WrongType, match=r"paths?.*; got "):
+        sk.open(source)
+
+
+def test_an_iterator_of_paths_is_a_list_of_them(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"{number}.jsonl").write_text(f"{number}\n", encoding="utf-8")
+    paths: Any = (tmp_path / f"{number}.jsonl" for number in (2, 0))
+    assert list(sk.open(paths)) == [2, 0]

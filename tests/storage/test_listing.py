@@ -169,7 +169,7 @@ def test_nothing_is_no_data(asked: Asked) -> None:
         find(asked)
 
 
-@pytest.mark.parametrize("asked", [3, None, b"bytes", [b"bytes"], [3]])
+@pytest.mark.parametrize("asked", [3, None, b"bytes", [b"bytes"], [3], {"a"}, {"a": 1}])
 def test_what_is_no_path_is_refused(asked: Asked) -> None:
     with pytest.raises(WrongType):
         find(asked)

@@ -22,6 +22,7 @@ from seekable.formats.registry import (
 from seekable.index.opening import open_files
 from seekable.nodes.display import listed
 from seekable.parallel.progress import progress_or_bar
+from seekable.storage.listing import checked_asked
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             says or lies beside its compressed copy, a ``.zst`` has no frames that it could be entered at,
             columns of tables do not go together, or it is a folder of another tool, a spec or an address that
             is not read.
+        WrongType: the source is neither a path nor a list of paths.
         BadKey: a record has no key.
 
     Warns:
@@ -127,6 +129,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         ...     len(ds), ds[1], ds.locate(1).offset
         (2, {'id': 1}, 10)
     """
+    source = checked_asked(source)
     options = SourceOptions(
         shown=_shown(source),
         decode=decode,

@@ -14,7 +14,8 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from seekable.errors import DataNotFound, WrongType
@@ -106,6 +107,24 @@ def natural_sorted(names: Iterable[str]) -> list[str]:
     return sorted(unsorted, key=None if alike else natural_key)
 
 
+def checked_asked(asked: object) -> Asked:
+    """Return a source of a user, checked; of an iterator of paths, a list.
+
+    Raises:
+        WrongType: the source is neither a path nor a list of paths.
+    """
+    if isinstance(asked, (str, os.PathLike)):
+        return asked
+    # A set has no order, and the items of a dict and of bytes are no paths.
+    if not isinstance(asked, Iterable) or isinstance(asked, (bytes, bytearray, AbstractSet, Mapping)):
+        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r:.200}")
+    items = list(asked)
+    for item in items:
+        if not isinstance(item, (str, os.PathLike)):
+            raise WrongType(f"a list of data holds strings and paths; got {item!r:.200}")
+    return items
+
+
 def find_files(
     asked: Asked,
     *,
@@ -135,9 +154,8 @@ def find_files(
         AccessDenied: this user may not search a folder.
         WrongType: the source is neither a path nor a list of paths.
     """
-    items = [asked] if isinstance(asked, (str, os.PathLike)) else asked
-    if isinstance(items, (bytes, bytearray)) or not isinstance(items, Iterable):
-        raise WrongType(f"data is given as a str, a path, or a list of those; got {asked!r}")
+    checked = checked_asked(asked)
+    items = [checked] if isinstance(checked, (str, os.PathLike)) else checked
     rules = _Rules(tuple(suffixes), inspect, arrange)
     found = [_find(_as_path(item), rules) for item in items]
     if not found:
@@ -186,9 +204,7 @@ def _listed(folder: str) -> set[str]:
         return set()
 
 
-def _as_path(item: object) -> str:
-    if not isinstance(item, (str, os.PathLike)):
-        raise WrongType(f"a list of data holds strings and paths; got {item!r}")
+def _as_path(item: str | os.PathLike[str]) -> str:
     path = os.fsdecode(item)
     if not path:
         raise DataNotFound("an empty string names no data; write '.' for the working folder")
