@@ -32,7 +32,7 @@ _PEEKED_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The names in one folder."""
+    """The names in one folder, by which the tool that wrote it is recognised."""
 
     path: str
     """The absolute path."""

@@ -143,7 +143,7 @@ def progress_of(
     Args:
         description: the description of the pipeline that the state was taken of.
         state: the state, of a stream with all lanes.
-        present: the present stream. It tells how stages of users count rows, which are not of this library.
+        present: the present stream. A stage that a user wrote is counted if this stream has one of its kind.
 
     Raises:
         InvalidArgument: the stream has a stage whose rows cannot be counted.

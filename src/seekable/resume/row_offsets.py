@@ -5,9 +5,9 @@ shard it had consumed:
 
     {"resume_state": {"datasets": [{"spec": "corpus/*.jsonl", "shard": "b.jsonl", "row_offset": 120}]}}
 
-It knows nothing of the pipeline, so it resumes any pipeline that reads these sources in natural order. Each
-source delivers the rows behind that row, to the end of its epoch, and then whole epochs. Rows in flight are
-not part of it, nor is the number of the epoch.
+It holds nothing of the pipeline, so any pipeline that reads these sources in natural order resumes from it.
+Each source delivers the rows behind that row, to the end of its epoch, and then whole epochs. Rows in flight
+are not part of it, nor is the number of the epoch.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class LeafRow(NamedTuple):
 
 
 class ShardRow(NamedTuple):
-    """A row of a shard."""
+    """A row of a shard, by the names of the shard and the number of the row in it."""
 
     name: str
     """The path of the file below the opened folder; in angle brackets for a sequence in memory."""
@@ -71,7 +71,7 @@ class ShardRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One shard of a leaf."""
+    """A shard of a leaf: the rows of one file, or of one sequence in memory."""
 
     name: str
     path: str
