@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import DataNotFound, InvalidArgument, WrongType
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.saved_rows import KeptRows, Origin, keep_unnamed, saved_rows
@@ -78,6 +78,7 @@ def evaluated_rows(
     Raises:
         EndlessDataset: the dataset has no length.
         InvalidArgument: the dataset is not steady, or ``save`` names something else.
+        DataNotFound: there is no folder for the file of ``save``.
         StateMismatch: the saved rows are those of another dataset, operation or function.
         CorruptState: the saved rows are damaged.
     """
@@ -119,7 +120,11 @@ def _checked_path(save: object) -> str:
     if not os.path.basename(path):
         message = f"save must name a file (got {path!r})"
         raise InvalidArgument(message)
-    return os.path.abspath(path)
+    whole = os.path.abspath(path)
+    folder = os.path.dirname(whole)
+    if not os.path.isdir(folder):
+        raise DataNotFound(f"there is no folder {folder!r} for save={path!r}: make it first")
+    return whole
 
 
 def row_files_of(node: Node) -> dict[str, str]:
