@@ -130,6 +130,19 @@ def test_by_a_column_of_any_format(tmp_path: Path) -> None:
         assert list(ds.sort("n").filter(lambda row: row["n"] > 8)) == [row for row in rows if row["n"] == 9]
 
 
+def test_columns_of_nanoseconds(tmp_path: Path) -> None:
+    whens = [5_000_000_003, None, -1, 5_000_000_001, 5_000_000_002, None, 0]
+    in_order = [2, 6, 3, 4, 0, 1, 5]
+    for zone in (None, "Europe/Berlin"):
+        table = pa.table({"id": range(7), "when": pa.array(whens, pa.timestamp("ns", zone))})
+        pq.write_table(table, tmp_path / f"{zone is None}.parquet")
+        ds = sk.open(tmp_path / f"{zone is None}.parquet")
+        assert [row["id"] for row in ds.sort("when")] == in_order
+        assert [row["id"] for row in ds.sort("when", reverse=True)] == [*in_order[4::-1], 1, 5]
+    with pytest.raises(sk.WrongType, match="this one is a timestamp of pandas with a time zone, and that"):
+        sk.concat([sk.open(tmp_path / "True.parquet"), sk.open(tmp_path / "False.parquet")]).sort("when")
+
+
 def test_holes_and_missing_keys_come_last() -> None:
     records = [sk.HOLE, (None, 1), (math.nan, 2), (2.5, 3), sk.HOLE, (math.nan, 5), (1, 6), (None, 7)]
     in_order = [(1, 6), (2.5, 3), records[2], records[5], (None, 1), (None, 7), sk.HOLE, sk.HOLE]

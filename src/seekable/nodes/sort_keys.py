@@ -34,6 +34,9 @@ EXACT_FLOAT = 1 << 53
 
 NUMBER, _TEXT, _BYTES = "a number", "a text", "bytes"
 _MOMENT, _MOMENT_IN_ZONE = "a date with a time", "a date with a time and a time zone"
+_NANOSECONDS, _NANOSECONDS_IN_ZONE = "a timestamp of pandas", "a timestamp of pandas with a time zone"
+_WITH_ZONE_OR_NOT = (_MOMENT, _MOMENT_IN_ZONE, _NANOSECONDS, _NANOSECONDS_IN_ZONE)
+"""Kinds that the type of a key alone does not show."""
 
 _MIDNIGHT = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the origin of times without a time zone
 _MICROSECOND = dt.timedelta(microseconds=1)
@@ -43,9 +46,11 @@ _TO_INTEGER: dict[str, Callable[[Any], int]] = {
     "a time": lambda key: (dt.datetime.combine(_MIDNIGHT, key) - _MIDNIGHT) // _MICROSECOND,
     "a duration": lambda key: key // _MICROSECOND,
     _MOMENT: lambda key: (key - _MIDNIGHT) // _MICROSECOND,
+    _NANOSECONDS: lambda key: key.value,
+    _NANOSECONDS_IN_ZONE: lambda key: key.value,
     _MOMENT_IN_ZONE: lambda key: (key - _MIDNIGHT.replace(tzinfo=dt.UTC)) // _MICROSECOND,
 }
-"""For kinds of keys that are no numbers and no texts, their number of days or microseconds."""
+"""For kinds of keys that are no numbers and no texts, their number of days, microseconds or nanoseconds."""
 
 _TO_BYTES: dict[str, Callable[[Any], bytes]] = {
     _TEXT: lambda key: key.encode("utf-8", "surrogatepass"),
@@ -157,7 +162,7 @@ class ReadKeys:
         if not keys:
             return None
         first = _kind_of(keys[0])
-        alike = len(set(map(type, keys))) == 1 and first not in (None, _MOMENT, _MOMENT_IN_ZONE)
+        alike = len(set(map(type, keys))) == 1 and first not in (None, *_WITH_ZONE_OR_NOT)
         for key, row in [] if alike else zip(keys, rows.tolist(), strict=True):
             kind = _kind_of(key)
             if kind is None:
@@ -232,9 +237,19 @@ def _kind_of(key: Any) -> str | None:
         return _TEXT
     if isinstance(key, bytes):
         return _BYTES
-    # Subclasses may hold more than these do: pandas.Timestamp has nanoseconds.
-    if type(key) is dt.datetime:
-        return _MOMENT if key.utcoffset() is None else _MOMENT_IN_ZONE
+    if isinstance(key, dt.datetime):
+        return _kind_of_moment(key)
     if type(key) is dt.time and key.tzinfo is not None:
         return None
     return _KINDS.get(type(key))
+
+
+def _kind_of_moment(key: dt.datetime) -> str | None:
+    """Return the kind of a date with a time; None for an unknown subclass, which may hold more than these."""
+    in_zone = key.utcoffset() is not None
+    if type(key) is dt.datetime:
+        return _MOMENT_IN_ZONE if in_zone else _MOMENT
+    # Columns of nanoseconds are read as pandas.Timestamp.
+    if type(key).__name__ == "Timestamp" and hasattr(key, "nanosecond"):
+        return _NANOSECONDS_IN_ZONE if in_zone else _NANOSECONDS
+    return None
