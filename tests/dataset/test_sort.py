@@ -131,6 +131,7 @@ def test_by_a_column_of_any_format(tmp_path: Path) -> None:
 
 
 def test_columns_of_nanoseconds(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
     whens = [5_000_000_003, None, -1, 5_000_000_001, 5_000_000_002, None, 0]
     in_order = [2, 6, 3, 4, 0, 1, 5]
     for zone in (None, "Europe/Berlin"):
