@@ -130,7 +130,7 @@ def test_every_node_comes_back(kind: Any, number: int, n: int, tmp_path: Path) -
     assert records(sk.load_dataset(path, **given_for(path, dataset)), 1) is not None
 
 
-@pytest.mark.parametrize("kind", sorted(NOT_MADE_BY_USERS, key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", sorted(NOT_MADE_BY_USERS, key=str))
 def test_what_users_do_not_make_is_refused(kind: Any, tmp_path: Path) -> None:
     with pytest.raises(sk.InvalidArgument, match="cannot be saved"):
         world.BUILDERS[kind][0](12, tmp_path).save(tmp_path / "p.json")
