@@ -68,7 +68,8 @@ class LaneReader:
         self._sources = [
             each for iterator in self._iterators.values() for each in iterator.walk() if not each.inputs
         ]
-        self._holes = [_holes_of(source) for source in self._sources]
+        self._holes = 0
+        """The number of holes that were reported so far."""
         self._ended = set(lanes.ended)
         self._lineage = splitting_lineage(stream.stage)
         self._given: dict[int, list[tuple[int, int]]] = {}
@@ -104,9 +105,8 @@ class LaneReader:
         )
 
     def _holes_since(self) -> int:
-        before, self._holes = self._holes, [_holes_of(source) for source in self._sources]
-        # A source that began anew counts from 0 again.
-        return sum(now - was if now >= was else now for was, now in zip(before, self._holes, strict=True))
+        before, self._holes = self._holes, sum(source.holes for source in self._sources)
+        return self._holes - before
 
     def _next(self, lane: int) -> Any:
         """Return the next item of a lane, or of its padding; `_END` if the lane has ended."""
@@ -267,8 +267,3 @@ def _only_empty_lanes(stream: Stream, steps: Steps) -> str:
         f"a stream without end has ended: all lanes{ranks} are empty in {stream!r}. Are there fewer records "
         f"than lanes, or does a stage pass nothing?"
     )
-
-
-def _holes_of(source: LaneIterator) -> int:
-    holes: int = source.state.get("holes", 0)
-    return holes

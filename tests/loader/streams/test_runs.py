@@ -184,3 +184,10 @@ def test_holes_are_left_out_and_counted(workers: int) -> None:
         pytest.raises(sk.TooManyHoles, match="max_holes=3"),
     ):
         list(loader)
+
+
+def test_holes_of_several_rounds_in_one_batch_are_all_counted() -> None:
+    stream = sk.from_sequence(range(6)).map(third_is_lost).stream(epochs=1).repeat(5)
+    loader = sk.Loader(stream, batch_size=18, collate=list)
+    assert [len(batch) for batch in loader] == [18, 2]
+    assert loader.report()["holes"] == 10
