@@ -279,3 +279,11 @@ def test_it_is_an_order_as_others_are() -> None:
     assert list(ds.epoch(3)) == list(ds)
     assert ".sort(last_digit, reverse=True)" in repr(numbers(3).sort(last_digit, reverse=True))
     assert ds.find(RANGE, 1) == [250]
+
+
+def test_durations_of_any_length_are_sorted() -> None:
+    lengths = [3, -106_751_992, 106_751_992, 999_999_999, 0, -999_999_999]
+    days = [dt.timedelta(days=length) for length in lengths]
+    # Two ranges: the first has small keys alone.
+    durations = [dt.timedelta(days=number % 7) for number in range(5000)] + days
+    assert list(sk.from_sequence(durations).sort(by=lambda key: key)) == sorted(durations)

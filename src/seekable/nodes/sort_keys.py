@@ -2,7 +2,7 @@
 
 Keys are numbers, texts, bytes, dates, times or durations; all keys of a dataset are of one kind. Integers are
 kept exactly, and so are texts: the order of their UTF-8 is that of Python's strings. A range with integers
-beyond 64 bits has bytes for each of its keys, in the order of the integers.
+beyond 64 bits, or with a duration of so many microseconds, has bytes for each of its keys, in the same order.
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ class ReadKeys:
         if kind in _TO_BYTES:
             pieces = list(map(_TO_BYTES[kind], keys))
         else:
-            values = self._numbers(keys, rows) if kind == NUMBER else _integers(kind, keys)
+            to_integer = _TO_INTEGER.get(kind)
+            values = _exact(list(map(to_integer, keys))) if to_integer else self._numbers(keys, rows)
             if values.dtype != np.object_:
                 return KeyRange(kind, rows, values, None, missing)
             pieces = list(map(bytes_of_integer, values))
@@ -180,20 +181,19 @@ class ReadKeys:
         """Return the keys as float64 if any is a float, else as int64, or as objects if one is too large."""
         whole = [not isinstance(key, float | np.floating) for key in keys]
         if all(whole):
-            integers = list(map(int, keys))
-            try:
-                return np.array(integers, dtype=np.int64)
-            except OverflowError:
-                return np.array(integers, dtype=np.object_)
+            return _exact(list(map(int, keys)))
         for key, row, is_whole in zip(keys, rows.tolist(), whole, strict=True):
             if is_whole and abs(int(key)) > EXACT_FLOAT:
                 raise self.inexact(row, int(key))
         return np.array(list(map(float, keys)), dtype=np.float64)
 
 
-def _integers(kind: str, keys: Sequence[Any]) -> Int64s:
-    """Return dates, times or durations as int64."""
-    return np.array(list(map(_TO_INTEGER[kind], keys)), dtype=np.int64)
+def _exact(integers: list[int]) -> NDArray[Any]:
+    """Return integers as int64, or as objects if one is too large."""
+    try:
+        return np.array(integers, dtype=np.int64)
+    except OverflowError:
+        return np.array(integers, dtype=np.object_)
 
 
 def bytes_of_integer(number: int) -> bytes:

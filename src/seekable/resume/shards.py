@@ -152,7 +152,7 @@ def moves_rows(node: Node) -> Node | None:
         >>> import seekable as sk
         >>> words = sk.from_sequence("abc")
         >>> moves_rows(words[1:].map(str.upper).node), moves_rows(words.shuffle(seed=1).map(str.upper).node)
-        (None, <Dataset, 3 records: from_sequence(<builtins.str of 3>).shuffle(1)>)
+        (None, <Dataset, 3 records: from_sequence(<builtins.str of 3>).shuffle(seed=1)>)
     """
     if isinstance(node, Leaf):
         return None

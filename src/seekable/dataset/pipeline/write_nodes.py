@@ -33,7 +33,7 @@ class NodeWriter:
         >>> writer.add_graph(sk.from_sequence("abc").map(str.upper).shuffle(seed=7).node)
         2
         >>> writer.nodes[2], list(writer.functions)
-        ({'node': 2, 'kind': 'shuffle', 'child': 1, 'seed': 7}, ['builtins.str.upper'])
+        ({'node': 2, 'kind': 'shuffle', 'child': 1, 'seed': 7, 'fixed': False}, ['builtins.str.upper'])
     """
 
     def __init__(self, beside: str, rows: RowFiles) -> None:
