@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +18,7 @@ from seekable.cli.progress_output import BuildWatch
 from seekable.parallel.progress import Progress
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
 
 def test_each_path_is_a_dataset_of_its_own(corpus: Corpus) -> None:
@@ -107,12 +109,16 @@ except SystemExit:
 """
 
 
-def test_an_index_that_goes_elsewhere_is_told_on_stderr(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("shared")
-    # The folders that pytest made are its user's alone.
-    for above in (folder, *folder.parents):
-        if above.stat().st_uid == os.getuid() and above.parent != above:
-            above.chmod(above.stat().st_mode | 0o055)
+@pytest.fixture
+def folder_of_all() -> Iterator[Path]:
+    """Return a folder that any user may read: those of pytest are closed again by the next pytest that starts."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_an_index_that_goes_elsewhere_is_told_on_stderr(folder_of_all: Path) -> None:
+    folder = folder_of_all
     corpus = write_corpus(folder / "data", files=1, rows=2)
     cache = folder / "cache"
     cache.mkdir()
