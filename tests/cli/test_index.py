@@ -111,7 +111,7 @@ except SystemExit:
 
 @pytest.fixture
 def folder_of_all() -> Iterator[Path]:
-    """Return a folder that any user may read: those of pytest are closed again by the next pytest that starts."""
+    """Return a folder that any user may read; the next pytest that starts closes the folders of this one."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
