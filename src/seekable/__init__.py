@@ -158,5 +158,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """List the public names."""
+    """Return the list of the public names."""
     return __all__

@@ -302,7 +302,7 @@ class RunIterator:
         self._runs, self._batches = runs, runs.begin()
 
     def __iter__(self) -> RunIterator:
-        """Return this object."""
+        """Return this object, which is its own iterator."""
         return self
 
     def __next__(self) -> Any:

@@ -7,15 +7,16 @@ positions of all children. Routers: ``EachRouter`` loops over nodes whose arithm
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from math import lcm
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, Self, final
 
 import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.compile import CompiledGraph
 from seekable.nodes.contract import InnerNode, Leaf, OrderNode
-from seekable.nodes.graph import Plan, Reader, Router, known_size
+from seekable.nodes.graph import Plan, Reader, Router, known_size, part_of
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -91,10 +92,24 @@ class InMemoryPlan(Plan):
         """Do nothing: the records are in memory already."""
 
 
+@dataclass(frozen=True, slots=True)
 class UnaryPlan(Plan):
-    """A plan that makes each record from one record of another plan."""
+    """A plan of many nodes that makes each record from one record of another plan."""
 
+    nodes: Sequence[Any]
+    which: Int64s
+    """The number of the node of each position, or one number for all positions."""
+    positions: Int64s
     child: Plan
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return self.positions.size
+
+    def slice(self, start: int, stop: int) -> Self:
+        """Return the plan of some of the records."""
+        which = part_of(self.which, start, stop)
+        return type(self)(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
 
     def locate(self) -> list[Any]:
         """Return the locations of the child's records."""

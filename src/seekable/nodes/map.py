@@ -12,7 +12,6 @@ from seekable._cached import cached
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.contract import Node, RecordNode
 from seekable.nodes.display import add_place
-from seekable.nodes.graph import part_of
 from seekable.nodes.hole import HOLE
 from seekable.nodes.randomness import ItemRandomness
 from seekable.state.functions import describe_function
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.graph import Plan, Reader
+    from seekable.nodes.graph import Reader
 
 
 __all__ = ["Map"]
@@ -101,19 +100,9 @@ class Map(UnaryNode, ElementwiseNode, RecordNode):
         return threading.local()
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class _MapPlan(UnaryPlan):
-    nodes: Sequence[Map]
-    which: Int64s
-    positions: Int64s
-    child: Plan
-
-    def __len__(self) -> int:
-        return self.positions.size
-
-    def slice(self, start: int, stop: int) -> Plan:
-        which = part_of(self.which, start, stop)
-        return _MapPlan(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
+    """Calls the function of each record's node."""
 
     def read(self) -> list[Any]:
         records = self.child.read()

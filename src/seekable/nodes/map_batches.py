@@ -10,7 +10,6 @@ import numpy as np
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryReader
 from seekable.nodes.contract import Node, RecordNode
-from seekable.nodes.graph import part_of
 from seekable.nodes.hole import HOLE
 from seekable.state.functions import describe_function
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.graph import Plan, Reader
+    from seekable.nodes.graph import Reader
 
 
 __all__ = ["MapBatches"]
@@ -92,19 +91,9 @@ class MapBatches(UnaryNode, ElementwiseNode, RecordNode):
         return list(made)
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class _MapBatchesPlan(UnaryPlan):
-    nodes: Sequence[MapBatches]
-    which: Int64s
-    positions: Int64s
-    child: Plan
-
-    def __len__(self) -> int:
-        return self.positions.size
-
-    def slice(self, start: int, stop: int) -> Plan:
-        which = part_of(self.which, start, stop)
-        return _MapBatchesPlan(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
+    """Calls the functions with the records of each node."""
 
     def read(self) -> list[Any]:
         records = self.child.read()

@@ -231,7 +231,7 @@ class _Ranges(Generic[T]):
         """By the first number of their ranges."""
 
     def take(self) -> tuple[int, int] | None:
-        """Return the next range."""
+        """Return the next range as its start and stop, or None if there is none to be given now."""
         if self._next == self._stop or len(self._line) == self._most:
             return None
         request = self._next, min(self._next + self._pace.length, self._stop)

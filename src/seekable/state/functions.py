@@ -63,7 +63,7 @@ class NamedFunction:
     name: str
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Call the function."""
+        """Return the result of the function that is wrapped."""
         return self.fn(*arguments, **named)
 
 

@@ -36,7 +36,7 @@ class SeekableBytes(Protocol):
         """Move the position, and return it."""
 
     def tell(self) -> int:
-        """Return the position."""
+        """Return the position in bytes from the start."""
 
     def read(self, size: int = -1, /) -> bytes | None:
         """Return the next bytes, at most ``size``; none at the end."""
@@ -128,15 +128,15 @@ class RangeFile(io.RawIOBase):
         self._window = memoryview(b"")
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: the bytes can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
+        """Return True: the position can be set."""
         return True
 
     def tell(self) -> int:
-        """Return the position."""
+        """Return the position in bytes from the start."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:

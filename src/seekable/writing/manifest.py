@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "MANIFEST_SECONDS",
     "Identity",
     "Manifest",
     "Parts",
@@ -36,6 +37,9 @@ __all__ = [
     "write_manifest",
 ]
 
+
+MANIFEST_SECONDS = 2.0
+"""The least seconds between two writes of the manifest while files are written."""
 
 _DIGITS = 5
 

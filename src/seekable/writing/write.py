@@ -15,6 +15,7 @@ from seekable.state.functions import code_digests, python_version
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
 from seekable.writing.manifest import (
+    MANIFEST_SECONDS,
     Identity,
     Manifest,
     Shards,
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from seekable.writing.target import Target
 
 __all__ = ["write"]
-
-_MANIFEST_SECONDS = 2.0
-"""The least seconds between two writes of the manifest while files are written."""
 
 
 def write(  # noqa: PLR0913 - the arguments of the public methods
@@ -133,7 +131,7 @@ class _Writing:
                         there[done.number] = done.rows, done.bytes
                         tally.done += len(self._shards.rows(done.number))
                     self._watch(tally.done)
-                    self._note(seconds=_MANIFEST_SECONDS)
+                    self._note(seconds=MANIFEST_SECONDS)
         finally:
             self._note(seconds=0)
             if using.executor is None:  # Workers that an error ended left unfinished files.

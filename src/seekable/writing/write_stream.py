@@ -23,7 +23,7 @@ from seekable.state.functions import code_digests, python_version
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
 from seekable.writing.lane_part import PartSlots
-from seekable.writing.manifest import Identity, Parts, Written, recorded, write_manifest
+from seekable.writing.manifest import MANIFEST_SECONDS, Identity, Parts, Written, recorded, write_manifest
 from seekable.writing.part_schedule import PartSchedule
 from seekable.writing.part_writer import LaneAnswer, PartWriter, TookTooLong
 from seekable.writing.sample import StreamSample
@@ -48,9 +48,6 @@ else:
     processes = lazy("seekable.parallel.processes")
 
 __all__ = ["write_stream"]
-
-_MANIFEST_SECONDS = 2.0
-"""The least seconds between two writes of the manifest while files are written."""
 
 _SLOTS_PER_PART = 100_000
 """The slots of a part where all parts become one file."""
@@ -222,7 +219,7 @@ class _Writing:
         if isinstance(answer, LaneAnswer):
             self._tally.done += answer.done.slots
         self._watch(self._tally.done)
-        self._note(seconds=_MANIFEST_SECONDS)
+        self._note(seconds=MANIFEST_SECONDS)
 
     def _note(self, *, seconds: float) -> None:
         """Write the manifest, and remove what it makes needless, if the last write was long enough ago."""

@@ -7,8 +7,7 @@
     kinds         the classes of nodes that a file can have
     write_nodes   nodes to JSON, one after another, each with its arguments
     read_nodes    JSON to nodes
-    json_text     the text of the document, laid out for people
-    pipeline_file the document: its version, its keys, and the errors that name it
+    pipeline_file the document: its version, its keys, its layout for people, and the errors that name it
 
 A pipeline file is data: nothing of it is run, and no name in it is imported.
 """

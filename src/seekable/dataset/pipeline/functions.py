@@ -60,7 +60,7 @@ class Names:
 
 
 class Given:
-    """What the caller of ``load_dataset`` gives for the names of a file."""
+    """The functions, or the sequences, that the caller of ``load_dataset`` gives for names of the file."""
 
     def __init__(self, argument: str, given: object) -> None:
         """Check the type of an argument.

@@ -16,7 +16,6 @@ import msgspec
 
 from seekable.dataset.pipeline.fields import checked
 from seekable.dataset.pipeline.functions import Given
-from seekable.dataset.pipeline.json_text import json_text
 from seekable.dataset.pipeline.kinds import COUNTED
 from seekable.dataset.pipeline.read_nodes import NodeReader, Resources
 from seekable.dataset.pipeline.row_files import RowFiles
@@ -44,6 +43,10 @@ if TYPE_CHECKING:
 __all__ = ["needed_names", "read_pipeline", "write_pipeline"]
 
 _VERSION = 1
+
+_WIDTH = 110
+_MOST = 240
+"""The most characters of a line that has a whole object: a data file, say."""
 
 
 class _Function(msgspec.Struct):
@@ -74,7 +77,7 @@ def write_pipeline(node: Node, path: object) -> None:
     }
     os.makedirs(os.path.dirname(whole), exist_ok=True)
     rows.write()
-    write_atomically(whole, json_text(document))
+    write_atomically(whole, indented(document))
 
 
 def _check_place(path: str, node: Node) -> None:
@@ -257,3 +260,41 @@ def _check_same(
             changed.add(id(node))
             if type(node) in COUNTED:
                 raise StateMismatch(_beyond_repair(f"nodes[{number}] ({node.kind})", changes))
+
+
+def indented(document: Any) -> bytes:
+    r"""Return a document as JSON text with a line end; the same document gives the same bytes.
+
+    Example:
+        >>> indented({"a": [1, 2]})
+        b'{"a": [1, 2]}\n'
+    """
+    text = f"{_lines(document, 0)}\n"
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # A file name that is no UTF-8: it is written in escapes.
+        return f"{_lines(document, 0, ascii_only=True)}\n".encode()
+
+
+def _lines(value: Any, indent: int, *, ascii_only: bool = False) -> str:
+    line = json.dumps(value, ensure_ascii=ascii_only, allow_nan=False)
+    if not isinstance(value, dict | list) or not value or len(line) + indent <= _WIDTH:
+        return line
+    if isinstance(value, dict) and len(line) <= _MOST and not any(map(_is_nested, value.values())):
+        return line
+    inner = " " * (indent + 2)
+    if isinstance(value, dict):
+        opening, closing = "{", "}"
+        parts = [
+            f"{json.dumps(key, ensure_ascii=ascii_only)}: {_lines(held, indent + 2, ascii_only=ascii_only)}"
+            for key, held in value.items()
+        ]
+    else:
+        opening, closing = "[", "]"
+        parts = [_lines(held, indent + 2, ascii_only=ascii_only) for held in value]
+    joined = f",\n{inner}".join(parts)
+    return f"{opening}\n{inner}{joined}\n{' ' * indent}{closing}"
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, dict | list)

@@ -57,7 +57,7 @@ class NodeReader:
     """Makes the nodes of one pipeline file."""
 
     def __init__(self, resources: Resources) -> None:
-        """Make nothing yet."""
+        """Begin with no nodes; ``resources`` gives what a file lacks."""
         self._resources = resources
         self.nodes: list[Node] = []
         """The nodes that were made so far."""

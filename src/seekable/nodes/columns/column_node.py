@@ -8,9 +8,9 @@ it needs, makes no other columns, and has the same description.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from seekable.nodes.bases import ElementwiseNode, UnaryNode, UnaryPlan, UnaryRea
 from seekable.nodes.columns.making import checked_record
 from seekable.nodes.contract import RecordNode
 from seekable.nodes.display import add_place, describe_place
-from seekable.nodes.graph import part_of
 from seekable.nodes.hole import HOLE
 from seekable.nodes.provenance import Origins
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns.making import Making
     from seekable.nodes.conditions import Where
     from seekable.nodes.contract import Node
-    from seekable.nodes.graph import Plan, Reader
+    from seekable.nodes.graph import Reader
 
 __all__ = ["ColumnNode", "ColumnsPlan"]
 
@@ -148,23 +147,9 @@ def _type_error(record: object) -> WrongType | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class ColumnsPlan(UnaryPlan):
     """A plan that makes the records of nodes over columns from those of the plan of their children."""
-
-    nodes: Sequence[Any]
-    which: Int64s
-    positions: Int64s
-    child: Plan
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-        return self.positions.size
-
-    def slice(self, start: int, stop: int) -> Plan:
-        """Return the plan of some of the records."""
-        which = part_of(self.which, start, stop)
-        return ColumnsPlan(self.nodes, which, self.positions[start:stop], self.child.slice(start, stop))
 
     def read(self) -> list[Any]:
         """Return the records, made of those of the children."""

@@ -6,8 +6,7 @@ Where the records of the child are read as columns of Arrow, so are those of the
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from seekable.errors import BadValue
 from seekable.nodes.bases import UnaryPlan, UnaryReader
 from seekable.nodes.columns.column_node import ColumnNode, ColumnsPlan
 from seekable.nodes.display import describe_place
-from seekable.nodes.graph import ColumnarPlan, part_of
+from seekable.nodes.graph import ColumnarPlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import BatchForm
-    from seekable.nodes.graph import Plan, Reader
+    from seekable.nodes.graph import Reader
     from seekable.nodes.sources import decode, table_batches
 else:
     decode = lazy("seekable.nodes.sources.decode")
@@ -91,21 +90,9 @@ class ColumnarNode(ColumnNode):
         return self.read_apart(position) or []
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class _ColumnarNodesPlan(UnaryPlan, ColumnarPlan):
-    nodes: Sequence[ColumnarNode]
-    which: Int64s
-    positions: Int64s
-    child: Plan
-
-    def __len__(self) -> int:
-        return self.positions.size
-
-    def slice(self, start: int, stop: int) -> Plan:
-        which = part_of(self.which, start, stop)
-        return _ColumnarNodesPlan(
-            self.nodes, which, self.positions[start:stop], self.child.slice(start, stop)
-        )
+    """Reads the columns of each node's records as columns, where none is a hole."""
 
     def read(self) -> list[Any]:
         parts = [(at, node.read_apart(positions)) for node, at, positions in self._by_node()]
