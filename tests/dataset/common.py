@@ -1,12 +1,20 @@
-"""Datasets that the tests of nodes are made of."""
+"""Datasets that the tests of nodes are made of, and their parts."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 import seekable as sk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+TENTHS = st.lists(st.integers(1, 10), min_size=1, max_size=5).map(
+    lambda parts: [part / sum(parts) for part in parts]
+)
 
 
 def numbers(n: int, version: str | None = None) -> sk.Dataset:
@@ -22,3 +30,13 @@ def endless(n: int = 10) -> sk.Dataset:
 def flow(dataset: sk.Dataset, count: int, start: int = 0) -> list[Any]:
     """Return records by position, over the ends of epochs."""
     return dataset.fetch(np.arange(start, start + count))
+
+
+def split_of(n: int, shares: list[float], seed: int = 0, *, stable: bool = False) -> list[sk.Dataset]:
+    named = {str(i): share for i, share in enumerate(shares)}
+    return list(numbers(n).split(named, seed=seed, stable=stable).values())
+
+
+def rows_of(part: sk.Dataset) -> NDArray[np.int64]:
+    """Return the rows of a part of ``numbers``, without making records of them."""
+    return part.plan(np.arange(len(part))).origins().rows

@@ -5,37 +5,23 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dataset.common import endless, flow, numbers
+from tests.dataset.common import TENTHS, endless, flow, numbers, rows_of, split_of
 
 import seekable as sk
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-TENTHS = st.lists(st.integers(1, 10), min_size=1, max_size=5).map(
-    lambda parts: [part / sum(parts) for part in parts]
-)
-
-
-def split_of(n: int, shares: list[float], seed: int = 0) -> list[sk.Dataset]:
-    named = {str(i): share for i, share in enumerate(shares)}
-    return list(numbers(n).split(named, seed=seed).values())
-
-
-def rows_of(part: sk.Dataset) -> NDArray[np.int64]:
-    """Return the rows of a part of ``numbers``, without making records of them."""
-    return part.plan(np.arange(len(part))).origins().rows
-
-
-@given(st.integers(0, 3500), TENTHS, st.integers(0, 2**64 - 1))
-def test_parts_share_out_all_rows_in_ascending_order(n: int, shares: list[float], seed: int) -> None:
-    parts = [rows_of(part) for part in split_of(n, shares, seed)]
+@pytest.mark.parametrize("stable", [False, True])
+@given(n=st.integers(0, 3500), shares=TENTHS, seed=st.integers(0, 2**64 - 1))
+def test_parts_share_out_all_rows_in_ascending_order(
+    n: int, shares: list[float], seed: int, *, stable: bool
+) -> None:
+    parts = [rows_of(part) for part in split_of(n, shares, seed, stable=stable)]
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
     for part in parts:
         assert np.all(np.diff(part) > 0)
@@ -116,17 +102,22 @@ def test_the_last_rows_of_a_long_dataset_are_found() -> None:
     assert sum(map(len, parts.values())) == 10**13
 
 
-def test_blocks_are_dealt_differently() -> None:
+@pytest.mark.parametrize("stable", [False, True])
+def test_blocks_are_dealt_differently(*, stable: bool) -> None:
     """A part that took the same rows of every block would follow any rhythm of the data."""
-    part = rows_of(split_of(50_000, [0.1, 0.9])[0])
+    part = rows_of(split_of(50_000, [0.1, 0.9], stable=stable)[0])
     blocks = [tuple(part[part // 1000 == block] % 1000) for block in range(50)]
     assert len(set(blocks)) > 40
     # Each row of a block is taken in 50 * 0.1 blocks on average; 17 is beyond five standard deviations.
     assert np.bincount(part % 1000).max() <= 17
 
 
-def test_seeds_deal_differently() -> None:
-    parts = {tuple(rows_of(split_of(2000, [0.5, 0.5], seed)[0])) for seed in (0, 1, 2**32 + 1, 2**64 - 1)}
+@pytest.mark.parametrize("stable", [False, True])
+def test_seeds_deal_differently(*, stable: bool) -> None:
+    parts = {
+        tuple(rows_of(split_of(2000, [0.5, 0.5], seed, stable=stable)[0]))
+        for seed in (0, 1, 2**32 + 1, 2**64 - 1)
+    }
     assert len(parts) == 4
 
 
@@ -151,8 +142,9 @@ def test_parts_are_steady_and_have_epochs() -> None:
     assert sorted(part.shuffle(seed=1)) == list(part)
 
 
-def test_rows_of_other_parts_are_not_found() -> None:
-    one, other = split_of(2500, [0.3, 0.7])
+@pytest.mark.parametrize("stable", [False, True])
+def test_rows_of_other_parts_are_not_found(*, stable: bool) -> None:
+    one, other = split_of(2500, [0.3, 0.7], stable=stable)
     for i, row in enumerate(one):
         if i % 50 == 0:
             assert one.find("<builtins.range>", row, epoch=1) == [len(one) + i]

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.dataset.common import numbers
+from tests.dataset.common import TENTHS, numbers, rows_of
+from tests.dataset.common import split_of as any_split_of
 
 import seekable as sk
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-TENTHS = st.lists(st.integers(1, 10), min_size=1, max_size=5).map(
-    lambda parts: [part / sum(parts) for part in parts]
-)
-
 
 def split_of(n: int, shares: list[float], seed: int = 0) -> list[sk.Dataset]:
-    named = {str(i): share for i, share in enumerate(shares)}
-    return list(numbers(n).split(named, seed=seed, stable=True).values())
-
-
-def rows_of(part: sk.Dataset) -> NDArray[np.int64]:
-    """Return the rows of a part of ``numbers``, without making records of them."""
-    return part.plan(np.arange(len(part))).origins().rows
-
-
-@given(st.integers(0, 3500), TENTHS, st.integers(0, 2**64 - 1))
-def test_parts_share_out_all_rows_in_ascending_order(n: int, shares: list[float], seed: int) -> None:
-    parts = [rows_of(part) for part in split_of(n, shares, seed)]
-    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(n))
-    for part in parts:
-        assert np.all(np.diff(part) > 0)
+    return any_split_of(n, shares, seed, stable=True)
 
 
 @given(st.integers(0, 3000), st.integers(0, 1500), TENTHS)
@@ -63,31 +43,9 @@ def test_shares_are_dealt_by_largest_remainder() -> None:
     assert [len(part) for part in split_of(1000, [1.0, 0.0])] == [1000, 0]
 
 
-def test_blocks_are_dealt_differently() -> None:
-    """A part that took the same rows of every block would follow any rhythm of the data."""
-    part = rows_of(split_of(50_000, [0.1, 0.9])[0])
-    blocks = [tuple(part[part // 1000 == block] % 1000) for block in range(50)]
-    assert len(set(blocks)) > 40
-    # Each row of a block is taken in 50 * 0.1 blocks on average; 17 is beyond five standard deviations.
-    assert np.bincount(part % 1000).max() <= 17
-
-
-def test_seeds_deal_differently() -> None:
-    parts = {tuple(rows_of(split_of(2000, [0.5, 0.5], seed)[0])) for seed in (0, 1, 2**32 + 1, 2**64 - 1)}
-    assert len(parts) == 4
-
-
 def test_the_name_of_a_part_changes_nothing() -> None:
     one, other = (numbers(10).split({name: 1.0}, seed=0, stable=True)[name] for name in "ab")
     assert one.fingerprint == other.fingerprint
-
-
-def test_rows_of_other_parts_are_not_found() -> None:
-    one, other = split_of(2500, [0.3, 0.7])
-    for i, row in enumerate(one):
-        if i % 50 == 0:
-            assert one.find("<builtins.range>", row, epoch=1) == [len(one) + i]
-            assert other.find("<builtins.range>", row) == []
 
 
 def test_sizes_are_near_the_shares_at_any_length() -> None:
