@@ -8,7 +8,6 @@ import pytest
 from tests.index.corpus import LONG_AGO_NS, age, check, fill, index_files, open_data, write
 
 from seekable.errors import DataNotFound, IndexStale
-from seekable.index.build import build_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def told_of_each_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build_progress, "_PROGRESS_SECONDS", -1.0)
+    monkeypatch.setattr("seekable.parallel.progress._SECONDS", -1.0)
 
 
 def append(path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.index.corpus import age, check, fill, index_files, open_data, read, w
 
 from seekable.errors import DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import FORMATS
-from seekable.index.build import build_index, build_progress
+from seekable.index.build import build_index
 from seekable.index.opening import open_files
 from seekable.parallel.processes import WorkerProcesses
 from seekable.parallel.progress import Progress
@@ -161,7 +161,7 @@ def test_an_index_folder_of_ones_own_leaves_the_data_alone(tmp_path: Path) -> No
 
 def test_a_build_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, files=3)
-    monkeypatch.setattr(build_progress, "_PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("seekable.parallel.progress._SECONDS", 0.0)
     told: list[Progress] = []
     files = open_data(tmp_path, progress=told.append)
     total = int(files.sizes.sum())
@@ -216,7 +216,7 @@ def test_a_failure_in_a_worker_is_raised_here(tmp_path: Path) -> None:
 
 def test_an_interrupt_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tmp_path, files=5)
-    monkeypatch.setattr(build_progress, "_PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("seekable.parallel.progress._SECONDS", 0.0)
 
     def interrupt(progress: Progress) -> None:
         if progress.files_done == 3:
@@ -263,7 +263,7 @@ def test_any_bytes_are_indexed_as_a_plain_splitter_says(
 
 NOTEBOOK = """
 import sys
-from seekable.index.build import build_index, build_progress
+from seekable.index.build import build_index
 build_index._PARALLEL_BYTES = 0
 from tests.index.corpus import open_data, check
 from pathlib import Path

@@ -127,7 +127,7 @@ def test_any_executor_builds_the_same_index(tmp_path: Path, name: str) -> None:
 def test_one_file_is_shared_out_to_our_own_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "a.jsonl", ROWS)
     monkeypatch.setattr(build_index, "_PARALLEL_BYTES", 0)
-    monkeypatch.setattr(build_progress, "_PROGRESS_SECONDS", -1.0)
+    monkeypatch.setattr("seekable.parallel.progress._SECONDS", -1.0)
     told: list[Progress] = []
     check(open_data(tmp_path, jobs=3, progress=told.append))
     steps = [step.bytes_done for step in told]

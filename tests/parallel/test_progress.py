@@ -30,8 +30,6 @@ def passes(number):
         while not os.path.exists(seen):
             pass
     return True
-from seekable.parallel import progress as watch
-watch._SECONDS = 0.0
 print(len(sk.from_sequence(range(1000)).filter(passes, jobs=1)))
 """
 

@@ -26,6 +26,7 @@ __all__ = [
     "Progress",
     "ProgressHook",
     "TerminalProgress",
+    "Throttle",
     "Watch",
     "progress_or_bar",
     "terminal_progress",
@@ -79,7 +80,7 @@ _AFTER_SECONDS = 1.0
 """A build that is done sooner is not worth a bar."""
 
 _AFTER_VARIABLE = "SEEKABLE_BAR_AFTER_SECONDS"
-"""Overrides ``_AFTER_SECONDS``, so that tests need no long builds, and is no part of the interface."""
+"""Overrides ``_AFTER_SECONDS`` and ``_SECONDS``, so that tests need no long builds; not public."""
 
 _ERASE_LINE = "\r\x1b[2K"
 
@@ -89,7 +90,11 @@ def terminal_progress() -> TerminalProgress | None:
     stream = sys.stderr
     if stream is None or not stream.isatty() or os.environ.get("TERM", "dumb") in {"dumb", "unknown"}:
         return None
-    return TerminalProgress(after_seconds=float(os.environ.get(_AFTER_VARIABLE, _AFTER_SECONDS)))
+    return TerminalProgress(after_seconds=_seconds_or_override(_AFTER_SECONDS))
+
+
+def _seconds_or_override(seconds: float) -> float:
+    return float(os.environ.get(_AFTER_VARIABLE, seconds))
 
 
 @final
@@ -160,6 +165,33 @@ def _new_bar(shown: Progress) -> RichProgress:
 
 
 _SECONDS = 0.1
+"""The least time between two reports."""
+
+
+@final
+class Throttle:
+    """Limits reports to ten a second.
+
+    Example:
+        >>> Throttle().is_due(always=True)
+        True
+    """
+
+    def __init__(self) -> None:
+        self._seconds = _seconds_or_override(_SECONDS)
+        self._reported = time.monotonic()
+
+    def is_due(self, *, always: bool = False) -> bool:
+        """Return True if a tenth of a second has passed since the last report, which then counts as made.
+
+        Args:
+            always: count a report as made now, however short ago the last one was.
+        """
+        now = time.monotonic()
+        if not always and now - self._reported <= self._seconds:
+            return False
+        self._reported = now
+        return True
 
 
 @final
@@ -173,14 +205,12 @@ class Watch:
         self._hook = hook
         self._task = task
         self._rows = rows
-        self._reported = time.monotonic()
+        self._throttle = Throttle()
 
     def __call__(self, done: int, *, notice: str = "") -> None:
         """Report the number of rows that are done, at most ten times a second."""
-        now = time.monotonic()
-        if self._hook is None or not (done == self._rows or notice or now - self._reported > _SECONDS):
+        if self._hook is None or not self._throttle.is_due(always=done == self._rows or bool(notice)):
             return
-        self._reported = now
         self._hook(Progress(0, int(self._rows is None), 0, 0, done, notice, self._task, self._rows))
 
     def end(self, done: int) -> None:

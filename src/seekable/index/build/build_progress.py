@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seekable.index.build.commit import commit
 from seekable.index.entry import OFFSET_BYTES
-from seekable.parallel.progress import Progress
+from seekable.parallel.progress import Progress, Throttle
 
 if TYPE_CHECKING:
     from seekable.index.build.file_scan import FileScan
@@ -18,7 +18,6 @@ __all__ = ["BuildProgress"]
 
 _COMMIT_SECONDS = 30.0
 _COMMIT_BYTES = 256 << 20
-_PROGRESS_SECONDS = 0.1
 
 
 class BuildProgress:
@@ -40,7 +39,8 @@ class BuildProgress:
         self._bytes_of_parts: dict[ScanJob, int] = {}
         self._pending: dict[tuple[str, str], dict[str, FileScan]] = {}
         self._pending_bytes = 0
-        self._committed = self._reported = time.monotonic()
+        self._committed = time.monotonic()
+        self._throttle = Throttle()
 
     def read(self, job: ScanJob, count: int) -> None:
         """Count bytes of a part that is being scanned in this thread."""
@@ -100,9 +100,8 @@ class BuildProgress:
 
     def report(self, *, always: bool = False, notice: str = "") -> None:
         """Call the hook, unless it was called within a tenth of a second."""
-        if self._hook is None or not (always or time.monotonic() - self._reported > _PROGRESS_SECONDS):
+        if self._hook is None or not self._throttle.is_due(always=always):
             return
-        self._reported = time.monotonic()
         # A file that changes while it is scanned is read twice, and may have another size then.
         read = min(self._bytes_done + sum(list(self._bytes_of_parts.values())), self._bytes)
         done = self._bytes if self._files_done == self._files else read

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from seekable.index.scanner import ByteSource
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
-from seekable.parallel.progress import Progress
+from seekable.parallel.progress import Progress, Throttle
 from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage.compression import compression_of
 
@@ -55,8 +54,6 @@ _FEWEST_WORKERS = 2
 
 _AHEAD_EACH = 2
 """Requests under way for each worker."""
-
-_PROGRESS_SECONDS = 0.1
 
 
 def compare_all(
@@ -158,7 +155,7 @@ class _Watch:
         self._left = Counter(part.file for part in chain.from_iterable(batches))
         self._bytes = sum(file.bytes for file in files)
         self._read = self._records = self._done = 0
-        self._reported = time.monotonic()
+        self._throttle = Throttle()
 
     def read(self, size: int) -> None:
         self._read += size
@@ -171,9 +168,8 @@ class _Watch:
             self._records += self._files[part.file].entry.records
 
     def report(self, *, always: bool = False) -> None:
-        if self._hook is None or not (always or time.monotonic() - self._reported > _PROGRESS_SECONDS):
+        if self._hook is None or not self._throttle.is_due(always=always):
             return
-        self._reported = time.monotonic()
         self._hook(
             Progress(self._done, len(self._files), self._read, self._bytes, self._records, task="verifying")
         )

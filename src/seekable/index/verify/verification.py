@@ -8,7 +8,6 @@ deep one also reads each file as a whole, finds its records again, and compares 
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -26,7 +25,7 @@ from seekable.index.indexed_files import indexed_files
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.deep import compare_all, has_same_ends
 from seekable.index.verify.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
-from seekable.parallel.progress import Progress
+from seekable.parallel.progress import Progress, Throttle
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
@@ -43,8 +42,6 @@ else:
     remote_file = lazy("seekable.index.remote_file")
 
 __all__ = ["Verification", "verify_files"]
-
-_PROGRESS_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +231,9 @@ def _check_segments(indexed: Sequence[Indexed]) -> dict[tuple[str, str], Problem
 
 
 def _look_at_all(files: Sequence[Indexed], progress: ProgressHook | None) -> Iterator[Problem | None]:
-    size, read, records, told = sum(file.bytes for file in files), 0, 0, time.monotonic()
+    size, read, records, throttle = sum(file.bytes for file in files), 0, 0, Throttle()
     for number, file in enumerate(files):
-        if progress and time.monotonic() - told > _PROGRESS_SECONDS:
-            told = time.monotonic()
+        if progress and throttle.is_due():
             progress(Progress(number, len(files), read, size, records, task="verifying"))
         yield _look(file)
         read, records = read + file.bytes, records + file.entry.records
