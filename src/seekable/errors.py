@@ -19,6 +19,9 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- Unreachable          (ConnectionError)    data on another machine cannot be read now
     |-- UnsupportedFormat    (ValueError)         a file of an unknown format
     |-- CorruptRecord        (ValueError)         one record cannot be decoded
+    |-- CorruptTable         (ValueError)         a table or a script of Kaldi is torn or damaged
+    |-- PipeRefused          (PermissionError)    a command where a file may stand, and pipes are off
+    |-- PipeFailed           (OSError)            a command whose output or input is a table failed
     |-- IndexStale           (OSError)            a data file changed after it was indexed
     |-- StateMismatch        (ValueError)         a state belongs to another pipeline
     |-- CorruptState         (ValueError)         a state cannot be read
@@ -49,6 +52,7 @@ __all__ = [
     "CacheTooSmall",
     "CorruptRecord",
     "CorruptState",
+    "CorruptTable",
     "DataNotFound",
     "DeliveryUnknown",
     "DuplicateKeys",
@@ -62,6 +66,8 @@ __all__ = [
     "NotResumable",
     "NothingPassed",
     "OutOfRange",
+    "PipeFailed",
+    "PipeRefused",
     "SeekableError",
     "StateMismatch",
     "StoppedIterator",
@@ -142,6 +148,42 @@ class Unreachable(SeekableError, ConnectionError):
 
 class UnsupportedFormat(SeekableError, ValueError):
     """The format of a file is not known, or is not the one that its name says."""
+
+
+class CorruptTable(SeekableError, ValueError):
+    """A table or a script of Kaldi is torn or damaged; the message names the file and the line or byte."""
+
+
+class PipeRefused(SeekableError, PermissionError):
+    """A command stands where a file may stand, and the caller did not say ``pipes="allow"``."""
+
+
+class PipeFailed(SeekableError, OSError):
+    """A command that writes or reads a table failed.
+
+    Attributes:
+        command: the command, as the shell ran it.
+        exit_code: the exit code; negative for the number of the signal that ended the command; None if the
+            command stopped reading its input and may still run.
+    """
+
+    def __init__(self, command: str, exit_code: int | None) -> None:
+        self.command = command
+        self.exit_code = exit_code
+        if exit_code is None or exit_code == 0:
+            end = "stopped reading before everything was written to it"
+        elif exit_code < 0:
+            end = f"was ended by signal {-exit_code}"
+        else:
+            end = f"failed with exit code {exit_code}"
+        super().__init__(
+            f"the command {command!r} {end}: what it read or wrote may not be all. "
+            f"Its own messages are on stderr; run it in a shell to see them again"
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle with both attributes, so that an error from a worker process is complete."""
+        return PipeFailed, (self.command, self.exit_code)
 
 
 class IndexStale(SeekableError, OSError):

@@ -1,0 +1,186 @@
+"""Local files as tables use them: errors name the nearest reason, and content is decompressed."""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import errno
+import io
+import lzma
+import os
+from typing import TYPE_CHECKING, Final, Literal
+
+from seekable.errors import DataNotFound, UnsupportedFormat
+from seekable.storage.compression import inflated
+from seekable.storage.files import unreadable_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "Coding",
+    "coding_by_magic",
+    "decompressed",
+    "local_errors",
+    "missing_error",
+    "open_local",
+    "read_pieces",
+]
+
+Coding = Literal["gz", "zst", "bz2", "xz"]
+"""A compression."""
+
+_READ_BYTES: Final = 64 << 10
+_ZSTD_READ_BYTES: Final = 1 << 10
+"""A read of zstd data is decompressed at once: 4 bytes can stand for 128 KiB, so this gives up to 32 MiB."""
+
+_MOST_XZ_BYTES: Final = 2 << 30
+"""The most memory for the dictionary of an xz file; ``xz -9`` needs 64 MiB."""
+
+_NOT_THERE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR})
+
+
+def open_local(path: str) -> io.FileIO:
+    """Return a local file, open for reading, without a buffer.
+
+    Raises:
+        DataNotFound: there is no such file; the message has the reason.
+        AccessDenied: this user may not read it.
+    """
+    with local_errors(path):
+        return io.FileIO(path)
+
+
+@contextlib.contextmanager
+def local_errors(path: str) -> Iterator[None]:
+    """Replace the errors of the operating system about a path with ours, which name the reason.
+
+    Raises:
+        DataNotFound: there is no such file or folder.
+        AccessDenied: this user may not open the file.
+    """
+    try:
+        yield
+    except PermissionError:
+        raise unreadable_error(path) from None
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
+        raise missing_error(path) from None
+
+
+def missing_error(path: str) -> DataNotFound:
+    """Return the error for a file that cannot be opened, with the nearest reason.
+
+    Example:
+        >>> str(missing_error("/no/such/feats.ark"))
+        "there is no file '/no/such/feats.ark': the folder '/no' does not exist"
+    """
+    return DataNotFound(f"there is no file {path!r}: {_nearest_reason(path)}")
+
+
+def _nearest_reason(path: str) -> str:
+    if not path:
+        return "the path is empty"
+    if os.path.isdir(path):
+        return "it is a folder"
+    if os.path.islink(path):
+        return f"it is a link to {os.readlink(path)!r}, which does not exist"
+    folder, missing = os.path.dirname(path), ""
+    while folder and not os.path.isdir(folder):
+        missing, folder = folder, os.path.dirname(folder)
+    if missing:
+        problem = "is no folder" if os.path.lexists(missing) else "does not exist"
+        reason = f"the folder {missing!r} {problem}"
+    else:
+        reason = f"the folder {folder or os.getcwd()!r} has no file of this name"
+    is_elsewhere = missing and not os.path.isabs(path)
+    return f"{reason} (relative paths begin at {os.getcwd()!r})" if is_elsewhere else reason
+
+
+def read_pieces(file: io.FileIO) -> Iterator[bytes]:
+    """Yield the bytes of a file up to its end, each piece as soon as it is there."""
+    return iter(lambda: file.read(_READ_BYTES), b"")
+
+
+def coding_by_magic(file: io.FileIO) -> Coding | None:
+    """Return the compression that the first bytes of a regular file show: gz, zst, or None.
+
+    No uncompressed table or object begins with these bytes: a key has no control character, and is not the
+    torn UTF-8 that zstd begins with.
+    """
+    head = os.pread(file.fileno(), 4, 0)
+    if head[:3] == b"\x1f\x8b\x08":
+        return "gz"
+    return "zst" if head == b"\x28\xb5\x2f\xfd" else None
+
+
+def decompressed(file: io.FileIO, coding: Coding, path: str) -> Iterator[bytes]:
+    """Yield the content of a compressed file, in pieces of bounded size.
+
+    Args:
+        file: the file, at its start.
+        coding: its compression.
+        path: its name in messages.
+
+    Raises:
+        UnsupportedFormat: it is empty, torn, damaged, or of another compression.
+        MissingDependency: zstandard is not installed.
+    """
+    size = _ZSTD_READ_BYTES if coding == "zst" else _READ_BYTES
+    chunks = iter(lambda: file.read(size), b"")
+    first = next(chunks, b"")
+    if not first:
+        raise _damaged(path, coding, "it is empty", 0)
+    several = _chain(first, chunks)
+    if coding in {"gz", "zst"}:
+        yield from inflated(several, coding, path)
+    elif coding == "bz2":
+        yield from _inflated_members(several, bz2.BZ2Decompressor, coding, path)
+    else:
+        yield from _inflated_members(several, _new_xz, coding, path)
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _new_xz() -> lzma.LZMADecompressor:
+    return lzma.LZMADecompressor(memlimit=_MOST_XZ_BYTES)
+
+
+def _inflated_members(
+    chunks: Iterator[bytes],
+    new: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor],
+    coding: Coding,
+    path: str,
+) -> Iterator[bytes]:
+    """Yield the content of compressed members that follow each other."""
+    member, read, ended = None, 0, 0
+    for data in chunks:
+        read, rest = read + len(data), data
+        while rest or (member is not None and not member.needs_input):
+            if member is None:
+                rest = rest.lstrip(b"\0") if ended else rest
+                if not rest:
+                    break
+                member = new()
+            try:
+                piece = member.decompress(rest, _READ_BYTES)
+            except (OSError, lzma.LZMAError) as error:
+                raise _damaged(path, coding, error, read) from None
+            yield piece
+            rest = b""
+            if member.eof:
+                rest, member, ended = member.unused_data, None, ended + 1
+    if member is not None:
+        raise _damaged(path, coding, "it ends too early", read)
+
+
+def _damaged(path: str, coding: Coding, why: object, read: int) -> UnsupportedFormat:
+    program = {"gz": "gzip", "zst": "zstd", "bz2": "bzip2", "xz": "xz"}[coding]
+    return UnsupportedFormat(
+        f"{path!r} cannot be decompressed as {program} at about byte {read:,}: {why}. Test it with "
+        f"`{program} -t FILE` and get it again"
+    )

@@ -1,0 +1,276 @@
+"""Extended filenames, opened: `open_rx` for reading and `open_wx` for writing, as binary file objects."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import secrets
+import stat
+from typing import TYPE_CHECKING, Final
+
+from seekable.errors import CorruptTable, InvalidArgument, UnsupportedFormat
+from seekable.kaldi.file_commands import content_of, file_command
+from seekable.kaldi.filenames import check_rxfilename, check_wxfilename, command_of, split_offset
+from seekable.kaldi.local_files import coding_by_magic, decompressed, local_errors, open_local, read_pieces
+from seekable.kaldi.pipes import Pipes, RunningCommand, checked_pipes, refuse_unless_allowed
+from seekable.kaldi.rx_file import RxFile
+from seekable.kaldi.streams import PieceReader, PieceWriter, StandardInput, write_to_stdout
+from seekable.kaldi.wx_file import WxFile
+from seekable.storage.files import TEMPORARY_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from seekable.kaldi.filenames import RxKind
+
+__all__ = ["HEADER", "open_rx", "open_wx"]
+
+HEADER: Final = b"\0B"
+"""The first bytes of a binary object; text has no NUL."""
+
+_BUFFER_BYTES: Final = 64 << 10
+_OFFSET_BUFFER_BYTES: Final = 8 << 10
+"""The buffer of a file at an offset: what is read is often one object, and the next one lies elsewhere."""
+
+_ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: Pipes = "refuse") -> RxFile:
+    r"""Open an extended filename for reading, and consume the binary header if it is there.
+
+    Files that begin with the magic number of gzip or zstd are decompressed; an offset counts bytes of the
+    content then, and is reached by reading forward. Commands that only copy or decompress files
+    (``gunzip -c``, ``zcat``, ``bzip2 -dc``, ``xz -dc``, ``zstd -dc``, ``cat``) are done without running them,
+    whatever ``pipes`` is. Memory is bounded.
+
+    Args:
+        rxfilename: ``"-"`` or ``""`` for standard input, ``"command |"``, ``"file:offset"``, or a file.
+        header: False leaves the binary header in place; for files without one, such as wave files.
+        pipes: ``"allow"`` to let ``/bin/sh`` run a command. The command inherits the working folder, the
+            environment, stdin and stderr.
+
+    Returns:
+        A binary file object; ``.binary`` is True if the header was consumed.
+
+    Raises:
+        InvalidArgument: it is no rxfilename, or standard input has no bytes.
+        PipeRefused: it is a command, and ``pipes`` is ``"refuse"``.
+        DataNotFound: there is no such file.
+        AccessDenied: this user may not read the file.
+        CorruptTable: the offset is behind the end of the file, or half of the binary header is there.
+        UnsupportedFormat: an address, which is not read; a compressed file that is torn or damaged.
+        MissingDependency: a file is compressed by zstd, and zstandard is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open(f"{folder}/a.ark", "wb") as file:
+        ...         _ = file.write(b"utt1 \0Bgood day")
+        ...     with open_rx(f"{folder}/a.ark:5") as file:
+        ...         file.binary, file.tell(), file.read()
+        (True, 7, b'good day')
+    """
+    name = os.fspath(rxfilename)
+    kind = check_rxfilename(name)
+    allowed = checked_pipes(pipes)
+    if kind == "pipe":
+        file = _open_pipe(name, allowed)
+    elif kind == "stdin":
+        file = _open_stdin(name)
+    else:
+        _refuse_address(name)
+        file = _open_file(name, kind)
+    if header:
+        try:
+            file.binary = _take_header(file)
+        except BaseException:
+            file.abandon()
+            raise
+    return file
+
+
+def open_wx(
+    wxfilename: str | os.PathLike[str],
+    *,
+    binary: bool = True,
+    header: bool = True,
+    pipes: Pipes = "refuse",
+    atomic: bool = False,
+) -> WxFile:
+    r"""Open an extended filename for writing, and write the binary header.
+
+    A file that exists is emptied, or replaced with ``atomic``. Its folder must exist. The suffix of a name
+    means nothing: to compress, write to ``"| gzip -c > a.gz"``.
+
+    Args:
+        wxfilename: ``"-"`` or ``""`` for standard output, ``"| command"``, or a file.
+        binary: True for a binary object, which begins with a header; False for text, which has none.
+        header: False writes no header for a binary object; for archives, where one stands before each object,
+            and for files without one, such as wave files.
+        pipes: ``"allow"`` to let ``/bin/sh`` run a command. The command inherits the working folder, the
+            environment, stdout and stderr.
+        atomic: True to give the file its name when it is closed, after it is synced to disk; for files alone.
+            After an error in a ``with`` block nothing is left, and a file of that name is as it was.
+
+    Returns:
+        A binary file object.
+
+    Raises:
+        InvalidArgument: it is no wxfilename, ``atomic`` for something else than a regular file, or standard
+            output takes no bytes.
+        PipeRefused: it is a command, and ``pipes`` is ``"refuse"``.
+        DataNotFound: the folder of the file does not exist, or the file is a folder.
+        AccessDenied: this user may not write the file.
+        UnsupportedFormat: an address, which is not written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with open_wx(f"{folder}/a.mat", atomic=True) as file:
+        ...         _ = file.write(b"good day")
+        ...     with open(f"{folder}/a.mat", "rb") as file:
+        ...         file.read()
+        b'\x00Bgood day'
+    """
+    name = os.fspath(wxfilename)
+    kind, allowed = check_wxfilename(name), checked_pipes(pipes)
+    if atomic and kind != "file":
+        message = f"atomic=True is for files, which get their name at the end (got {name!r}, a {kind})"
+        raise InvalidArgument(message)
+    if kind == "pipe":
+        file = _into_pipe(name, allowed)
+    elif kind == "stdout":
+        write_to_stdout(memoryview(b""))
+        file = WxFile(PieceWriter(write_to_stdout), wxfilename=name, kind=kind)
+    else:
+        _refuse_address(name)
+        file = _into_new_file(name) if atomic else _into_file(name)
+    file.binary = binary
+    if binary and header:
+        file.write(HEADER)
+    return file
+
+
+def _refuse_address(name: str) -> None:
+    """Raise an error for an address such as ``s3://bucket/a.ark``."""
+    if found := _ADDRESS.match(name):
+        message = (
+            f"{name!r} is an address ({found[0]}), and only local files can be opened here: "
+            f"copy the file to this machine and name the copy"
+        )
+        raise UnsupportedFormat(message)
+
+
+def _open_pipe(name: str, pipes: Pipes) -> RxFile:
+    text = command_of(name)
+    if (command := file_command(text)) is not None:
+        for path in command.paths:
+            open_local(path).close()
+        return _over_pieces(content_of(command), name, "pipe")
+    refuse_unless_allowed(name, pipes)
+    owner = RunningCommand(text, pipe="output")
+    return _over_pieces(iter(owner.read, b""), name, "pipe", owner=owner)
+
+
+def _open_stdin(name: str) -> RxFile:
+    owner = StandardInput()
+    return _over_pieces(owner.pieces(), name, "stdin", owner=owner)
+
+
+def _over_pieces(
+    pieces: Iterator[bytes],
+    name: str,
+    kind: RxKind,
+    *,
+    owner: RunningCommand | StandardInput | None = None,
+    on_close: Callable[[], None] | None = None,
+) -> RxFile:
+    raw = PieceReader(pieces, on_close=on_close)
+    return RxFile(raw, rxfilename=name, kind=kind, buffer_size=_BUFFER_BYTES, owner=owner)
+
+
+def _open_file(name: str, kind: RxKind) -> RxFile:
+    path, offset = split_offset(name) if kind == "offset" else (name, 0)
+    raw = open_local(path)
+    try:
+        return _over_file(raw, path, offset, name=name, kind=kind)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _over_file(raw: io.FileIO, path: str, offset: int, *, name: str, kind: RxKind) -> RxFile:
+    status = os.fstat(raw.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        if kind == "offset":
+            message = f"{name!r} has an offset, and {path!r} is no regular file: it can only be read forward"
+            raise InvalidArgument(message)
+        return _over_pieces(read_pieces(raw), name, kind, on_close=raw.close)
+    if coding := coding_by_magic(raw):
+        file = _over_pieces(decompressed(raw, coding, path), name, kind, on_close=raw.close)
+        _skip(file, offset)
+        return file
+    if offset > status.st_size:
+        raise _beyond(name, offset, status.st_size)
+    raw.seek(offset)
+    size = _OFFSET_BUFFER_BYTES if kind == "offset" else _BUFFER_BYTES
+    return RxFile(raw, rxfilename=name, kind=kind, buffer_size=size, owner=None)
+
+
+def _skip(file: RxFile, offset: int) -> None:
+    """Read up to a byte of the content."""
+    left = offset
+    while left:
+        read = len(file.read(min(left, _BUFFER_BYTES)))
+        if not read:
+            raise _beyond(file.rxfilename, offset, offset - left)
+        left -= read
+
+
+def _beyond(name: str, offset: int, size: int) -> CorruptTable:
+    return CorruptTable(
+        f"{name!r} cannot be read from byte {offset:,} on: the file has {size:,} bytes. It was cut off, or is "
+        f"another file than the one whose offset this is; write the script with its offsets again"
+    )
+
+
+def _take_header(file: RxFile) -> bool:
+    """Return True if the binary header is there, and consume it; text stays as it is."""
+    if file.peek(1)[:1] != HEADER[:1]:
+        return False
+    at = file.tell()
+    found = file.read(len(HEADER))
+    if found != HEADER:
+        message = (
+            f"{file.rxfilename!r} has {found!r} at byte {at:,}, where a binary object begins with {HEADER!r} "
+            f"and text with no NUL: this is no object of Kaldi (open it with header=False if it has no header)"
+        )
+        raise CorruptTable(message)
+    return True
+
+
+def _into_pipe(name: str, pipes: Pipes) -> WxFile:
+    text = command_of(name)
+    refuse_unless_allowed(name, pipes)
+    command = RunningCommand(text, pipe="input")
+    return WxFile(PieceWriter(command.write), wxfilename=name, kind="pipe", command=command)
+
+
+def _into_file(path: str) -> WxFile:
+    with local_errors(path):
+        return WxFile(io.FileIO(path, "w"), wxfilename=path, kind="file")
+
+
+def _into_new_file(path: str) -> WxFile:
+    if os.path.lexists(path) and not os.path.isfile(path):
+        message = (
+            f"{path!r} is no regular file: with atomic=True a file would take its place. Leave atomic out"
+        )
+        raise InvalidArgument(message)
+    # A link stays a link: the file that it leads to is replaced.
+    target = os.path.realpath(path)
+    temporary = f"{target}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
+    with local_errors(path):
+        raw = io.FileIO(temporary, "x")
+    return WxFile(raw, wxfilename=path, kind="file", temporary=temporary, target=target)

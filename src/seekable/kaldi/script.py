@@ -1,0 +1,123 @@
+"""Script files, whose lines are ``<key> <extended filename>``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from seekable.errors import CorruptTable
+from seekable.kaldi.opening import open_rx
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from seekable.kaldi.pipes import Pipes
+    from seekable.kaldi.rx_file import RxFile
+
+__all__ = ["ScriptEntry", "iter_script", "read_script"]
+
+_READ_BYTES: Final = 64 << 10
+_LONGEST_LINE: Final = 1 << 20
+"""Longer lines are no lines: the file is something else, and maybe larger than the memory."""
+
+_SHOWN_BYTES: Final = 80
+
+_KEY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
+"""A token of Kaldi: no white space and no control characters."""
+
+
+class ScriptEntry(NamedTuple):
+    """One line of a script. Entry ``i`` is line ``i + 1``, because each line has an entry."""
+
+    key: str
+    """The key. Bytes that are no UTF-8 are surrogates, as in file names."""
+
+    xfilename: str
+    """The rest of the line: an rxfilename, maybe with a range, where the script is read; a wxfilename where
+    it says what to write. `split_range` separates a range."""
+
+
+def read_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") -> list[ScriptEntry]:
+    r"""Return the entries of a script file, in its order; keys may occur several times.
+
+    Args:
+        rxfilename: the extended filename of the script.
+        pipes: ``"allow"`` if it may be a command.
+
+    Raises:
+        CorruptTable: a line is empty, or has no filename, or its key has control characters; or the file is
+            binary. The message has the line.
+        PipeFailed: a command failed.
+        InvalidArgument, PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: as in `open_rx`.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     _ = file.write(b"utt1 feats.ark:5\nutt2  gunzip -c a.gz |\n"), file.flush()
+        ...     read_script(file.name)[1]
+        ScriptEntry(key='utt2', xfilename='gunzip -c a.gz |')
+    """
+    return list(iter_script(rxfilename, pipes=pipes))
+
+
+def iter_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") -> Iterator[ScriptEntry]:
+    """Yield the entries of a script file as they are read, in memory that does not grow.
+
+    The file is opened when the first entry is requested. It is closed behind the last one, or with the
+    iterator.
+    Lines end with LF or CR LF.
+
+    Args:
+        rxfilename: the extended filename of the script.
+        pipes: ``"allow"`` if it may be a command.
+
+    Raises:
+        CorruptTable, PipeFailed, ...: as in `read_script`, after the entries of the lines before.
+    """
+    with open_rx(rxfilename, pipes=pipes) as file:
+        if file.binary:
+            message = (
+                f"{file.rxfilename!r} begins as a binary object, so it is no script file, which has lines of "
+                f"'<key> <filename>'. An archive is named by ark: and not by scp:"
+            )
+            raise CorruptTable(message)
+        for number, line in enumerate(_lines(file), 1):
+            key, *rest = line.split(None, 1) or [b""]
+            if not rest or not _KEY.fullmatch(key):
+                raise _bad_line(file.rxfilename, number, line)
+            yield ScriptEntry(_text(key), _text(rest[0].rstrip()))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _lines(file: RxFile) -> Iterator[bytes]:
+    """Yield the lines without their ends; a last line may have none."""
+    rest, number = b"", 1
+    while data := file.read1(_READ_BYTES):
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines
+        number += len(lines)
+        if len(rest) > _LONGEST_LINE:
+            raise _bad_line(file.rxfilename, number, rest)
+    if rest:
+        yield rest
+
+
+def _bad_line(name: str, number: int, line: bytes) -> CorruptTable:
+    fields = line.split(None, 1)
+    if len(line) > _LONGEST_LINE:
+        problem = f"is longer than {_LONGEST_LINE:,} bytes"
+    elif not fields:
+        problem = "is empty"
+    elif len(fields) == 1:
+        problem = "has a key and no filename"
+    else:
+        problem = "has a key with control characters"
+    shown = repr(line[:_SHOWN_BYTES]) + ("..." if len(line) > _SHOWN_BYTES else "")
+    return CorruptTable(
+        f"{name!r}: line {number:,} {problem}: {shown}. Each line of a script file is '<key> <filename>'; an "
+        f"archive is named by ark: and not by scp:"
+    )
