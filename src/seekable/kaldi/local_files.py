@@ -8,17 +8,19 @@ import errno
 import io
 import lzma
 import os
+import stat
 from typing import TYPE_CHECKING, Final, Literal
 
-from seekable.errors import DataNotFound, UnsupportedFormat
+from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
 from seekable.storage.compression import inflated
-from seekable.storage.files import unreadable_error
+from seekable.storage.files import has_access, unreadable_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = [
     "Coding",
+    "check_local",
     "coding_by_magic",
     "decompressed",
     "local_errors",
@@ -47,13 +49,32 @@ def open_local(path: str) -> io.FileIO:
         DataNotFound: there is no such file; the message has the reason.
         AccessDenied: this user may not read it.
     """
-    with local_errors(path):
+    with local_errors(path, writing=False):
         return io.FileIO(path)
 
 
+def check_local(path: str) -> None:
+    """Raise an error for a file that cannot be read, without opening it, because it may be a named pipe.
+
+    Raises:
+        DataNotFound: there is no such file; the message has the reason.
+        AccessDenied: this user may not read it.
+    """
+    with local_errors(path, writing=False):
+        is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+    if is_folder:
+        raise missing_error(path)
+    if not has_access(path, os.R_OK):
+        raise unreadable_error(path)
+
+
 @contextlib.contextmanager
-def local_errors(path: str) -> Iterator[None]:
+def local_errors(path: str, *, writing: bool) -> Iterator[None]:
     """Replace the errors of the operating system about a path with ours, which name the reason.
+
+    Args:
+        path: the file that is opened.
+        writing: the file is opened to write it.
 
     Raises:
         DataNotFound: there is no such file or folder.
@@ -62,11 +83,18 @@ def local_errors(path: str) -> Iterator[None]:
     try:
         yield
     except PermissionError:
-        raise unreadable_error(path) from None
+        raise (_unwritable_error(path) if writing else unreadable_error(path)) from None
     except OSError as error:
         if error.errno not in _NOT_THERE:
             raise
         raise missing_error(path) from None
+
+
+def _unwritable_error(path: str) -> AccessDenied:
+    return AccessDenied(
+        f"{path!r} cannot be written by this user (uid {os.geteuid()}): give the user the right to write the "
+        f"file and its folder, or name another place"
+    )
 
 
 def missing_error(path: str) -> DataNotFound:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Final
 from seekable.errors import CorruptTable, InvalidArgument, UnsupportedFormat
 from seekable.kaldi.file_commands import content_of, file_command
 from seekable.kaldi.filenames import check_rxfilename, check_wxfilename, command_of, split_offset
-from seekable.kaldi.local_files import coding_by_magic, decompressed, local_errors, open_local, read_pieces
+from seekable.kaldi.local_files import (
+    check_local,
+    coding_by_magic,
+    decompressed,
+    local_errors,
+    open_local,
+    read_pieces,
+)
 from seekable.kaldi.pipes import Pipes, RunningCommand, checked_pipes, refuse_unless_allowed
 from seekable.kaldi.rx_file import RxFile
 from seekable.kaldi.streams import PieceReader, PieceWriter, StandardInput, write_to_stdout
@@ -166,7 +173,7 @@ def _open_pipe(name: str, pipes: Pipes) -> RxFile:
     text = command_of(name)
     if (command := file_command(text)) is not None:
         for path in command.paths:
-            open_local(path).close()
+            check_local(path)
         return _over_pieces(content_of(command), name, "pipe")
     refuse_unless_allowed(name, pipes)
     owner = RunningCommand(text, pipe="output")
@@ -230,8 +237,8 @@ def _skip(file: RxFile, offset: int) -> None:
 
 def _beyond(name: str, offset: int, size: int) -> CorruptTable:
     return CorruptTable(
-        f"{name!r} cannot be read from byte {offset:,} on: the file has {size:,} bytes. It was cut off, or is "
-        f"another file than the one whose offset this is; write the script with its offsets again"
+        f"{name!r} cannot be read from byte {offset:,} on: the file has {size:,} bytes. It was cut off, or "
+        f"is another file than the one whose offset this is; write the script with its offsets again"
     )
 
 
@@ -244,7 +251,7 @@ def _take_header(file: RxFile) -> bool:
     if found != HEADER:
         message = (
             f"{file.rxfilename!r} has {found!r} at byte {at:,}, where a binary object begins with {HEADER!r} "
-            f"and text with no NUL: this is no object of Kaldi (open it with header=False if it has no header)"
+            f"and text with no NUL: this is no object of Kaldi (open a file without header with header=False)"
         )
         raise CorruptTable(message)
     return True
@@ -258,7 +265,7 @@ def _into_pipe(name: str, pipes: Pipes) -> WxFile:
 
 
 def _into_file(path: str) -> WxFile:
-    with local_errors(path):
+    with local_errors(path, writing=True):
         return WxFile(io.FileIO(path, "w"), wxfilename=path, kind="file")
 
 
@@ -271,6 +278,6 @@ def _into_new_file(path: str) -> WxFile:
     # A link stays a link: the file that it leads to is replaced.
     target = os.path.realpath(path)
     temporary = f"{target}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
-    with local_errors(path):
+    with local_errors(path, writing=True):
         raw = io.FileIO(temporary, "x")
     return WxFile(raw, wxfilename=path, kind="file", temporary=temporary, target=target)

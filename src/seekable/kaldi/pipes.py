@@ -61,8 +61,8 @@ def refuse_unless_allowed(name: str, pipes: Pipes) -> None:
     if pipes != "allow":
         message = (
             f"{name!r} is a command, which is run only with pipes='allow': a command can do whatever this "
-            f"user can do. Allow pipes if you trust the author of this text; `cat FILE |` and commands that only "
-            f"decompress files, such as `gunzip -c FILE |`, need no permission"
+            f"user can do. Allow pipes if you trust the author of this text; `cat FILE |` and commands that "
+            f"only decompress files, such as `gunzip -c FILE |`, need no permission"
         )
         raise PipeRefused(message)
 

@@ -24,6 +24,7 @@ _LONGEST_LINE: Final = 1 << 20
 _SHOWN_BYTES: Final = 80
 
 _KEY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
+_NUL: Final = b"\0"
 """A token of Kaldi: no white space and no control characters."""
 
 
@@ -84,7 +85,7 @@ def iter_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") 
             raise CorruptTable(message)
         for number, line in enumerate(_lines(file), 1):
             key, *rest = line.split(None, 1) or [b""]
-            if not rest or not _KEY.fullmatch(key):
+            if not rest or not _KEY.fullmatch(key) or _NUL in line:
                 raise _bad_line(file.rxfilename, number, line)
             yield ScriptEntry(_text(key), _text(rest[0].rstrip()))
 
@@ -114,6 +115,8 @@ def _bad_line(name: str, number: int, line: bytes) -> CorruptTable:
         problem = "is empty"
     elif len(fields) == 1:
         problem = "has a key and no filename"
+    elif _NUL in fields[1]:
+        problem = "has a filename with a NUL character"
     else:
         problem = "has a key with control characters"
     shown = repr(line[:_SHOWN_BYTES]) + ("..." if len(line) > _SHOWN_BYTES else "")

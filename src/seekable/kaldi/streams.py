@@ -38,6 +38,7 @@ class PieceReader(io.RawIOBase):
         """
         super().__init__()
         self._on_close = on_close
+        self._error: Exception | None = None
         self._pieces = pieces
         self._rest = memoryview(b"")
         self._position = 0
@@ -49,7 +50,7 @@ class PieceReader(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Fill the start of a buffer, and return the number of bytes, 0 at the end of the pieces."""
         while not self._rest:
-            piece = next(self._pieces, None)
+            piece = self._next_piece()
             if piece is None:
                 return 0
             self._rest = memoryview(piece)
@@ -59,6 +60,16 @@ class PieceReader(io.RawIOBase):
         self._rest = self._rest[count:]
         self._position += count
         return count
+
+    def _next_piece(self) -> bytes | None:
+        # A generator that has failed ends, and the next read would take that for the end of the content.
+        if self._error is not None:
+            raise self._error
+        try:
+            return next(self._pieces, None)
+        except Exception as error:
+            self._error = error
+            raise
 
     def tell(self) -> int:
         """Return the number of bytes that were read."""

@@ -48,6 +48,7 @@ class WxFile(io.BufferedWriter):
             temporary: the path of the file until it is closed; empty for a file that has its name.
             target: the path of the file after that.
         """
+        self._process_id = os.getpid()
         self.wxfilename = wxfilename
         """The extended filename."""
         self.kind = kind
@@ -61,9 +62,12 @@ class WxFile(io.BufferedWriter):
         super().__init__(raw, _BUFFER_BYTES)
 
     def __del__(self) -> None:
-        """Close the file as after an error: an atomic file is removed."""
+        """Close the file as after an error: an atomic file is removed, unless this is a child process."""
         with contextlib.suppress(OSError, ValueError):
-            self.discard()
+            if os.getpid() == self._process_id:
+                self.discard()
+            else:
+                self.raw.close()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
