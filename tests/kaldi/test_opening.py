@@ -220,6 +220,7 @@ def test_standard_input(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(b"\0Bgood day"))
     with open_rx(name) as file:
         assert (file.binary, file.kind, file.read(), file.tell()) == (True, "stdin", b"good day", 10)
+        assert file.name == "<standard input>"
     assert not sys.stdin.buffer.closed
 
 

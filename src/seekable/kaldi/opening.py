@@ -149,7 +149,7 @@ def open_wx(
         file = _into_pipe(name, allowed)
     elif kind == "stdout":
         write_to_stdout(memoryview(b""))
-        file = WxFile(PieceWriter(write_to_stdout), wxfilename=name, kind=kind)
+        file = WxFile(PieceWriter(write_to_stdout, name="<standard output>"), wxfilename=name, kind=kind)
     else:
         _refuse_address(name)
         file = _into_new_file(name) if atomic else _into_file(name)
@@ -193,7 +193,7 @@ def _over_pieces(
     owner: RunningCommand | StandardInput | None = None,
     on_close: Callable[[], None] | None = None,
 ) -> RxFile:
-    raw = PieceReader(pieces, on_close=on_close)
+    raw = PieceReader(pieces, name="<standard input>" if kind == "stdin" else name, on_close=on_close)
     return RxFile(raw, rxfilename=name, kind=kind, buffer_size=_BUFFER_BYTES, owner=owner)
 
 
@@ -261,7 +261,7 @@ def _into_pipe(name: str, pipes: Pipes) -> WxFile:
     text = command_of(name)
     refuse_unless_allowed(name, pipes)
     command = RunningCommand(text, pipe="input")
-    return WxFile(PieceWriter(command.write), wxfilename=name, kind="pipe", command=command)
+    return WxFile(PieceWriter(command.write, name=name), wxfilename=name, kind="pipe", command=command)
 
 
 def _into_file(path: str) -> WxFile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,6 +26,10 @@ _SHOWN_BYTES: Final = 80
 
 _KEY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
 _NUL: Final = b"\0"
+
+_UNUSUAL: Final = re.compile(rb"[^\t\n\r\x20-\x7e]")
+
+_FIELDS: Final = 2
 """A token of Kaldi: no white space and no control characters."""
 
 
@@ -37,6 +42,9 @@ class ScriptEntry(NamedTuple):
     xfilename: str
     """The rest of the line: an rxfilename, maybe with a range, where the script is read; a wxfilename where
     it says what to write. `split_range` separates a range."""
+
+
+_new_entry = functools.partial(tuple.__new__, ScriptEntry)
 
 
 def read_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") -> list[ScriptEntry]:
@@ -83,28 +91,57 @@ def iter_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") 
                 f"'<key> <filename>'. An archive is named by ark: and not by scp:"
             )
             raise CorruptTable(message)
-        for number, line in enumerate(_lines(file), 1):
-            key, *rest = line.split(None, 1) or [b""]
-            if not rest or not _KEY.fullmatch(key) or _NUL in line:
-                raise _bad_line(file.rxfilename, number, line)
-            yield ScriptEntry(_text(key), _text(rest[0].rstrip()))
+        number = 1
+        for lines in _blocks_of_lines(file):
+            yield from _plain_entries(lines) or _entries(lines, number, file.rxfilename)
+            number += len(lines)
+
+
+def _plain_entries(lines: list[bytes]) -> list[ScriptEntry] | None:
+    """Return the entries of lines of plain ASCII without control characters; None for all other lines.
+
+    It takes a third of the time of `_entries`, because all lines are decoded at once.
+    """
+    data = b"\n".join(lines)
+    if _UNUSUAL.search(data):
+        return None
+    fields = [line.split(None, 1) for line in data.decode("ascii").split("\n")]
+    if any(len(each) != _FIELDS for each in fields):
+        return None
+    return [_new_entry((key, rest.rstrip())) for key, rest in fields]
+
+
+def _entries(lines: list[bytes], first: int, name: str) -> Iterator[ScriptEntry]:
+    """Yield the entries of lines, and raise an error at the first bad line.
+
+    Args:
+        lines: the lines, without their ends.
+        first: the number of the first one.
+        name: the extended filename of the script.
+    """
+    for number, line in enumerate(lines, first):
+        fields = line.split(None, 1)
+        if len(fields) != _FIELDS or not _KEY.fullmatch(fields[0]) or _NUL in line:
+            raise _bad_line(name, number, line)
+        yield ScriptEntry(_text(fields[0]), _text(fields[1].rstrip()))
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _lines(file: RxFile) -> Iterator[bytes]:
-    """Yield the lines without their ends; a last line may have none."""
+def _blocks_of_lines(file: RxFile) -> Iterator[list[bytes]]:
+    """Yield the lines of each read, at least one, without their ends; the last line may have none."""
     rest, number = b"", 1
     while data := file.read1(_READ_BYTES):
         *lines, rest = (rest + data).split(b"\n")
-        yield from lines
+        if lines:
+            yield lines
         number += len(lines)
         if len(rest) > _LONGEST_LINE:
             raise _bad_line(file.rxfilename, number, rest)
     if rest:
-        yield rest
+        yield [rest]
 
 
 def _bad_line(name: str, number: int, line: bytes) -> CorruptTable:

@@ -24,19 +24,24 @@ class PieceReader(io.RawIOBase):
     """A raw stream over pieces of bytes, which can only be read forward.
 
     Example:
-        >>> stream = PieceReader(iter([b"good ", b"day"]))
+        >>> stream = PieceReader(iter([b"good ", b"day"]), name="greeting")
         >>> stream.read(7), stream.tell(), stream.read(7), stream.tell()
         (b'good ', 5, b'day', 8)
     """
 
-    def __init__(self, pieces: Iterator[bytes], *, on_close: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, pieces: Iterator[bytes], *, name: str, on_close: Callable[[], None] | None = None
+    ) -> None:
         """Take the pieces; none is read yet.
 
         Args:
             pieces: the bytes, in pieces of any size.
+            name: the name of what they come from, for messages.
             on_close: is called when the stream is closed.
         """
         super().__init__()
+        self.name = name
+        """The name of what the bytes come from."""
         self._on_close = on_close
         self._error: Exception | None = None
         self._pieces = pieces
@@ -95,14 +100,21 @@ class PieceWriter(io.RawIOBase):
     """A raw stream that passes bytes to a function, and counts them.
 
     Example:
-        >>> stream = PieceWriter(len)
+        >>> stream = PieceWriter(len, name="nowhere")
         >>> stream.write(b"good day"), stream.tell()
         (8, 8)
     """
 
-    def __init__(self, write: Callable[[memoryview], int]) -> None:
-        """Take the function, which returns the number of bytes that it took."""
+    def __init__(self, write: Callable[[memoryview], int], *, name: str) -> None:
+        """Take the function.
+
+        Args:
+            write: takes bytes, and returns how many of them it took.
+            name: the name of what it writes to, for messages.
+        """
         super().__init__()
+        self.name = name
+        """The name of what the bytes go to."""
         self._write = write
         self._position = 0
 

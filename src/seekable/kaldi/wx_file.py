@@ -109,28 +109,23 @@ class WxFile(io.BufferedWriter):
     def _end(self, *, keep: bool) -> None:
         is_complete = False
         try:
-            if keep:
-                with contextlib.suppress(PipeFailed):  # `_end_command` makes it again, with the exit code.
+            # `_end_command` makes the error of a command again, with the exit code.
+            with contextlib.suppress(PipeFailed):
+                if keep:
                     self.flush()
-                if self._temporary:
-                    os.fsync(self.fileno())
-            is_complete = keep
-        finally:
-            try:
-                # The buffer is tried again, in vain, after an error that is being raised.
-                with (
-                    contextlib.nullcontext()
-                    if is_complete and not self._lost
-                    else contextlib.suppress(OSError)
-                ):
+                    self._sync()
                     super().close()
-            finally:
-                self._end_command()
-                self._end_temporary(keep=is_complete)
+                    is_complete = True
+        finally:
+            if not self.closed:
+                with contextlib.suppress(OSError):
+                    super().close()
+            self._end_command()
+            self._end_temporary(keep=is_complete)
 
-    @property
-    def _lost(self) -> bool:
-        return self._command is not None and self._command.lost
+    def _sync(self) -> None:
+        if self._temporary:
+            os.fsync(self.fileno())
 
     def _end_command(self) -> None:
         if self._command is not None:
