@@ -160,6 +160,12 @@ def test_a_missing_file_is_an_error_with_the_nearest_reason(name: str, reason: s
     assert str(caught.value).endswith(reason.format(here)) or reason.format(here) in str(caught.value)
 
 
+def test_a_file_whose_name_looks_like_an_offset_is_named(here: Path) -> None:
+    (here / "a:12").write_bytes(b"")
+    with pytest.raises(sk.DataNotFound, match="the digits of 'a:12' are read as an offset"):
+        open_rx("a:12")
+
+
 def test_names_that_are_no_rxfilenames_are_refused() -> None:
     for name in ("| a", " a", "ark:a", "a\0"):
         with pytest.raises(sk.InvalidArgument, match="is no rxfilename"):

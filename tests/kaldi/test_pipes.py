@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.kaldi import open_rx, open_wx
-from seekable.kaldi.file_commands import FileCommand, file_command
+from seekable.kaldi.file_commands import _PLAIN, FileCommand, file_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,6 +143,21 @@ def test_pipes_has_two_values(value: Any, here: Path) -> None:
     for function in (open_rx, open_wx):
         with pytest.raises(sk.InvalidArgument, match="pipes must be 'refuse' or 'allow'"):
             function("a", pipes=value)
+
+
+# Characters that mean something to a shell, and some that mean nothing.
+TEXTS = st.text(alphabet="ab '\"\\$*?~#=!{}[],;&|<>()^%\t\n\r\v`-+@:", max_size=10)
+
+
+@given(st.lists(TEXTS, min_size=8, max_size=40))
+def test_what_is_not_run_has_the_words_that_a_shell_sees(texts: list[str]) -> None:
+    plain = [text for text in texts if _PLAIN.fullmatch(text)]
+    script = "".join(f"printf '%s\\0' {text}\necho end\n" for text in plain)
+    done = subprocess.run(["/bin/sh", "-c", script], check=True, capture_output=True)
+    words = [shlex.split(text) for text in plain]
+    # printf prints its format once if there are no words.
+    printed = "".join("".join(f"{word}\0" for word in each or [""]) + "end\n" for each in words)
+    assert done.stdout == printed.encode()
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda text: text[0] != "-" and "\0" not in text), min_size=1))

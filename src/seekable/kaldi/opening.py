@@ -9,7 +9,7 @@ import secrets
 import stat
 from typing import TYPE_CHECKING, Final
 
-from seekable.errors import CorruptTable, InvalidArgument, UnsupportedFormat
+from seekable.errors import CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.kaldi.file_commands import content_of, file_command
 from seekable.kaldi.filenames import check_rxfilename, check_wxfilename, command_of, split_offset
 from seekable.kaldi.local_files import (
@@ -199,6 +199,12 @@ def _over_pieces(
 
 def _open_file(name: str, kind: RxKind) -> RxFile:
     path, offset = split_offset(name) if kind == "offset" else (name, 0)
+    if kind == "offset" and os.path.isfile(name) and not os.path.lexists(path):
+        message = (
+            f"there is no file {path!r}, and the digits of {name!r} are read as an offset into it: a file of "
+            f"this name can only be read under another one, such as a link"
+        )
+        raise DataNotFound(message)
     raw = open_local(path)
     try:
         return _over_file(raw, path, offset, name=name, kind=kind)
