@@ -55,7 +55,7 @@ def test_the_binary_header_is_consumed(data: bytes, rest: bytes, here: Path, *, 
         )
         assert file.read() == rest
     with open_rx("a", header=False) as file:
-        assert (file.binary, file.read()) == (False, data)
+        assert (file.binary, file.read()) == (None, data)
     assert file.close() is True
 
 

@@ -58,7 +58,8 @@ def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: P
             environment, stdin and stderr.
 
     Returns:
-        A binary file object; ``.binary`` is True if the header was consumed.
+        A binary file object; ``.binary`` is True if the header was consumed, False if there is none, and None
+        with ``header=False``.
 
     Raises:
         InvalidArgument: it is no rxfilename, or standard input has no bytes.

@@ -48,8 +48,8 @@ class RxFile(io.BufferedReader):
         """The extended filename."""
         self.kind = kind
         """The kind of the extended filename."""
-        self.binary = False
-        """True if the binary header was there and was consumed; False for text, and with ``header=False``."""
+        self.binary: bool | None = None
+        """True if the binary header was there and was consumed; False for text; None with ``header=False``."""
         self._owner = owner
         self._failure: PipeFailed | None = None
         super().__init__(raw, buffer_size)
