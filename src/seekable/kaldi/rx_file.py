@@ -49,7 +49,7 @@ class RxFile(io.BufferedReader):
         self.kind = kind
         """The kind of the extended filename."""
         self.binary: bool | None = None
-        """True if the binary header was there and was consumed; False for text; None with ``header=False``."""
+        """True if the binary header was there, and consumed; False for text, None with ``header=False``."""
         self._owner = owner
         self._failure: PipeFailed | None = None
         super().__init__(raw, buffer_size)
