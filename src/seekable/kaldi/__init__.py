@@ -1,0 +1,1 @@
+"""Kaldi tables: specifiers, extended filenames, holders of values, readers and writers."""
