@@ -6,8 +6,10 @@ signedness is refused, as Kaldi does; a floating-point number of either size is 
 
 from __future__ import annotations
 
+import math
 import operator
 import re
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
@@ -43,6 +45,7 @@ __all__ = [
 DIGITS = 7
 """Kaldi writes floating-point numbers in text with so many significant digits, also doubles."""
 
+_NUMPY_CODES = {"b": "i1", "B": "u1", "q": "i8", "Q": "u8", "f": "f4", "d": "f8"}
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _FLOAT = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SPECIAL = re.compile(rb"-?(?:inf|infinity|nan)", re.IGNORECASE)
@@ -55,16 +58,18 @@ class BasicType:
     name: str
     dtype: np.dtype[Any]
     mark: int
+    least: float
+    """The least number of the type; of a float, what already rounds to minus infinity."""
+    most: float
+    marked: np.dtype[Any]
+    """The dtype of a number with the byte before it."""
+    packing: str
+    """The same for the module struct."""
 
     @property
     def is_float(self) -> bool:
         """True for float and double."""
         return self.dtype.kind == "f"
-
-    @property
-    def marked(self) -> np.dtype[Any]:
-        """The dtype of a number with the byte before it."""
-        return np.dtype([("mark", "u1"), ("value", self.dtype)])
 
     def checked(self, name: str, value: object) -> int | float:
         """Return a value as a Python number that this type can hold.
@@ -77,19 +82,15 @@ class BasicType:
             if not isinstance(value, SupportsFloat) or isinstance(value, str):
                 raise WrongType(f"{name} must be a number (got {value!r} of type {type(value).__name__})")
             number = float(value)
-            with np.errstate(over="ignore"):
-                held = float(self.dtype.type(number))
-            if np.isinf(held) and not np.isinf(number):
+            if not (self.least < number < self.most) and math.isfinite(number):
                 raise InvalidArgument(f"{name} must fit into a {self.name} (got {value!r})")
-            return held
+            return float(self.dtype.type(number))
         if not isinstance(value, SupportsIndex) or isinstance(value, bool):
             raise WrongType(f"{name} must be an integer (got {value!r} of type {type(value).__name__})")
         integer = operator.index(value)
-        limits = np.iinfo(self.dtype)
-        if not limits.min <= integer <= limits.max:
-            raise InvalidArgument(
-                f"{name} must be in [{limits.min}, {limits.max}] for {self.name} (got {integer})"
-            )
+        if not self.least <= integer <= self.most:
+            limits = f"[{self.least}, {self.most}]"
+            raise InvalidArgument(f"{name} must be in {limits} for {self.name} (got {integer})")
         return integer
 
     def checked_array(self, name: str, values: ArrayLike) -> NDArray[Any]:
@@ -111,8 +112,7 @@ class BasicType:
                 held = array.astype(self.dtype, order="C")
             bad = np.isinf(held) & np.isfinite(array)
         else:
-            limits = np.iinfo(self.dtype)
-            bad = (array < limits.min) | (array > limits.max)
+            bad = (array < self.least) | (array > self.most)
             held = array.astype(self.dtype, order="C")
         if bad.any():
             raise InvalidArgument(f"{name} must fit into {self.name} (got {array[bad].ravel()[0]!r})")
@@ -124,24 +124,28 @@ class BasicType:
 
     def packed(self, value: float) -> bytes:
         """Return a number in binary form: the byte that says its type, and its bytes."""
-        return bytes([self.mark]) + self.dtype.type(value).tobytes()
+        return struct.pack(self.packing, self.mark, value)
+
+
+def _made(name: str, code: str, mark: int, least: float, most: float) -> BasicType:
+    marked = np.dtype([("mark", "u1"), ("value", f"<{_NUMPY_CODES.get(code, code)}")])
+    return BasicType(name, marked["value"], mark, least, most, marked, f"<B{code}")
 
 
 def _all_types() -> dict[str, BasicType]:
-    found = {
-        "float": BasicType("float", np.dtype("<f4"), 4),
-        "double": BasicType("double", np.dtype("<f8"), 8),
-    }
-    for size in (1, 2, 4, 8):
-        signed, unsigned = f"int{8 * size}", f"uint{8 * size}"
-        found[signed] = BasicType(signed, np.dtype(f"<i{size}"), size)
-        found[unsigned] = BasicType(unsigned, np.dtype(f"<u{size}"), 256 - size)
-    return found
+    beyond = 2.0**128 - 2.0**103  # half way between the largest float and what would follow
+    found = [_made("float", "f", 4, -beyond, beyond), _made("double", "d", 8, -math.inf, math.inf)]
+    for size, code in zip((1, 2, 4, 8), "bhiq", strict=True):
+        values = 1 << (8 * size)
+        found.append(_made(f"int{8 * size}", code, size, -values // 2, values // 2 - 1))
+        found.append(_made(f"uint{8 * size}", code.upper(), 256 - size, 0, values - 1))
+    return {each.name: each for each in found}
 
 
 BASIC_TYPES = _all_types()
 """Every number type by its name."""
 
+_SIZE = struct.Struct("<xi")  # the byte of an int32, which was checked, and the int32
 _INT32 = BASIC_TYPES["int32"]
 _FLOATS = {4: BASIC_TYPES["float"], 8: BASIC_TYPES["double"]}
 
@@ -225,10 +229,8 @@ def read_binary(cursor: Cursor, basic: BasicType) -> int | float:
         basic = _FLOATS[mark]
     elif mark != basic.mark:
         raise cursor.error(f"the byte {basic.mark:#04x} of a {basic.name}")
-    raw = cursor.take(basic.dtype.itemsize + 1, f"a {basic.name}")
-    if basic.is_float:
-        return float(np.frombuffer(raw, basic.dtype, 1, 1)[0])
-    return int.from_bytes(raw[1:], "little", signed=basic.mark < 128)  # noqa: PLR2004 - the sign of a byte
+    number: int | float = struct.unpack(basic.packing, cursor.take(basic.marked.itemsize, basic.name))[1]
+    return number
 
 
 def read_size(cursor: Cursor, what: str) -> int:
@@ -236,7 +238,7 @@ def read_size(cursor: Cursor, what: str) -> int:
     if cursor.peek() != _INT32.mark:
         raise cursor.error(f"the byte 0x04 of {what}")
     start = cursor.position
-    size = int.from_bytes(cursor.take(5, what)[1:], "little", signed=True)
+    size: int = _SIZE.unpack(cursor.take(_SIZE.size, what))[0]
     if size < 0:
         raise cursor.error(what, str(size), at=start)
     return size
@@ -250,15 +252,12 @@ def parse_number(cursor: Cursor, word: bytes, basic: BasicType, at: int) -> int 
     """
     if basic.is_float:
         if _FLOAT.fullmatch(word):
-            with np.errstate(over="ignore"):
-                held = float(basic.dtype.type(float(word)))
-            if not np.isinf(held):
-                return held
+            if basic.least < (number := float(word)) < basic.most:
+                return float(np.float32(number)) if basic is _FLOATS[4] else number
         elif _SPECIAL.fullmatch(word):
             return float(word)
     elif _INTEGER.fullmatch(word) and len(word) < 32:  # noqa: PLR2004 - more digits than any integer type has
-        limits = np.iinfo(basic.dtype)
-        if limits.min <= (integer := int(word)) <= limits.max:
+        if basic.least <= (integer := int(word)) <= basic.most:
             return integer
     raise cursor.error(f"a number of type {basic.name}", repr(decoded(word[:60])), at=at)
 

@@ -141,10 +141,10 @@ class Cursor(ABC):
             self.skip(1, "whitespace")
         return byte
 
-    def word(self, what: str) -> bytes:
+    def word(self, what: str, *, at_most: int = 1 << 20) -> bytes:
         """Return the bytes up to the next whitespace, which stays unread; refuse an empty word."""
         found = bytearray()
-        while (byte := self.peek()) >= 0 and byte not in _SPACES:
+        while (byte := self.peek()) >= 0 and byte not in _SPACES and len(found) < at_most:
             found += self.take(1, what)
         if not found:
             raise self.error(what)
@@ -243,7 +243,13 @@ class MemoryCursor(Cursor):
 
     def through(self, mark: bytes) -> bytes:
         """Return all bytes through the next `mark`; without it, all that remain."""
-        at = self._at
-        found = self._data.find(mark, at, self._end)
-        self._at = self._end if found < 0 else found + 1
-        return self._data[at : self._at]
+        # The search of a memory map is slow, that of bytes is fast: copies that grow are searched.
+        parts, size = [], 256
+        while True:
+            part = bytes(self._view[self._at : min(self._at + size, self._end)])
+            end = part.find(mark) + 1
+            self._at += end or len(part)
+            parts.append(part[:end] if end else part)
+            if end or not part:
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+            size = min(8 * size, 1 << 20)

@@ -14,7 +14,7 @@ from seekable.errors import WrongType
 from seekable.kaldi.cursor import Cursor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import DTypeLike, NDArray
 
@@ -50,11 +50,8 @@ class FileCursor(Cursor):
     ) -> None:
         self.name = str(getattr(file, "name", "<stream>")) if name is None else name
         self.key = key
-        self._file = file
-        self._ahead = file.peek if hasattr(file, "peek") else None
-        if self._ahead is None:
-            self._file = one = _OneAhead(file)
-            self._ahead = one.peek
+        self._file = file if hasattr(file, "peek") else _OneAhead(file)
+        self._ahead: Callable[[int], bytes] = self._file.peek
         self._position = _told(file) if position is None else position
         self._size = _known_size(file)
 

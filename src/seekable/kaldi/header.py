@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import WrongType
+from seekable.kaldi.cursor import Cursor
 from seekable.kaldi.file_cursor import borrowed
 
 if TYPE_CHECKING:
@@ -29,14 +30,20 @@ def read_header(file: Any) -> bool:
         >>> read_header(io.BytesIO(b"\0BFM ")), read_header(io.BytesIO(b"text"))
         (True, False)
     """
+    if isinstance(file, Cursor):
+        return _read_header(file)
     with borrowed(file) as cursor:
-        if cursor.peek() != 0:
-            return False
-        start = cursor.position
-        header = bytes(cursor.take(2, "the binary header"))
-        if header != BINARY_HEADER:
-            raise cursor.error(f"the binary header {BINARY_HEADER!r}", repr(header), at=start)
-        return True
+        return _read_header(cursor)
+
+
+def _read_header(cursor: Cursor) -> bool:
+    if cursor.peek() != 0:
+        return False
+    start = cursor.position
+    header = cursor.take(2, "the binary header")
+    if header != BINARY_HEADER:
+        raise cursor.error(f"the binary header {BINARY_HEADER!r}", repr(bytes(header)), at=start)
+    return True
 
 
 def write_header(file: Output, *, binary: bool) -> None:

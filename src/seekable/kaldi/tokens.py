@@ -59,7 +59,7 @@ def checked_token(name: str, value: object) -> bytes:
     return value.encode("utf-8", "surrogateescape")
 
 
-def write_token(file: Output, token: str, *, binary: bool | None = None) -> None:
+def write_token(file: Output, token: str, *, binary: bool | None = None) -> None:  # noqa: ARG001 - one form
     """Write a token and one space, in text and in binary alike.
 
     Raises:
@@ -68,7 +68,7 @@ def write_token(file: Output, token: str, *, binary: bool | None = None) -> None
     file.write(checked_token("token", token) + b" ")
 
 
-def read_token(file: Any, *, binary: bool | None = None) -> str:
+def read_token(file: Any, *, binary: bool | None = None) -> str:  # noqa: ARG001 - one form
     """Return the next token, and move past it and the one whitespace byte that must follow.
 
     Raises:
@@ -83,7 +83,7 @@ def read_token(file: Any, *, binary: bool | None = None) -> str:
         return decoded(token_bytes(cursor, "a token"))
 
 
-def expect_token(file: Any, token: str, *, binary: bool | None = None) -> None:
+def expect_token(file: Any, token: str, *, binary: bool | None = None) -> None:  # noqa: ARG001 - one form
     """Move past a token that must be `token`; ``Foo>`` is taken for ``<Foo>`` too, as Kaldi does.
 
     Raises:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,8 +16,6 @@ from seekable.kaldi.header import BINARY_HEADER, read_header
 from seekable.kaldi.holders.scalars import text_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from seekable.kaldi.cursor import Cursor, Output
@@ -28,6 +27,7 @@ _INTEGERS = msgspec.json.Decoder(list[int])
 _WORDS = re.compile(rb";|[^\s;]+")
 _SEMICOLON = b";"
 _PAIR = 2
+_FEW = 32  # numbers; numpy is slower below
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,13 @@ class BasicVectorHolder:
             return _read_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
         at = cursor.position
         line = text_line(cursor, "a line of numbers", may_lack_end=True)
-        words = line.split()
-        fast = None if self.basic.is_float else _parse_json(words, self.basic)
-        if fast is not None:
+        if (
+            not self.basic.is_float
+            and b"," not in line
+            and (fast := _parse_json(line, self.basic)) is not None
+        ):
             return fast
+        words = line.split()
         places = (found.start() for found in re.finditer(rb"\S+", line))
         numbers = [
             parse_number(cursor, word, self.basic, at + place)
@@ -88,16 +91,22 @@ class VectorVectorHolder:
     def read(self, cursor: Cursor) -> list[list[int | float]]:
         """Return the next list of vectors."""
         if read_header(cursor):
-            size = read_size(cursor, "the number of vectors")
-            lists = []
-            for _ in range(size):
-                length = read_size(cursor, "the number of elements")
-                lists.append(_read_marked(cursor, self.basic, length).tolist())
-            return lists
+            return [self._read_one(cursor) for _ in range(read_size(cursor, "the number of vectors"))]
         groups, rest, at = _groups(cursor, self.basic)
         if rest:
             _refuse_rest(cursor, "';' behind each vector", rest, at)
         return groups
+
+    def _read_one(self, cursor: Cursor) -> list[int | float]:
+        size = read_size(cursor, "the number of elements")
+        if size > _FEW:
+            return _read_marked(cursor, self.basic, size).tolist()
+        start = cursor.position
+        raw = cursor.take(size * self.basic.marked.itemsize, "the numbers of a vector")
+        items = struct.unpack("<" + size * self.basic.packing[1:], raw)
+        if any(mark != self.basic.mark for mark in items[::2]):
+            raise cursor.error(f"the byte {self.basic.mark:#04x} before each {self.basic.name}", at=start)
+        return list(items[1::2])
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a list of vectors."""
@@ -221,14 +230,14 @@ def _spaced(basic: BasicType, array: NDArray[Any], precision: int) -> str:
     return (form * len(numbers)) % tuple(numbers)
 
 
-def _parse_json(words: Sequence[bytes], basic: BasicType) -> NDArray[Any] | None:
-    """Words that are plain JSON integers as an array; None if one is not, or is too large."""
+def _parse_json(line: bytes, basic: BasicType) -> NDArray[Any] | None:
+    """Integers with one space between them as an array; None if there is anything else, or one is too large."""
     try:
-        numbers = _INTEGERS.decode(b"[" + b",".join(words) + b"]")
-        array = np.array(numbers, basic.dtype)
-    except (msgspec.DecodeError, OverflowError):
+        numbers = _INTEGERS.decode(b"[" + line.strip().replace(b" ", b",") + b"]")
+        packed = struct.pack(f"<{len(numbers)}{basic.packing[-1]}", *numbers)
+    except (msgspec.DecodeError, struct.error):
         return None
-    return array if len(array) == len(words) else None
+    return np.frombuffer(bytearray(packed), basic.dtype)
 
 
 def _groups(cursor: Cursor, basic: BasicType) -> tuple[list[list[int | float]], list[int | float], int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from seekable.kaldi.holders.matrix_coding import (
     BYTES_BY_COLUMN,
     FORMATS,
@@ -19,7 +21,6 @@ from seekable.kaldi.holders.matrix_coding import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from seekable.kaldi.cursor import Cursor
@@ -31,7 +32,10 @@ FIRST = ord("C")
 """The first byte of every compressed matrix in binary form."""
 
 _TOKENS = {b"CM ": 1, b"CM2 ": 2, b"CM3 ": 3}
+_WHAT = "CM, CM2 or CM3 (a compressed matrix)"
 _HEADER = struct.Struct("<ffii")
+_HEAD = np.dtype("<u2")
+_NONE = np.empty((0, 4), _HEAD)
 _FORMAT_FIELD = b"\0\0\0\0"
 """Kaldi writes a field too many in an empty matrix, and does not read it."""
 
@@ -39,8 +43,12 @@ _FORMAT_FIELD = b"\0\0\0\0"
 def read_compressed(cursor: Cursor) -> CompressedMatrix:
     """Return the compressed matrix behind the binary header, without decoding it."""
     scale, columns, codes = _layout(cursor)
-    heads = cursor.array("<u2", 4 * columns, "the headers of the columns").reshape(columns, 4)
-    data = cursor.array(FORMATS[scale.form].dtype, codes, f"{codes} codes")
+    heads = (
+        cursor.array(_HEAD, 4 * columns, "the headers of the columns").reshape(columns, 4)
+        if columns
+        else _NONE
+    )
+    data = cursor.array(FORMATS[scale.form].dtype, codes, "the codes")
     _skip_format_field(cursor, scale)
     shape = (scale.columns, scale.rows) if scale.form == BYTES_BY_COLUMN else (scale.rows, scale.columns)
     return CompressedMatrix(scale, heads, data.reshape(shape))
@@ -56,10 +64,10 @@ def skip_compressed(cursor: Cursor) -> tuple[int, int]:
 
 def read_part(cursor: Cursor, part: Range) -> NDArray[np.float32]:
     """Return some rows and columns of the compressed matrix behind the binary header."""
-    scale, heads, codes = _layout(cursor)
+    scale, heads, _ = _layout(cursor)
     rows, columns = part.row_slice(scale.rows, cursor.name), part.column_slice(scale.columns, cursor.name)
     if scale.form == BYTES_BY_COLUMN:
-        table = cursor.array("<u2", 4 * heads, "the headers of the columns").reshape(-1, 4)[columns]
+        table = cursor.array(_HEAD, 4 * heads, "the headers of the columns").reshape(-1, 4)[columns]
         cursor.skip(columns.start * scale.rows, "the columns before the range")
         data = cursor.array("u1", (columns.stop - columns.start) * scale.rows, "the columns of the range")
         cursor.skip((scale.columns - columns.stop) * scale.rows, "the columns after the range")
@@ -83,10 +91,11 @@ def compressed_bytes(matrix: CompressedMatrix) -> bytes:
 def _layout(cursor: Cursor) -> tuple[Scale, int, int]:
     """The header at a cursor, the number of column headers that follow, and the number of codes."""
     start = cursor.position
-    token = bytes(cursor.take(3, "CM, CM2 or CM3 (a compressed matrix)"))
-    token += b"" if token.endswith(b" ") else bytes(cursor.take(1, "CM2 or CM3 (a compressed matrix)"))
+    token = bytes(cursor.take(3, _WHAT))
     if token not in _TOKENS:
-        raise cursor.error("CM, CM2 or CM3 (a compressed matrix)", repr(token), at=start)
+        token += bytes(cursor.take(1, _WHAT))
+        if token not in _TOKENS:
+            raise cursor.error(_WHAT, repr(token), at=start)
     start = cursor.position
     minimum, span, rows, columns = _HEADER.unpack(
         cursor.take(_HEADER.size, "the header of a compressed matrix")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.kaldi.basic_types import BASIC_TYPES, DIGITS, BasicType, read_size
+from seekable.kaldi.basic_types import BASIC_TYPES, DIGITS, BasicType
 from seekable.kaldi.header import BINARY_HEADER, read_header
 from seekable.kaldi.holders import compressed
 from seekable.kaldi.holders.number_text import (
@@ -41,6 +42,9 @@ __all__ = [
 
 _FLOAT, _DOUBLE = BASIC_TYPES["float"], BASIC_TYPES["double"]
 _VECTORS = {b"FV ": _FLOAT, b"DV ": _DOUBLE}
+_VECTOR_HEAD, _MATRIX_HEAD = struct.Struct("<3sBi"), struct.Struct("<3sBiBi")
+_FIRST_LETTERS = frozenset(b"FD")
+_INT_MARK = BASIC_TYPES["int32"].mark
 _MATRICES = {b"FM ": _FLOAT, b"DM ": _DOUBLE}
 
 
@@ -165,12 +169,17 @@ def skip_vector(cursor: Cursor) -> int:
 
 def _matrix_header(cursor: Cursor) -> tuple[BasicType, int, int]:
     """Move past the token and the shape of a matrix in binary form; return its type, rows and columns."""
-    basic = _typed(cursor, _MATRICES, "FM or DM (a matrix)")
     start = cursor.position
-    rows, columns = read_size(cursor, "the number of rows"), read_size(cursor, "the number of columns")
-    if (rows == 0) != (columns == 0):
-        raise cursor.error("a matrix with both rows and columns, or neither", f"{rows} x {columns}", at=start)
-    return basic, rows, columns
+    head = (
+        cursor.take(_MATRIX_HEAD.size, "the header of a matrix") if cursor.peek() in _FIRST_LETTERS else b""
+    )
+    token, mark, rows, other, columns = _MATRIX_HEAD.unpack(head or bytes(_MATRIX_HEAD.size))
+    if token not in _MATRICES or mark != other or mark != _INT_MARK:
+        raise cursor.error("FM or DM (a matrix) and two int32", repr(bytes(head)) if head else None, at=start)
+    if rows < 0 or columns < 0 or (rows == 0) != (columns == 0):
+        found = f"{rows} x {columns}"
+        raise cursor.error("a matrix with both rows and columns, or neither", found, at=start + len(token))
+    return _MATRICES[token], rows, columns
 
 
 def read_matrix(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[Any]:
@@ -178,7 +187,7 @@ def read_matrix(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[A
     if not binary:
         return read_matrix_text(cursor, wanted)
     if cursor.peek() == compressed.FIRST:
-        return compressed.read_compressed(cursor).decode().astype(wanted.dtype, copy=False)
+        return _converted(compressed.read_compressed(cursor).decode(), wanted)
     basic, rows, columns = _matrix_header(cursor)
     found = cursor.array(basic.dtype, rows * columns, f"{rows} x {columns} elements")
     return _converted(found.reshape(rows, columns), wanted)
@@ -231,12 +240,13 @@ def _converted(array: NDArray[Any], wanted: BasicType) -> NDArray[Any]:
 
 
 def _vector_header(cursor: Cursor) -> tuple[BasicType, int]:
-    return _typed(cursor, _VECTORS, "FV or DV (a vector)"), read_size(cursor, "the number of elements")
-
-
-def _typed(cursor: Cursor, types: dict[bytes, BasicType], expected: str) -> BasicType:
     start = cursor.position
-    token = bytes(cursor.take(3, expected))
-    if token not in types:
-        raise cursor.error(expected, repr(token), at=start)
-    return types[token]
+    head = (
+        cursor.take(_VECTOR_HEAD.size, "the header of a vector") if cursor.peek() in _FIRST_LETTERS else b""
+    )
+    token, mark, size = _VECTOR_HEAD.unpack(head or bytes(_VECTOR_HEAD.size))
+    if token not in _VECTORS or mark != _INT_MARK:
+        raise cursor.error("FV or DV (a vector) and an int32", repr(bytes(head)) if head else None, at=start)
+    if size < 0:
+        raise cursor.error("the number of elements", str(size), at=start + len(token))
+    return _VECTORS[token], size

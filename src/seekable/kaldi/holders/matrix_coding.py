@@ -35,6 +35,9 @@ __all__ = [
 BYTES_BY_COLUMN = 1
 _AUTOMATIC = 1
 _ROWS_FOR_PERCENTILES = 5
+_STEPS = np.array([64, 128, 63], np.float32)
+_FIRST_CODES = np.array([0, 64, 192, 255], np.int32)
+_INT_LIMIT = 2.0**31
 _COLUMNS_AT_A_TIME = 512  # their table of values, of 1 KiB a column, stays in the caches of a processor
 _ROWS_FOR_COLUMNS = 8  # method 1 compresses a matrix of more rows by columns
 
@@ -70,8 +73,7 @@ METHODS = {
 """Kaldi's methods by number; method 1 is 2 for matrices of more than 8 rows, and 3 for others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(NamedTuple):
     """The header of a compressed matrix: its format (1, 2 or 3), least value, span of values, and shape."""
 
     form: int
@@ -227,25 +229,20 @@ def _column_heads(values: NDArray[np.float32], scale: Scale) -> NDArray[np.uint1
 
 
 def _column_codes(values: NDArray[np.float32], percentiles: NDArray[np.float32]) -> NDArray[np.uint8]:
-    p0, p25, p75, p100 = percentiles.T
-    low = _line(values, p0, p25, steps=64, first=0, last=64)
-    middle = _line(values, p25, p75, steps=128, first=64, last=192)
-    high = _line(values, p75, p100, steps=63, first=192, last=255)
-    codes = np.where(values < p25, low, np.where(values < p75, middle, high))
-    return np.ascontiguousarray(codes.T.astype("u1"))
-
-
-def _line(
-    values: NDArray[np.float32],
-    start: NDArray[np.float32],
-    stop: NDArray[np.float32],
-    *,
-    steps: int,
-    first: int,
-    last: int,
-) -> NDArray[np.float64]:
-    """The codes of values on the line from `start` to `stop`, truncated as a C++ cast does, and clamped."""
+    """The codes of values on the three lines of each column, uint8 of shape (columns, rows)."""
+    columns = np.ascontiguousarray(values.T)
+    p0, p25, p75, p100 = (percentiles[:, number : number + 1] for number in range(4))
+    low, high = columns < p25, columns >= p75
+    start, width = np.where(low, p0, p25), np.where(low, p25 - p0, p75 - p25)
+    np.copyto(start, p75, where=high)
+    np.copyto(width, p100 - p75, where=high)
+    line = (~low).astype(np.intp)
+    line += high
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        parts = (values - start) / (stop - start) * np.float32(steps)
-        codes = np.trunc(parts.astype(np.float64) + 0.5)
-    return np.clip(first + np.nan_to_num(codes), first, last)
+        parts = ((columns - start) / width * _STEPS[line]).astype(np.float64)
+        parts += 0.5
+        # What C++ cannot cast to int becomes its least number there, and so the first code of the line.
+        parts[~(np.abs(parts) < _INT_LIMIT)] = -1
+    codes = parts.astype(np.int32)
+    codes += _FIRST_CODES[line]
+    return np.clip(codes, _FIRST_CODES[line], _FIRST_CODES[line + 1]).astype(np.uint8)

@@ -38,6 +38,7 @@ _SMALL, _SHORT = (
     1 << 16,
 )  # msgpack: lists of less than 16 items have a header of 1 byte, of less than 2**16, of 3
 _AFTER_BRACKET = frozenset(b" \t\n\r\f\v]")
+_SHOWN_BYTES = 24
 _FIRST = re.compile(rb"-|[0-9]|inf|nan", re.IGNORECASE)
 
 
@@ -126,10 +127,8 @@ def _body(cursor: Cursor, what: str) -> tuple[bytes, int]:
     """The bytes between the brackets, and their place in the file; the line end behind them is consumed."""
     if cursor.skip_spaces() != ord("["):
         at = cursor.position
-        seen = cursor.preview()[:24].split(b" ", 1)[0]
-        found = (
-            f"{decoded(seen)!r} (an archive is read by ark:, or by the offset of an entry)" if seen else None
-        )
+        seen = cursor.word(what, at_most=_SHOWN_BYTES)
+        found = f"{decoded(seen)!r} (an archive is read by ark:, or by the offset of an entry)"
         raise cursor.error(f"'[' of {what} in text, or the binary header", found, at=at)
     cursor.skip(1, "'['")
     if cursor.peek() not in _AFTER_BRACKET:

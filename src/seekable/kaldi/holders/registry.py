@@ -87,7 +87,7 @@ def find_holder(holder: object, **options: Any) -> Holder:
     found = _resolved(holder)
     if not options:
         return found
-    fields = [each.name for each in dataclasses.fields(found)] if dataclasses.is_dataclass(found) else []
+    fields = {each.name for each in dataclasses.fields(found)} if dataclasses.is_dataclass(found) else set()
     for option in options:
         if option not in fields:
             raise InvalidArgument(f"{option}= has no meaning for the holder {found.name}")

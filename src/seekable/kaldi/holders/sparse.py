@@ -286,6 +286,8 @@ def _read_vector_text(cursor: Cursor) -> SparseVector:
     body = cursor.through(b"]")
     if not body.endswith(b"]"):
         raise cursor.error("']' at the end of a sparse vector")
+    if cursor.peek() == ord(" "):
+        cursor.skip(1, "a space")
     words = body[:-1].split()
     if len(words) % 2:
         raise cursor.error("pairs of an index and a value", f"{len(words)} numbers", at=start)

@@ -46,7 +46,7 @@ class Wave:
     @property
     def duration(self) -> float:
         """The length in seconds."""
-        return self.data.shape[1] / self.rate
+        return float(self.data.shape[1] / self.rate)
 
 
 @dataclass(frozen=True, slots=True)
