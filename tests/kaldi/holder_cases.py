@@ -53,7 +53,12 @@ def riff(data: bytes, *, channels: int = 1, rate: int = 8000, size: int | None =
 SPARSE = SparseVector(5, [0, 3], [0.5, 1.5])  # type: ignore[arg-type]
 SV = b"SV " + i32(5, 2) + b"\4\0\0\0\0\4" + f32(0.5) + b"\4\3\0\0\0\4" + f32(1.5)
 EMPTY_ROW = SparseVector(5, [], [])  # type: ignore[arg-type]
-NPY = b"\x93NUMPY\1\0v\0" + b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }".ljust(117) + b"\n" + f32(1, 2)
+NPY = (
+    b"\x93NUMPY\1\0v\0"
+    + b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }".ljust(117)
+    + b"\n"
+    + f32(1, 2)
+)
 B = b"\0B"
 
 CASES = [
@@ -91,8 +96,16 @@ CASES = [
     Case("int64-vector-vector", [[1]], B + i32(1, 1) + b"\x08\1" + b"\0" * 7, b"1 ; \n", (1,)),
     Case("int32-pair-vector", [(1, 2), (3, 4)], B + i32(2, 1, 2, 3, 4), b"1 2 ; 3 4 \n", (2,)),
     Case("int32-pair-vector", [], B + i32(0), b"\n", (0,)),
-    Case("float-pair-vector", [(0.5, 2.0)], B + i32(1) + b"\4" + f32(0.5) + b"\4" + f32(2), b"0.5 2 \n", (1,)),
-    Case("vector", np.array([0.5, 2, -3.5], F4), B + b"FV " + i32(3) + f32(0.5, 2, -3.5), b" [ 0.5 2 -3.5 ]\n", (3,)),
+    Case(
+        "float-pair-vector", [(0.5, 2.0)], B + i32(1) + b"\4" + f32(0.5) + b"\4" + f32(2), b"0.5 2 \n", (1,)
+    ),
+    Case(
+        "vector",
+        np.array([0.5, 2, -3.5], F4),
+        B + b"FV " + i32(3) + f32(0.5, 2, -3.5),
+        b" [ 0.5 2 -3.5 ]\n",
+        (3,),
+    ),
     Case("vector", np.array([], F4), B + b"FV " + i32(0), b" [ ]\n", (0,)),
     Case("double-vector", np.array([0.5]), B + b"DV " + i32(1) + f64(0.5), b" [ 0.5 ]\n", (1,)),
     Case(
@@ -112,7 +125,9 @@ CASES = [
         b"rows=2 dim=5 [ 0 0.5 3 1.5 ] dim=5 [ ] \n",
         (2, 5),
     ),
-    Case("general-matrix", np.array([[1.5]], F4), B + b"FM " + i32(1, 1) + f32(1.5), b" [\n  1.5 ]\n", (1, 1)),
+    Case(
+        "general-matrix", np.array([[1.5]], F4), B + b"FM " + i32(1, 1) + f32(1.5), b" [\n  1.5 ]\n", (1, 1)
+    ),
     Case(
         "general-matrix",
         SparseMatrix((SPARSE,)),
@@ -142,10 +157,24 @@ CASES = [
         b"2 1 1  [ 0.5 2 -3.5 ]\n0 \n",
         (2,),
     ),
-    Case("packed-matrix", np.array([1, 2, 3], F4), B + b"FP " + i32(2) + f32(1, 2, 3), b"[\n1 \n2 3 ]\n", (3,)),
+    Case(
+        "packed-matrix", np.array([1, 2, 3], F4), B + b"FP " + i32(2) + f32(1, 2, 3), b"[\n1 \n2 3 ]\n", (3,)
+    ),
     Case("packed-matrix", np.array([], F4), B + b"FP " + i32(0), b"[ ]\n", (0,)),
-    Case("sp-matrix", np.array([[1, 2], [2, 3]], F4), B + b"FP " + i32(2) + f32(1, 2, 3), b"[\n1 \n2 3 ]\n", (2, 2)),
-    Case("tp-matrix", np.array([[1, 0], [2, 3]], F4), B + b"FP " + i32(2) + f32(1, 2, 3), b"[\n1 \n2 3 ]\n", (2, 2)),
+    Case(
+        "sp-matrix",
+        np.array([[1, 2], [2, 3]], F4),
+        B + b"FP " + i32(2) + f32(1, 2, 3),
+        b"[\n1 \n2 3 ]\n",
+        (2, 2),
+    ),
+    Case(
+        "tp-matrix",
+        np.array([[1, 0], [2, 3]], F4),
+        B + b"FP " + i32(2) + f32(1, 2, 3),
+        b"[\n1 \n2 3 ]\n",
+        (2, 2),
+    ),
     Case("double-sp-matrix", np.array([[0.5]]), B + b"DP " + i32(1) + f64(0.5), b"[\n0.5 ]\n", (1, 1)),
     Case(
         "htk-matrix",
@@ -210,5 +239,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     if dataclasses.is_dataclass(value):
-        return [type(value).__name__, *(plain(getattr(value, each.name)) for each in dataclasses.fields(value))]
+        return [
+            type(value).__name__,
+            *(plain(getattr(value, each.name)) for each in dataclasses.fields(value)),
+        ]
     return value

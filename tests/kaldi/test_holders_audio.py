@@ -6,20 +6,31 @@ import struct
 
 import numpy as np
 import pytest
+from tests.kaldi.holder_cases import cursors, dumped, riff
 
 from seekable.errors import InvalidArgument
 from seekable.kaldi.cursor import CorruptObject, KaldiWarning, MemoryCursor
 from seekable.kaldi.holders import HtkMatrix, Wave, WaveInfo, find_holder
-from tests.kaldi.holder_cases import cursors, dumped, riff
 
 SAMPLES = struct.pack("<4h", 1, -2, 32767, -32768)
 FORM = struct.pack("<HHIIHH", 1, 1, 8000, 16000, 2, 16)
 GUID = bytes.fromhex("0100000000001000800000aa00389b71")
 
 
-def wave_of(form: bytes, data: bytes = SAMPLES, *, before: bytes = b"", after: bytes = b"", size: int = -1) -> bytes:
+def wave_of(
+    form: bytes, data: bytes = SAMPLES, *, before: bytes = b"", after: bytes = b"", size: int = -1
+) -> bytes:
     size = len(data) if size < 0 else size
-    inside = b"WAVE" + before + b"fmt " + struct.pack("<I", len(form)) + form + after + b"data" + struct.pack("<I", size)
+    inside = (
+        b"WAVE"
+        + before
+        + b"fmt "
+        + struct.pack("<I", len(form))
+        + form
+        + after
+        + b"data"
+        + struct.pack("<I", size)
+    )
     return b"RIFF" + struct.pack("<I", len(inside) + size) + inside + data
 
 
@@ -42,7 +53,11 @@ ACCEPTED = {
 def test_a_wave_is_read_and_its_header_too(name: str) -> None:
     for cursor in cursors(ACCEPTED[name]):
         wave = find_holder("wave").read(cursor)
-        assert (wave.rate, wave.data.dtype, wave.data.tolist()) == (8000, np.float32, [[1, -2, 32767, -32768]])
+        assert (wave.rate, wave.data.dtype, wave.data.tolist()) == (
+            8000,
+            np.float32,
+            [[1, -2, 32767, -32768]],
+        )
         assert wave.duration == 4 / 8000
     for cursor in cursors(ACCEPTED[name] + b"next"):
         info = find_holder("wave-info").read(cursor)
@@ -117,7 +132,8 @@ def test_samples_are_truncated_and_clipped() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"), [(0o2006, "compressed"), (0o40006, "quantisation"), (0, "waveform"), (5, "irefc"), (10, "discrete")]
+    ("kind", "why"),
+    [(0o2006, "compressed"), (0o40006, "quantisation"), (0, "waveform"), (5, "irefc"), (10, "discrete")],
 )
 def test_htk_files_without_plain_floats_are_refused(kind: int, why: str) -> None:
     raw = struct.pack(">iihH", 1, 100_000, 4, kind) + bytes(4)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 
 import pytest
+from tests.kaldi.holder_cases import CASES, Case, Pipe, cursors, dumped, plain
 
 from seekable.kaldi.cursor import CorruptObject
 from seekable.kaldi.file_cursor import FileCursor
 from seekable.kaldi.holders import find_holder, holder_names
-from tests.kaldi.holder_cases import CASES, Case, Pipe, cursors, dumped, plain
 
 FORMS = [
     pytest.param(case, form, id=f"{number}-{case.holder}-{form}")
@@ -67,7 +67,9 @@ def test_every_cut_is_an_error_that_names_file_key_and_byte(case: Case, form: st
 def is_whole_in_text(case: Case, cut: bytes) -> bool:
     """In text some line ends may be absent, so that a cut there is no loss, or cannot be seen."""
     body = cut.rstrip()
-    may_lack = case.holder == "token-vector" or (case.holder.endswith("-vector") and case.holder[:3] in {"int", "uin"})
+    may_lack = case.holder == "token-vector" or (
+        case.holder.endswith("-vector") and case.holder[:3] in {"int", "uin"}
+    )
     if may_lack and "pair" not in case.holder and case.holder.count("vector") == 1:
         return len(cut) > 0
     return body.endswith(b"]") and case.holder in {

@@ -1,4 +1,4 @@
-"""Compressed matrices: decoding against a second decoder, encoding of each method, empty ones, parts of them."""
+"""Compressed matrices: decoding against a second decoder, encoding by each method, parts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import struct
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.kaldi.holder_cases import cursors, dumped, f32
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.cursor import CorruptObject, MemoryCursor
 from seekable.kaldi.holders import compress, find_holder, parse_range
 from seekable.kaldi.holders.compressed import compressed_bytes
-from tests.kaldi.holder_cases import cursors, dumped, f32
 
 METHODS = range(1, 8)
 
@@ -28,7 +28,9 @@ def decoded_slowly(raw: bytes) -> NDArray[np.float32]:
         for column in range(columns):
             if token == b"CM":
                 heads = struct.unpack_from("<4H", codes, 8 * column)
-                p0, p25, p75, p100 = (f4(least) + (f4(span) * f4(1.52590218966964e-05)) * f4(h) for h in heads)
+                p0, p25, p75, p100 = (
+                    f4(least) + (f4(span) * f4(1.52590218966964e-05)) * f4(h) for h in heads
+                )
                 code = codes[8 * columns + column * rows + row]
                 start, width, past, steps = p75, p100 - p75, code - 192, 63.0
                 if code <= 64:
@@ -75,7 +77,9 @@ def test_the_method_decides_the_form() -> None:
 
 def test_codes_made_by_hand() -> None:
     matrix = compress([[0.0, 0.5], [1.0, 2.0]], method=7)
-    assert compressed_bytes(matrix) == b"CM3 " + f32(0, 1) + struct.pack("<ii", 2, 2) + bytes([0, 127, 255, 255])
+    assert compressed_bytes(matrix) == b"CM3 " + f32(0, 1) + struct.pack("<ii", 2, 2) + bytes(
+        [0, 127, 255, 255]
+    )
     matrix = compress([[-40000.0, 40000.0]], method=4)
     assert matrix.codes.tolist() == [[0, 65535]]  # clamped, never wrapped around
     column = compress([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [6.0], [7.0], [8.0]], method=2)

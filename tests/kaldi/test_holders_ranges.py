@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from tests.kaldi.holder_cases import cursors, dumped
 
 from seekable.errors import InvalidArgument
 from seekable.kaldi.cursor import KaldiWarning, MemoryCursor
 from seekable.kaldi.holders import SparseMatrix, SparseVector, SupportsRange, find_holder, parse_range
-from tests.kaldi.holder_cases import cursors, dumped
 
-BAD = ["", "[]", "1:", ":3", "1", "3:2", "-1:2", "0:1,", ",", "0:1,2:3,4:5", "a:b", "0:1,:2", "1:2:3", "[0:1", "0 :1"]
+BAD = [
+    "",
+    "[]",
+    "1:",
+    ":3",
+    "1",
+    "3:2",
+    "-1:2",
+    "0:1,",
+    ",",
+    "0:1,2:3,4:5",
+    "a:b",
+    "0:1,:2",
+    "1:2:3",
+    "[0:1",
+    "0 :1",
+]
 
 
 @pytest.mark.parametrize("text", BAD)
@@ -19,7 +37,7 @@ def test_what_is_no_range_is_refused(text: str) -> None:
         parse_range(text)
 
 
-def read_part(holder: str, raw: bytes, text: str) -> object:
+def read_part(holder: str, raw: bytes, text: str) -> Any:
     found = find_holder(holder)
     assert isinstance(found, SupportsRange)
     return found.read_range(MemoryCursor(raw, name="a.ark"), parse_range(text))
@@ -61,13 +79,12 @@ def test_sparse_matrices_have_ranges_too() -> None:
 @pytest.mark.parametrize("method", [None, 2, 3, 5])
 def test_only_the_bytes_of_the_part_are_touched(method: int | None) -> None:
     matrix = np.random.default_rng(0).normal(size=(200, 20)).astype("f4")
-    name, options = ("matrix", {}) if method is None else ("compressed-matrix", {"method": method})
-    raw = dumped(name, matrix, **options)
+    raw = dumped("matrix", matrix) if method is None else dumped("compressed-matrix", matrix, method=method)
     whole = find_holder("matrix").read(MemoryCursor(raw))
     taken: list[int] = []
 
     class Watched(MemoryCursor):  # type: ignore[misc]
-        def array(self, dtype, count, what):  # type: ignore[no-untyped-def]
+        def array(self, dtype: Any, count: int, what: str) -> Any:
             taken.append(np.dtype(dtype).itemsize * count)
             return super().array(dtype, count, what)
 

@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
+from tests.kaldi.holder_cases import cursors, dumped
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.basic_types import read_basic_type, write_basic_type
@@ -14,12 +15,48 @@ from seekable.kaldi.cursor import CorruptObject, Cursor, MemoryCursor, Output
 from seekable.kaldi.holders import Holder, find_holder, holder_names, register_holder
 from seekable.kaldi.holders.registry import _HOLDERS
 from seekable.kaldi.tokens import expect_token, write_token
-from tests.kaldi.holder_cases import cursors, dumped
 
-NAMES = """int32 float double bool token token-vector int32-vector int8-vector int32-vector-vector int32-pair-vector
-float-pair-vector vector double-vector matrix double-matrix compressed-matrix sparse-vector sparse-matrix general-matrix
-posterior gauss-posterior htk-matrix sphinx-matrix wave wave-info numpy-array blob packed-matrix sp-matrix tp-matrix
-int64 int64-vector uint8 uint16 uint32 uint64 uint32-vector int64-vector-vector uint64-pair-vector""".split()
+NAMES = [
+    "int32",
+    "float",
+    "double",
+    "bool",
+    "token",
+    "token-vector",
+    "int32-vector",
+    "int8-vector",
+    "int32-vector-vector",
+    "int32-pair-vector",
+    "float-pair-vector",
+    "vector",
+    "double-vector",
+    "matrix",
+    "double-matrix",
+    "compressed-matrix",
+    "sparse-vector",
+    "sparse-matrix",
+    "general-matrix",
+    "posterior",
+    "gauss-posterior",
+    "htk-matrix",
+    "sphinx-matrix",
+    "wave",
+    "wave-info",
+    "numpy-array",
+    "blob",
+    "packed-matrix",
+    "sp-matrix",
+    "tp-matrix",
+    "int64",
+    "int64-vector",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint32-vector",
+    "int64-vector-vector",
+    "uint64-pair-vector",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,16 +1,17 @@
-"""The grammar of text: what Kaldi reads is read, what it refuses is refused, but for infinities and Windows."""
+"""The grammar of text: what Kaldi reads and refuses, and infinities and Windows line ends."""
 
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.kaldi.holder_cases import cursors, dumped
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.cursor import CorruptObject
 from seekable.kaldi.holders import find_holder
-from tests.kaldi.holder_cases import cursors, dumped
 
 inf, nan = float("inf"), float("nan")
 
@@ -26,8 +27,31 @@ VECTORS = {
     "[ 1 inf]\n": [1, inf],
 }
 BAD_VECTORS = [
-    *("1 2 ]", "[ 1 2", "[ 1 x ]", "[ +1.5 ]", "[ 0x10 ]", "[ 1,2 ]", "[ .5 ]", "[ 1\n2 ]", "[ 1\r\n 2 ]", "[ 1_0 ]"),
-    *("[ 1e39 ]", "[ true ]", "[ null ]", '[ "1" ]', "[ [ 1 ]", "a10 [ 1 ]", "[x]", "[1 2 ]", "[ infinit ]", "[ - ]", "[ 1e ]"),
+    *(
+        "1 2 ]",
+        "[ 1 2",
+        "[ 1 x ]",
+        "[ +1.5 ]",
+        "[ 0x10 ]",
+        "[ 1,2 ]",
+        "[ .5 ]",
+        "[ 1\n2 ]",
+        "[ 1\r\n 2 ]",
+        "[ 1_0 ]",
+    ),
+    *(
+        "[ 1e39 ]",
+        "[ true ]",
+        "[ null ]",
+        '[ "1" ]',
+        "[ [ 1 ]",
+        "a10 [ 1 ]",
+        "[x]",
+        "[1 2 ]",
+        "[ infinit ]",
+        "[ - ]",
+        "[ 1e ]",
+    ),
 ]
 MATRICES = {
     "[\n 1 2\n 3 4 ]\n": [[1, 2], [3, 4]],
@@ -39,14 +63,25 @@ MATRICES = {
     "[ -inf inf\n nan 1 ]": [[-inf, inf], [nan, 1]],
     "[ 0.3333333 1e-07 -1e+30 ]\n": [[0.3333333, 1e-07, -1e30]],
 }
-BAD_MATRICES = ["[ 1 2\n3 ]", "[ 1 2 ; 3 ]", "[ 1 a ]", "[ 1,2 ]", "[ 1 inf\n 2 ]", "1 2\n", "[\n1 2\n", "[ 1 [ 2 ]"]
+BAD_MATRICES = [
+    "[ 1 2\n3 ]",
+    "[ 1 2 ; 3 ]",
+    "[ 1 a ]",
+    "[ 1,2 ]",
+    "[ 1 inf\n 2 ]",
+    "1 2\n",
+    "[\n1 2\n",
+    "[ 1 [ 2 ]",
+]
 
 
 @pytest.mark.parametrize("text", VECTORS)
 def test_a_vector_that_kaldi_reads(text: str) -> None:
     for name, dtype in (("vector", "f4"), ("double-vector", "f8")):
         for cursor in cursors(text.encode() + b"next"):
-            assert np.array_equal(find_holder(name).read(cursor), np.array(VECTORS[text], dtype), equal_nan=True)
+            assert np.array_equal(
+                find_holder(name).read(cursor), np.array(VECTORS[text], dtype), equal_nan=True
+            )
             assert cursor.read() == b"next"
 
 
@@ -61,7 +96,9 @@ def test_a_vector_that_kaldi_refuses(text: str) -> None:
 def test_a_matrix_that_kaldi_reads(text: str) -> None:
     for name, dtype in (("matrix", "f4"), ("double-matrix", "f8")):
         for cursor in cursors(text.encode() + b"next"):
-            assert np.array_equal(find_holder(name).read(cursor), np.array(MATRICES[text], dtype), equal_nan=True)
+            assert np.array_equal(
+                find_holder(name).read(cursor), np.array(MATRICES[text], dtype), equal_nan=True
+            )
             assert cursor.read() == b"next"
 
 
@@ -77,14 +114,16 @@ def test_an_error_names_the_byte_of_the_word() -> None:
         with pytest.raises(CorruptObject, match="byte 11: expected a number of type float, found 'x4'"):
             find_holder("matrix").read(cursor)
     for cursor in cursors(b" [\n 1 2\n 3 ]\n"):
-        with pytest.raises(CorruptObject, match="expected 2 numbers in each row, as in row 0, found 1 in row 1"):
+        with pytest.raises(
+            CorruptObject, match="expected 2 numbers in each row, as in row 0, found 1 in row 1"
+        ):
             find_holder("matrix").read(cursor)
     for cursor in cursors(b"a10 \0BFM "):
-        with pytest.raises(CorruptObject, match="found 'a10' .an archive is read by ark:"):
+        with pytest.raises(CorruptObject, match=r"found 'a10' .an archive is read by ark:"):
             find_holder("matrix").read(cursor)
 
 
-LINES = {
+LINES: dict[str, dict[str, Any]] = {
     "int32": {"5\n": 5, "  5 \n": 5, "+5 \r\n": 5, "-2147483648\n": -2147483648},
     "double": {"0.1 \n": 0.1, "inf\n": inf, "-inf \n": -inf, "+1.5\n": 1.5, ".5\n": 0.5},
     "bool": {"T\n": True, "F \n": False, " T\r\n": True},
@@ -94,7 +133,7 @@ LINES = {
     "int32-pair-vector": {"1 2;3 4\n": [(1, 2), (3, 4)], " 1 2 \r\n": [(1, 2)], "\n": []},
     "posterior": {"[ 1 0.5 ] [ ]\r\n": [[(1, 0.5)], []], "[ 1 inf ] \n": [[(1, inf)]], "\n": []},
 }
-BAD_LINES = {
+BAD_LINES: dict[str, dict[str, Any]] = {
     "int32": ["\n", "5", "5 6\n", "a\n", "5.0\n", "2147483648\n", "1_0\n", "", "0x1\n", "٣\n"],
     "uint8": ["-1\n", "256\n"],
     "double": ["1e\n", "\n", "1,5\n", "nan(1)\n", "1e999\n"],
@@ -108,14 +147,18 @@ BAD_LINES = {
 }
 
 
-@pytest.mark.parametrize(("holder", "text"), [(name, text) for name, texts in LINES.items() for text in texts])
+@pytest.mark.parametrize(
+    ("holder", "text"), [(name, text) for name, texts in LINES.items() for text in texts]
+)
 def test_a_line_that_is_read(holder: str, text: str) -> None:
     for cursor in cursors(text.encode()):
-        assert find_holder(holder).read(cursor) == LINES[holder][text]  # type: ignore[index]
+        assert find_holder(holder).read(cursor) == LINES[holder][text]
         assert cursor.peek() == -1
 
 
-@pytest.mark.parametrize(("holder", "text"), [(name, text) for name, texts in BAD_LINES.items() for text in texts])
+@pytest.mark.parametrize(
+    ("holder", "text"), [(name, text) for name, texts in BAD_LINES.items() for text in texts]
+)
 def test_a_line_that_is_refused(holder: str, text: str) -> None:
     for cursor in cursors(text.encode()):
         with pytest.raises(CorruptObject, match="byte"):

@@ -1,4 +1,4 @@
-"""Numbers, vectors of integers, tokens and pretty text on binary file objects, as Kaldi's classes use them."""
+"""Numbers, vectors of integers, tokens and pretty text on binary file objects."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.kaldi.holder_cases import Pipe
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.basic_types import (
@@ -31,7 +32,6 @@ from seekable.kaldi.tokens import (
     write_pretty,
     write_token,
 )
-from tests.kaldi.holder_cases import Pipe
 
 
 def files(data: bytes) -> list[Any]:
@@ -40,8 +40,16 @@ def files(data: bytes) -> list[Any]:
 
 
 MARKS = {
-    **{"int8": 0x01, "int16": 0x02, "int32": 0x04, "int64": 0x08, "float": 0x04, "double": 0x08},
-    **{"uint8": 0xFF, "uint16": 0xFE, "uint32": 0xFC, "uint64": 0xF8},
+    "int8": 0x01,
+    "int16": 0x02,
+    "int32": 0x04,
+    "int64": 0x08,
+    "float": 0x04,
+    "double": 0x08,
+    "uint8": 0xFF,
+    "uint16": 0xFE,
+    "uint32": 0xFC,
+    "uint64": 0xF8,
 }
 
 
@@ -81,7 +89,12 @@ def test_sizes_and_signs_must_agree_but_for_floats() -> None:
 
 
 def test_booleans_are_one_letter() -> None:
-    for value, binary, raw in ((True, True, b"T"), (False, True, b"F"), (True, False, b"T "), (False, False, b"F ")):
+    for value, binary, raw in (
+        (True, True, b"T"),
+        (False, True, b"F"),
+        (True, False, b"T "),
+        (False, False, b"F "),
+    ):
         file = io.BytesIO()
         write_basic_type(file, value, "bool", binary=binary)
         assert file.getvalue() == raw
@@ -112,7 +125,7 @@ def test_the_file_may_say_the_form_itself() -> None:
 
 
 def test_a_file_that_cannot_go_back_is_refused() -> None:
-    with pytest.raises(WrongType, match="io.BufferedReader"):
+    with pytest.raises(WrongType, match="BufferedReader"):
         read_token(Pipe(b"a b"))
 
 
@@ -231,4 +244,10 @@ def test_the_binary_header() -> None:
 
 def test_a_cursor_reads_as_a_file_does() -> None:
     for each in files(b"abcdef")[2:]:
-        assert (each.read(2), each.read(0), each.read(100), each.read(), each.peek()) == (b"ab", b"", b"cdef", b"", -1)
+        assert (each.read(2), each.read(0), each.read(100), each.read(), each.peek()) == (
+            b"ab",
+            b"",
+            b"cdef",
+            b"",
+            -1,
+        )

@@ -1,7 +1,7 @@
 """Numbers, booleans and vectors of integers, as the Read and Write functions of Kaldi classes store them.
 
-In binary form the byte before a number says its size and whether it is signed, and an integer of another size or
-signedness is refused, as Kaldi does; a floating-point number of either size is accepted.
+In binary form the byte before a number says its size and whether it is signed, and an integer of another size
+or signedness is refused, as Kaldi does; a floating-point number of either size is accepted.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SPECIAL = re.compile(rb"-?(?:inf|infinity|nan)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class BasicType:
-    """One number type: its name in Kaldi, its little-endian dtype, and the byte that precedes it in binary."""
+    """One number type: its name in Kaldi, its dtype, and the byte that precedes a number in binary form."""
 
     name: str
     dtype: np.dtype[Any]
@@ -251,10 +251,10 @@ def parse_number(cursor: Cursor, word: bytes, basic: BasicType, at: int) -> int 
         CorruptObject: it is none, or one that is too large for the type.
     """
     if basic.is_float:
-        if _FLOAT.fullmatch(word):
-            if basic.least < (number := float(word)) < basic.most:
-                return float(np.float32(number)) if basic is _FLOATS[4] else number
-        elif _SPECIAL.fullmatch(word):
+        number = float(word) if _FLOAT.fullmatch(word) else math.inf
+        if basic.least < number < basic.most:
+            return float(np.float32(number)) if basic is _FLOATS[4] else number
+        if _SPECIAL.fullmatch(word):
             return float(word)
     elif _INTEGER.fullmatch(word) and len(word) < 32:  # noqa: PLR2004 - more digits than any integer type has
         if basic.least <= (integer := int(word)) <= basic.most:

@@ -3,8 +3,8 @@
 A `MemoryCursor` reads bytes or a memory map; what it gives are views, so nothing is copied. A `FileCursor`
 (`file_cursor.py`) reads any binary file, also a pipe.
 
-A size that a file states is checked against the bytes that remain before memory is taken. Where nobody can know how
-many bytes remain (a pipe), memory grows only with the bytes that arrive.
+A size that a file states is checked against the bytes that remain before memory is taken. Where nobody can
+know how many bytes remain (a pipe), memory grows only with the bytes that arrive.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Cursor(ABC):
 
     @abstractmethod
     def through(self, mark: bytes) -> bytes:
-        """Return all bytes through the next `mark`, one byte, and move past it; without it, all that remain."""
+        """Return all bytes through the next `mark` (one byte), and move past it; without it, all that remain."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Return at most `size` bytes, as a binary file does; all that remain if it is negative."""

@@ -30,8 +30,8 @@ class FileCursor(Cursor):
     Exactly the bytes of the objects that are read are consumed from the file.
 
     Args:
-        file: it has ``read`` and ``peek``, as files of ``open(path, "rb")`` and pipes have. A file without ``peek``
-            is read ahead by one byte at most, until the next object is read through this cursor.
+        file: it has ``read`` and ``peek``, as files of ``open(path, "rb")`` and pipes have. A file without
+            ``peek`` is read ahead by one byte at most, until the next object is read through this cursor.
         name: for messages; by default the name of the file.
         key: for messages.
         position: where the file stands; by default what its ``tell`` says, or 0.
@@ -180,7 +180,7 @@ def _told(file: Any) -> int:
 
 
 def _known_size(file: Any) -> int | None:
-    """The size of a regular file or of bytes in memory; None for everything else, such as decompressed files."""
+    """The size of a regular file or of bytes in memory; None of other files, such as decompressed ones."""
     if isinstance(file, io.BytesIO):
         return file.getbuffer().nbytes
     if isinstance(file, io.BufferedReader) and isinstance(file.raw, io.FileIO):

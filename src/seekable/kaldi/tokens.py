@@ -1,4 +1,4 @@
-"""Tokens: words without whitespace, such as ``<Nnet>``, and pretty text between the objects of a text file."""
+"""Tokens: words without whitespace, such as ``<Nnet>``; and pretty text between them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def decoded(raw: bytes) -> str:
 
 
 def is_token(text: str) -> bool:
-    r"""Return True if `text` can be a token or a key: not empty, and without whitespace or control characters.
+    r"""Return True if `text` can be a token or a key: not empty, no whitespace, no control characters.
 
     Example:
         >>> is_token("utt-1"), is_token("a b"), is_token(""), is_token("\x01")
@@ -137,7 +137,8 @@ def write_pretty(file: Output, text: str, *, binary: bool | None = None) -> None
 def expect_pretty(file: Any, text: str, *, binary: bool | None = None) -> None:
     r"""Move past `text` in a text file; read nothing in a binary file.
 
-    Any run of whitespace matches any other run of whitespace; leading and trailing whitespace of `text` may be absent.
+    Any run of whitespace matches any other run of whitespace; leading and trailing whitespace of `text` may
+    be absent.
 
     Raises:
         CorruptObject: another text is there.

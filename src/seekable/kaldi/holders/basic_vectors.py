@@ -1,4 +1,4 @@
-"""Vectors of numbers, of which each has the byte of its type before it in binary form; and lists of such vectors."""
+"""Vectors of numbers, each with the byte of its type before it in binary form; and lists of vectors."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class VectorVectorHolder:
     def _read_one(self, cursor: Cursor) -> list[int | float]:
         size = read_size(cursor, "the number of elements")
         if size > _FEW:
-            return _read_marked(cursor, self.basic, size).tolist()
+            return list(_read_marked(cursor, self.basic, size).tolist())
         start = cursor.position
         raw = cursor.take(size * self.basic.marked.itemsize, "the numbers of a vector")
         items = struct.unpack("<" + size * self.basic.packing[1:], raw)
@@ -231,7 +231,7 @@ def _spaced(basic: BasicType, array: NDArray[Any], precision: int) -> str:
 
 
 def _parse_json(line: bytes, basic: BasicType) -> NDArray[Any] | None:
-    """Integers with one space between them as an array; None if there is anything else, or one is too large."""
+    """Integers with one space between them as an array; None of anything else, or of one too large."""
     try:
         numbers = _INTEGERS.decode(b"[" + line.strip().replace(b" ", b",") + b"]")
         packed = struct.pack(f"<{len(numbers)}{basic.packing[-1]}", *numbers)

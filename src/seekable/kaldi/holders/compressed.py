@@ -1,7 +1,7 @@
 """Compressed matrices as objects (``CM``, ``CM2``, ``CM3``): their bytes in files, and parts of them.
 
-`matrix_coding.py` has the arithmetic. A part of a matrix is read without the bytes of other rows (``CM2`` and ``CM3``),
-or of other columns (``CM``, which is stored by columns).
+`matrix_coding.py` has the arithmetic. A part of a matrix is read without the bytes of other rows (``CM2`` and
+``CM3``), or of other columns (``CM``, which is stored by columns).
 """
 
 from __future__ import annotations

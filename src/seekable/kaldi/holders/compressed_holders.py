@@ -40,7 +40,7 @@ _FLOAT = BASIC_TYPES["float"]
 
 @dataclass(frozen=True, slots=True)
 class CompressedMatrixHolder:
-    """Compressed matrices: read as float32 arrays of shape (rows, columns), compressed by `method` when written.
+    """Compressed matrices: read as float32 arrays of shape (rows, columns), written by `method`.
 
     A matrix that is not compressed is read as it is.
     """
@@ -61,7 +61,7 @@ class CompressedMatrixHolder:
         return _PLAIN.read_range(cursor, part)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Compress and write a matrix; a `CompressedMatrix` is written as it is. Text has the decoded values."""
+        """Compress and write a matrix (a `CompressedMatrix` as it is). Text has the decoded values."""
         matrix = value if isinstance(value, CompressedMatrix) else compress(value, self.method)
         file.write(
             BINARY_HEADER + compressed_bytes(matrix)

@@ -125,7 +125,7 @@ class MatrixHolder:
 
 
 def checked_matrix(value: Any, basic: BasicType) -> NDArray[Any]:
-    """Return a value as a matrix; without elements it has the shape (0, 0), the one empty shape that Kaldi has.
+    """Return a value as a matrix; without elements, of the shape (0, 0), the one that Kaldi has.
 
     Raises:
         WrongType: the elements are no numbers.
@@ -153,7 +153,7 @@ def matrix_bytes(array: NDArray[Any]) -> bytes:
 
 
 def read_vector(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[Any]:
-    """Return the vector behind the binary header, or in text; floats and doubles are converted to what is wanted."""
+    """Return the vector behind the binary header, or in text, converted to the wanted precision."""
     if not binary:
         return read_vector_text(cursor, wanted)
     basic, size = _vector_header(cursor)
@@ -183,7 +183,7 @@ def _matrix_header(cursor: Cursor) -> tuple[BasicType, int, int]:
 
 
 def read_matrix(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[Any]:
-    """Return the matrix behind the binary header (also a compressed one), or in text, converted to what is wanted."""
+    """Return the matrix behind the binary header (also a compressed one), or in text, in a precision."""
     if not binary:
         return read_matrix_text(cursor, wanted)
     if cursor.peek() == compressed.FIRST:

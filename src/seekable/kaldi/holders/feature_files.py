@@ -1,4 +1,4 @@
-"""Matrices in the formats of other toolkits: HTK and Sphinx. Their numbers are big-endian, and they have no text form."""
+"""Matrices in the formats of HTK and Sphinx: with big-endian numbers, and without a text form."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class HtkHolder:
 
 @dataclass(frozen=True, slots=True)
 class SphinxHolder:
-    """Features in Sphinx form, as float32 arrays of shape (frames, columns); the file does not say the columns."""
+    """Features in Sphinx form: float32 of shape (frames, columns); the file does not say the columns."""
 
     name: str = "sphinx-matrix"
     columns: int = 13

@@ -1,8 +1,9 @@
-"""The arithmetic of compressed matrices: codes of one or two bytes, and the float32 values that they stand for.
+"""The arithmetic of compressed matrices: codes of one or two bytes, and their float32 values.
 
 Results are bit-identical to Kaldi's, so the mixture of single and double precision is Kaldi's too:
 
-* format 1 (``CM``): four percentiles a column in 16 bits, and a byte an element on the three lines between them;
+* format 1 (``CM``): four percentiles a column in 16 bits, and a byte an element on the three lines between
+  them;
 * format 2 (``CM2``): 16 bits an element on a line from the minimum over the span of the matrix;
 * format 3 (``CM3``): 8 bits an element on that line.
 """
@@ -89,7 +90,8 @@ class CompressedMatrix:
 
     Attributes:
         scale: the header.
-        heads: uint16 of shape (columns, 4) in format 1, the percentiles of each column; otherwise of shape (0, 4).
+        heads: uint16 of shape (columns, 4) in format 1, the percentiles of each column; otherwise of shape
+            (0, 4).
         codes: uint8 of shape (columns, rows) in format 1; otherwise uint8 or uint16 of shape (rows, columns).
 
     Example:
@@ -137,7 +139,7 @@ def decode_rows(scale: Scale, codes: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def decode_columns(scale: Scale, heads: NDArray[np.uint16], codes: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Return the values of codes of format 1: codes of shape (columns, rows), values of shape (rows, columns)."""
+    """Return the values, of shape (rows, columns), of codes of format 1, of shape (columns, rows)."""
     columns, rows = codes.shape
     values = np.empty((rows, columns), np.float32)
     for first in range(0, columns, _COLUMNS_AT_A_TIME):

@@ -1,8 +1,9 @@
 """Floating-point numbers as text: vectors and matrices in brackets, parsed in one pass over the bytes.
 
-Text as Kaldi writes it (one space between numbers, one row a line) is turned into JSON by two replacements, parsed by
-msgspec into lists, and packed by msgspec into doubles of 9 bytes each, which numpy reads as records. Everything else,
-and every number that is not plain JSON (``inf``, ``nan``, ``007``), takes the careful way, word by word.
+Text as Kaldi writes it (one space between numbers, one row a line) is turned into JSON by two replacements,
+parsed by msgspec into lists, and packed by msgspec into doubles of 9 bytes each, which numpy reads as
+records. Everything else, and every number that is not plain JSON (``inf``, ``nan``, ``007``), takes the
+careful way, word by word.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def read_vector_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
 
 
 def read_matrix_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
-    """Return the matrix in brackets at a cursor, and move past its last line. Rows end with a line end or ``;``.
+    """Return the matrix in brackets at a cursor, and move past its line end; rows may end with ``;``.
 
     Raises:
         CorruptObject: it has no brackets, rows of several lengths, or a word that is no number.
@@ -152,13 +153,22 @@ def end_bracket(cursor: Cursor) -> None:
 
 
 def _parse_json(rows: list[bytes], basic: BasicType) -> NDArray[Any] | None:
-    """Rows of numbers with commas as an array; None if they are not plain JSON, or rows of several lengths."""
+    """Rows of numbers with commas as an array; None if they are not plain JSON, or not of one length."""
+    text = b"[[" + b"],[".join(rows) + b"]]"
+    array = _decode_json(text, len(rows), basic)
+    if array is not None and not array.all() and (b"-0," in text or b"-0]" in text):
+        # JSON has no negative zero among integers, and Kaldi writes one as -0.
+        return _decode_json(text.replace(b"-0,", b"-0.0,").replace(b"-0]", b"-0.0]"), len(rows), basic)
+    return array
+
+
+def _decode_json(text: bytes, rows: int, basic: BasicType) -> NDArray[Any] | None:
     try:
-        lists = _ROWS.decode(b"[[" + b"],[".join(rows) + b"]]")
+        lists = _ROWS.decode(text)
     except msgspec.DecodeError:
         return None
     width = len(lists[0])
-    if len(lists) != len(rows) or any(len(each) != width for each in lists):
+    if len(lists) != rows or any(len(each) != width for each in lists):
         return None
     packed = _PACK.encode(lists)
     row = np.dtype(

@@ -30,9 +30,10 @@ _SQUARE = 2  # dimensions
 class PackedMatrixHolder:
     """Packed matrices of n rows.
 
-    Values of ``sp-matrix`` are symmetric arrays of shape (n, n), those of ``tp-matrix`` lower triangular ones. Values of
-    ``packed-matrix`` are arrays of shape (n (n + 1) / 2,): the lower triangle, row by row. All three have one form in
-    files, and ``packed-matrix`` reads and writes it without knowing what the other triangle is.
+    Values of ``sp-matrix`` are symmetric arrays of shape (n, n), those of ``tp-matrix`` lower triangular
+    ones. Values of ``packed-matrix`` are arrays of shape (n (n + 1) / 2,): the lower triangle, row by row.
+    All three have one form in files, and ``packed-matrix`` reads and writes it without knowing what the other
+    triangle is.
     """
 
     name: str = "packed-matrix"

@@ -1,4 +1,4 @@
-"""Ranges behind a filename in a script, such as ``[0:51,89:100]``: which rows and columns of an object to read."""
+"""Ranges behind a filename in a script, such as ``[0:51,89:100]``: rows and columns of an object."""
 
 from __future__ import annotations
 

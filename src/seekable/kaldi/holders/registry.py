@@ -56,7 +56,7 @@ def holder_names() -> list[str]:
 
 
 def register_holder(holder: Holder) -> None:
-    """Make a holder known by its name, in this process. A later holder of the same name replaces an earlier one.
+    """Make a holder known by its name, in this process; a later one of the same name replaces it.
 
     Raises:
         WrongType: it has not all methods of a Holder.
@@ -74,7 +74,8 @@ def find_holder(holder: object, **options: Any) -> Holder:
 
     Args:
         holder: a name, a holder, or a class with Read and Write in the style of Kaldi.
-        options: fields of the holder to change, such as ``precision=9``, or ``method=2`` of a compressed-matrix.
+        options: fields of the holder to change, such as ``precision=9``, or ``method=2`` of a compressed-
+            matrix.
 
     Raises:
         InvalidArgument: no holder has this name, or the holder lacks an option.
@@ -87,9 +88,11 @@ def find_holder(holder: object, **options: Any) -> Holder:
     found = _resolved(holder)
     if not options:
         return found
-    fields = {each.name for each in dataclasses.fields(found)} if dataclasses.is_dataclass(found) else set()
+    fields: tuple[dataclasses.Field[Any], ...] = (
+        dataclasses.fields(found) if dataclasses.is_dataclass(found) else ()
+    )
     for option in options:
-        if option not in fields:
+        if option not in [each.name for each in fields]:
             raise InvalidArgument(f"{option}= has no meaning for the holder {found.name}")
     changed: Holder = dataclasses.replace(found, **options)  # type: ignore[type-var]
     return changed

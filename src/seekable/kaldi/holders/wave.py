@@ -1,4 +1,4 @@
-"""Audio in RIFF files of 16-bit samples, as Kaldi reads them; they have neither a binary header nor a text form."""
+"""Audio in RIFF files of 16-bit samples, which have neither a binary header nor a text form."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class WaveInfo:
 
 @dataclass(frozen=True, slots=True)
 class WaveHolder:
-    """Audio, as `Wave`. A wave of unknown size, as programs write it into pipes, reaches to the end of the file."""
+    """Audio, as `Wave`. A wave of unknown size, as it comes out of a pipe, reaches to the file's end."""
 
     name: str = "wave"
     keep_short: bool = False
-    """Warn where a file ends before the samples that its header states, and keep what is there, as Kaldi does."""
+    """Keep, with a warning, what is there of a file that ends before its last sample, as Kaldi does."""
 
     def read(self, cursor: Cursor) -> Wave:
         """Return the next wave."""
@@ -142,7 +142,7 @@ class WaveInfoHolder:
         self.read(cursor)
 
     def shape(self, cursor: Cursor) -> tuple[int, int]:
-        """Return the shape (channels, samples) of the next wave; -1 samples where the header does not say it."""
+        """Return the shape (channels, samples) of the next wave; -1 samples where it is not known."""
         info = self.read(cursor)
         return info.channels, info.samples
 
