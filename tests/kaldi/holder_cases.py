@@ -73,8 +73,8 @@ CASES = [
     Case("uint64", 1 << 63, B + b"\xf8" + b"\0" * 7 + b"\x80", b"9223372036854775808 \n", ()),
     Case("float", 0.5, B + b"\4" + f32(0.5), b"0.5 \n", ()),
     Case("double", 0.125, B + b"\x08" + f64(0.125), b"0.125 \n", ()),
-    Case("bool", True, B + b"T", b"T \n", ()),
-    Case("bool", False, B + b"F", b"F \n", ()),
+    Case("bool", bool(1), B + b"T", b"T \n", ()),
+    Case("bool", bool(0), B + b"F", b"F \n", ()),
     Case("token", "a-b", b"a-b\n", b"a-b\n", ()),
     Case("token-vector", ["a", "b"], b"a b \n", b"a b \n", (2,)),
     Case("token-vector", [], b"\n", b"\n", (0,)),
@@ -149,6 +149,7 @@ CASES = [
         b"[ 1 0.5 2 0.25 ] [ ] [ 3 1 ] \n",
         (3,),
     ),
+    Case("posterior", [[(n, 0.5) for n in range(100)]], None, None, (1,)),
     Case("posterior", [], B + i32(0), b"\n", (0,)),
     Case(
         "gauss-posterior",

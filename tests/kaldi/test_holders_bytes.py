@@ -90,7 +90,7 @@ def test_every_holder_has_a_case() -> None:
 @pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.holder}" for number, case in enumerate(CASES)])
 def test_a_value_survives_both_forms(case: Case) -> None:
     for binary in (True, False):
-        if not binary and case.text is None and case.holder not in {"int32-vector-vector"}:
+        if not binary and case.text is None and case.binary is not None:
             continue
         raw = dumped(case.holder, case.value, binary=binary)
         for cursor in cursors(raw):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from tests.kaldi.holder_cases import cursors, dumped, f32
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.cursor import CorruptObject, MemoryCursor
 from seekable.kaldi.holders import compress, find_holder, parse_range
 from seekable.kaldi.holders.compressed import compressed_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 METHODS = range(1, 8)
 

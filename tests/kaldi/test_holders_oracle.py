@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +11,9 @@ from tests.kaldi.holder_cases import dumped, plain
 
 from seekable.kaldi.cursor import MemoryCursor
 from seekable.kaldi.holders import HtkMatrix, Wave, find_holder, parse_range
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 kn = pytest.importorskip("kaldi_native_io")
 

@@ -100,7 +100,7 @@ BINARY_VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 @pytest.mark.parametrize("holder", VALUES)
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_a_value_survives_both_forms(holder: str, data: st.DataObject) -> None:
     value = data.draw(VALUES[holder])
     precise = find_holder(holder)
@@ -113,7 +113,7 @@ def test_a_value_survives_both_forms(holder: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("holder", BINARY_VALUES)
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_a_value_survives_the_binary_form(holder: str, data: st.DataObject) -> None:
     value = data.draw(BINARY_VALUES[holder])
     for cursor in cursors(dumped(holder, value)):
@@ -146,7 +146,7 @@ SIZES = st.sampled_from([struct.pack("<i", n) for n in (-1, 0, 1, 255, 1 << 24, 
     patch=st.one_of(st.binary(max_size=5), SIZES),
 )
 @example(holder="matrix", raw=b"\0BCM \0\0\0\0\0\0\0\0\1\0\0\0\1\0\0\0", at=200, patch=bytes(20))
-@settings(max_examples=300)
+@settings(max_examples=150)
 @pytest.mark.filterwarnings(f"ignore::{KaldiWarning.__module__}.{KaldiWarning.__name__}")
 def test_any_bytes_are_a_value_or_an_error(holder: str, raw: bytes, at: int, patch: bytes) -> None:
     data = mutated(raw, at, patch)
@@ -164,7 +164,7 @@ def test_any_bytes_are_a_value_or_an_error(holder: str, raw: bytes, at: int, pat
     patch=st.binary(max_size=6),
     at=st.integers(0, 99),
 )
-@settings(max_examples=150)
+@settings(max_examples=80)
 @pytest.mark.filterwarnings(f"ignore::{KaldiWarning.__module__}.{KaldiWarning.__name__}")
 def test_all_cursors_agree_on_any_bytes(case: Any, patch: bytes, at: int) -> None:
     outcomes = []

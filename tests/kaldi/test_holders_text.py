@@ -133,7 +133,7 @@ LINES: dict[str, dict[str, Any]] = {
     "int32-pair-vector": {"1 2;3 4\n": [(1, 2), (3, 4)], " 1 2 \r\n": [(1, 2)], "\n": []},
     "posterior": {"[ 1 0.5 ] [ ]\r\n": [[(1, 0.5)], []], "[ 1 inf ] \n": [[(1, inf)]], "\n": []},
 }
-BAD_LINES: dict[str, dict[str, Any]] = {
+BAD_LINES = {
     "int32": ["\n", "5", "5 6\n", "a\n", "5.0\n", "2147483648\n", "1_0\n", "", "0x1\n", "٣\n"],
     "uint8": ["-1\n", "256\n"],
     "double": ["1e\n", "\n", "1,5\n", "nan(1)\n", "1e999\n"],

@@ -46,6 +46,7 @@ DIGITS = 7
 """Kaldi writes floating-point numbers in text with so many significant digits, also doubles."""
 
 _NUMPY_CODES = {"b": "i1", "B": "u1", "q": "i8", "Q": "u8", "f": "f4", "d": "f8"}
+_MOST_DIGITS = 32  # of an integer; no type has more
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _FLOAT = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SPECIAL = re.compile(rb"-?(?:inf|infinity|nan)", re.IGNORECASE)
@@ -256,9 +257,8 @@ def parse_number(cursor: Cursor, word: bytes, basic: BasicType, at: int) -> int 
             return float(np.float32(number)) if basic is _FLOATS[4] else number
         if _SPECIAL.fullmatch(word):
             return float(word)
-    elif _INTEGER.fullmatch(word) and len(word) < 32:  # noqa: PLR2004 - more digits than any integer type has
-        if basic.least <= (integer := int(word)) <= basic.most:
-            return integer
+    elif _INTEGER.fullmatch(word) and len(word) <= _MOST_DIGITS and basic.least <= int(word) <= basic.most:
+        return int(word)
     raise cursor.error(f"a number of type {basic.name}", repr(decoded(word[:60])), at=at)
 
 

@@ -123,7 +123,7 @@ class Cursor(ABC):
 
     @abstractmethod
     def through(self, mark: bytes) -> bytes:
-        """Return all bytes through the next `mark` (one byte), and move past it; without it, all that remain."""
+        """Return all bytes through the next `mark`, one byte; without it, all that remain. Move past them."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Return at most `size` bytes, as a binary file does; all that remain if it is negative."""

@@ -104,7 +104,7 @@ class VectorVectorHolder:
         start = cursor.position
         raw = cursor.take(size * self.basic.marked.itemsize, "the numbers of a vector")
         items = struct.unpack("<" + size * self.basic.packing[1:], raw)
-        if any(mark != self.basic.mark for mark in items[::2]):
+        if items[::2] != (self.basic.mark,) * size:
             raise cursor.error(f"the byte {self.basic.mark:#04x} before each {self.basic.name}", at=start)
         return list(items[1::2])
 

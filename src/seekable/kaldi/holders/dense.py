@@ -149,7 +149,8 @@ def matrix_bytes(array: NDArray[Any]) -> bytes:
     """Return a matrix in binary form, without the binary header."""
     token = b"FM \4" if array.itemsize == _FLOAT.mark else b"DM \4"
     rows, columns = array.shape
-    return token + rows.to_bytes(4, "little") + b"\4" + columns.to_bytes(4, "little") + array.tobytes()
+    sizes: bytes = rows.to_bytes(4, "little") + b"\4" + columns.to_bytes(4, "little")
+    return token + sizes + array.tobytes()
 
 
 def read_vector(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[Any]:

@@ -65,8 +65,8 @@ class HtkHolder:
         try:
             header = _HEADER.pack(len(array), value.period, _FLOAT_BYTES * array.shape[1], value.kind)
         except struct.error:
-            message = f"value must fit the header of HTK (got {array.shape}, period {value.period}, kind {value.kind})"
-            raise InvalidArgument(message) from None
+            found = f"shape {array.shape}, period {value.period}, kind {value.kind}"
+            raise InvalidArgument(f"value must fit the header of HTK (got {found})") from None
         file.write(header + array.astype(_BIG_ENDIAN).tobytes())
 
     def skip(self, cursor: Cursor) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable.errors import InvalidArgument
 from seekable.kaldi.basic_types import BASIC_TYPES, DIGITS, parse_number, read_binary, read_size
 from seekable.kaldi.header import BINARY_HEADER, read_header
@@ -16,7 +18,6 @@ from seekable.kaldi.holders.scalars import text_line
 from seekable.kaldi.tokens import decoded, token_bytes
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from seekable.kaldi.cursor import Cursor, Output
@@ -27,6 +28,8 @@ _INT32, _FLOAT = BASIC_TYPES["int32"], BASIC_TYPES["float"]
 _MOST = 10_000_000
 """Kaldi refuses more frames, and more numbers in a frame."""
 _ELEMENT = struct.Struct("<BiBf")  # the mark of an int32, an int32, the mark of a float, a float
+_RECORD = np.dtype([("mark", "u1"), ("number", "<i4"), ("weight_mark", "u1"), ("weight", "<f4")])
+_MANY = 64  # pairs in a frame; below, numpy is slower
 _PAIR = 2
 
 
@@ -180,16 +183,20 @@ def _read_frame(cursor: Cursor) -> list[tuple[int, float]]:
     if not size:
         return []
     start = cursor.position
-    raw = bytes(cursor.take(size * _ELEMENT.size, f"{size} numbers with weights"))
-    frame = []
-    for number, (id_mark, each, weight_mark, weight) in enumerate(_ELEMENT.iter_unpack(raw)):
-        if id_mark != _INT32.mark or weight_mark != _FLOAT.mark:
-            at = start + number * _ELEMENT.size
-            raise cursor.error(
-                "an int32 and a float", f"the bytes {id_mark:#04x} and {weight_mark:#04x}", at=at
-            )
-        frame.append((each, weight))
-    return frame
+    raw = cursor.take(size * _ELEMENT.size, "numbers with weights")
+    if size > _MANY:
+        return _many_pairs(cursor, raw, start)
+    items = struct.unpack("<" + size * "BiBf", raw)
+    if items[::4] != (_INT32.mark,) * size or items[2::4] != (_FLOAT.mark,) * size:
+        raise cursor.error(f"{size} pairs of an int32 and a float, each behind a byte 0x04", at=start)
+    return list(zip(items[1::4], items[3::4], strict=True))
+
+
+def _many_pairs(cursor: Cursor, raw: Any, start: int) -> list[tuple[int, float]]:
+    records = np.frombuffer(raw, _RECORD)
+    if (records["mark"] != _INT32.mark).any() or (records["weight_mark"] != _FLOAT.mark).any():
+        raise cursor.error("pairs of an int32 and a float, each behind a byte 0x04", at=start)
+    return list(zip(records["number"].tolist(), records["weight"].tolist(), strict=True))
 
 
 def _frame_bytes(frame: list[tuple[int | float, int | float]]) -> bytes:

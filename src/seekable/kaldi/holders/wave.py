@@ -229,7 +229,7 @@ def _wave_bytes(rate: int, data: NDArray[Any]) -> bytes:
     clipped = np.clip(whole, *_LIMITS)
     if (over := int((whole != clipped).sum())) > 0:
         warnings.warn(f"{over} of {data.size} samples were clipped to 16 bits", KaldiWarning, stacklevel=3)
-    samples = clipped.T.astype("<i2").tobytes()
+    samples: bytes = clipped.T.astype("<i2").tobytes()
     channels = len(data)
     try:
         form = struct.pack("<HHIIHH", _PCM, channels, rate, rate * 2 * channels, 2 * channels, _BITS)
