@@ -127,8 +127,9 @@ class Cursor(ABC):
 
     def read(self, size: int = -1, /) -> bytes:
         """Return at most `size` bytes, as a binary file does; all that remain if it is negative."""
-        if size >= 0 and self.remaining is not None:
-            return bytes(self.take(min(size, self.remaining), "bytes"))
+        remaining = self.remaining
+        if remaining is not None:
+            return bytes(self.take(min(size, remaining) if size >= 0 else remaining, "bytes"))
         chunks = bytearray()
         while (size < 0 or len(chunks) < size) and self.peek() >= 0:
             part = self.preview() if size < 0 else self.preview()[: size - len(chunks)]
@@ -243,6 +244,10 @@ class MemoryCursor(Cursor):
 
     def through(self, mark: bytes) -> bytes:
         """Return all bytes through the next `mark`; without it, all that remain."""
+        if isinstance(self._data, bytes):
+            start, found = self._at, self._data.find(mark, self._at, self._end)
+            self._at = self._end if found < 0 else found + 1
+            return self._data[start : self._at]
         # The search of a memory map is slow, that of bytes is fast: copies that grow are searched.
         parts, size = [], 256
         while True:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FileCursor", "borrowed"]
 
+_AHEAD_BYTES = 64  # of a file that has to go back after them
 _STEP_BYTES = 1 << 20  # 1 MiB: the most memory that is taken before its bytes have arrived
 
 
@@ -30,8 +31,8 @@ class FileCursor(Cursor):
     Exactly the bytes of the objects that are read are consumed from the file.
 
     Args:
-        file: it has ``read`` and ``peek``, as files of ``open(path, "rb")`` and pipes have. A file without
-            ``peek`` is read ahead by one byte at most, until the next object is read through this cursor.
+        file: it has ``read`` and ``peek``, as files of ``open(path, "rb")`` and pipes have, or it
+            is seekable. Any other file is read ahead by one byte at most, which later reads of this cursor return.
         name: for messages; by default the name of the file.
         key: for messages.
         position: where the file stands; by default what its ``tell`` says, or 0.
@@ -50,7 +51,7 @@ class FileCursor(Cursor):
     ) -> None:
         self.name = str(getattr(file, "name", "<stream>")) if name is None else name
         self.key = key
-        self._file = file if hasattr(file, "peek") else _OneAhead(file)
+        self._file = _peeking(file)
         self._ahead: Callable[[int], bytes] = self._file.peek
         self._position = _told(file) if position is None else position
         self._size = _known_size(file)
@@ -128,6 +129,30 @@ class FileCursor(Cursor):
         return bytes(found)
 
 
+def _peeking(file: Any) -> Any:
+    """The file itself if it can peek; otherwise one around it that can."""
+    if hasattr(file, "peek"):
+        return file
+    return _SeekingBack(file) if _is_seekable(file) else _OneAhead(file)
+
+
+def _is_seekable(file: Any) -> bool:
+    return hasattr(file, "seekable") and bool(file.seekable())
+
+
+class _SeekingBack:
+    """A seekable file without ``peek``: it reads, and goes back."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self.read = file.read
+
+    def peek(self, _: int) -> bytes:
+        ahead = bytes(self._file.read(_AHEAD_BYTES))
+        self._file.seek(-len(ahead), os.SEEK_CUR)
+        return ahead
+
+
 class _OneAhead:
     """A file without ``peek``, read ahead by one byte where it must be."""
 
@@ -157,18 +182,12 @@ def borrowed(file: Any) -> Iterator[Cursor]:
     if isinstance(file, Cursor):
         yield file
         return
-    peeks = hasattr(file, "peek")
-    if not peeks and not (hasattr(file, "seekable") and file.seekable()):
+    if not hasattr(file, "peek") and not _is_seekable(file):
         kind = type(file).__name__
         raise WrongType(
             f"file must have peek() or be seekable (got {kind}); wrap it in io.BufferedReader(file)"
         )
-    cursor = FileCursor(file)
-    try:
-        yield cursor
-    finally:
-        if not peeks:
-            file.seek(cursor.position)
+    yield FileCursor(file)
 
 
 def _told(file: Any) -> int:

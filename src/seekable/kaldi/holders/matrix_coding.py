@@ -219,7 +219,7 @@ def _column_heads(values: NDArray[np.float32], scale: Scale) -> NDArray[np.uint1
     rows = len(values)
     quarter = rows // 4
     order = (0, quarter, 3 * quarter, rows - 1) if rows >= _ROWS_FOR_PERCENTILES else tuple(range(rows))
-    chosen = np.partition(values, order, axis=0)[list(order)]
+    chosen = np.partition(np.ascontiguousarray(values.T), order, axis=1)[:, list(order)].T
     codes = _codes(chosen, scale, FORMATS[2]).astype(np.int64)
     heads = np.empty((4, values.shape[1]), np.int64)
     heads[0] = np.minimum(codes[0], 65532)

@@ -98,7 +98,11 @@ class TokenHolder:
 
     def read(self, cursor: Cursor) -> str:
         """Return the next word."""
-        return decoded(_only_word(cursor, "a token")[0])
+        word, at = _only_word(cursor, "a token")
+        token = decoded(word)
+        if not is_token(token):
+            raise cursor.error("a token without control characters", repr(token), at=at)
+        return token
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a word."""
@@ -165,6 +169,6 @@ def _only_word(cursor: Cursor, what: str) -> tuple[bytes, int]:
     at = cursor.position
     line = text_line(cursor, what, may_lack_end=False)
     words = line.split()
-    if len(words) != 1 or not is_token(decoded(words[0])):
+    if len(words) != 1:
         raise cursor.error(f"{what}, alone on its line", repr(decoded(line[:60])), at=at)
     return words[0], at + line.index(words[0])
