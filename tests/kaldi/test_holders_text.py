@@ -236,3 +236,23 @@ def test_a_value_that_does_not_fit_is_refused_and_nothing_is_written(
 def test_what_has_no_text_form_says_so(holder: str) -> None:
     with pytest.raises(InvalidArgument, match=f"binary must be True for {holder}"):
         find_holder(holder).write(io.BytesIO(), None, binary=False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(1, 15), (1, 16), (15, 2), (16, 2), (17, 17), (2, 65536), (65536, 1)]
+)
+def test_matrices_around_the_limits_of_the_fast_way(rows: int, columns: int) -> None:
+    matrix = np.random.default_rng(rows).integers(-999, 999, (rows, columns)).astype("f4")
+    for raw in (
+        dumped("matrix", matrix, binary=False),
+        dumped("matrix", matrix, binary=False).replace(b" ", b"  "),
+    ):
+        (cursor, *_) = cursors(raw)
+        assert np.array_equal(find_holder("matrix").read(cursor), matrix)
+
+
+def test_a_negative_zero_keeps_its_sign() -> None:
+    for text in (b" [\n  -0 1 \n  0 -0 ]\n", b"[ -0 1 ; 0 -0.0 ]", b"[ -0 1e-0 ; 0 -0 ]"):
+        for cursor in cursors(text):
+            found = find_holder("matrix").read(cursor)
+            assert np.signbit(found).tolist() == [[True, False], [False, True]]

@@ -32,7 +32,7 @@ class FileCursor(Cursor):
 
     Args:
         file: it has ``read`` and ``peek``, as files of ``open(path, "rb")`` and pipes have, or it
-            is seekable. Any other file is read ahead by one byte at most, which later reads of this cursor return.
+            is seekable. Any other file is read ahead by one byte at most, for the next read of this cursor.
         name: for messages; by default the name of the file.
         key: for messages.
         position: where the file stands; by default what its ``tell`` says, or 0.

@@ -30,7 +30,6 @@ __all__ = [
     "MatrixHolder",
     "VectorHolder",
     "checked_matrix",
-    "matrix_bytes",
     "matrix_shape",
     "read_matrix",
     "read_matrix_part",
@@ -113,7 +112,12 @@ class MatrixHolder:
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a matrix."""
         array = checked_matrix(value, self.basic)
-        file.write(BINARY_HEADER + matrix_bytes(array) if binary else matrix_text(array, self.precision))
+        if not binary:
+            file.write(matrix_text(array, self.precision))
+            return
+        file.write(BINARY_HEADER + _matrix_start(array))
+        if array.size:
+            file.write(array.data)
 
     def skip(self, cursor: Cursor) -> None:
         """Move past the next matrix."""
@@ -145,12 +149,12 @@ def vector_bytes(array: NDArray[Any]) -> bytes:
     return token + len(array).to_bytes(4, "little") + array.tobytes()
 
 
-def matrix_bytes(array: NDArray[Any]) -> bytes:
-    """Return a matrix in binary form, without the binary header."""
+def _matrix_start(array: NDArray[Any]) -> bytes:
+    """The token and the shape of a matrix in binary form."""
     token = b"FM \4" if array.itemsize == _FLOAT.mark else b"DM \4"
     rows, columns = array.shape
     sizes: bytes = rows.to_bytes(4, "little") + b"\4" + columns.to_bytes(4, "little")
-    return token + sizes + array.tobytes()
+    return token + sizes
 
 
 def read_vector(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """Floating-point numbers as text: vectors and matrices in brackets, parsed in one pass over the bytes.
 
-Text as Kaldi writes it (one space between numbers, one row a line) is turned into JSON by two replacements,
+Text as Kaldi writes it (one space between numbers, one row a line) is turned into JSON by changes of bytes,
 parsed by msgspec into lists, and packed by msgspec into doubles of 9 bytes each, which numpy reads as
 records. Everything else, and every number that is not plain JSON (``inf``, ``nan``, ``007``), takes the
 careful way, word by word.
@@ -40,6 +40,7 @@ _SMALL, _SHORT = (
 )  # msgpack: lists of less than 16 items have a header of 1 byte, of less than 2**16, of 3
 _AFTER_BRACKET = frozenset(b" \t\n\r\f\v]")
 _SHOWN_BYTES = 24
+_LINE_END, _SPACE, _COMMA, _OPEN, _CLOSE = b"\n ,[]"
 _FIRST = re.compile(rb"-|[0-9]|inf|nan", re.IGNORECASE)
 
 
@@ -93,15 +94,16 @@ def read_matrix_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
         CorruptObject: it has no brackets, rows of several lengths, or a word that is no number.
     """
     body, at = _body(cursor, "a matrix")
+    if b"," not in body and (fast := _parse_as_written(body, basic)) is not None:
+        return fast
     lines = body.replace(b";", b"\n").replace(b"\r", b" ").split(b"\n")
     rows = [row for line in lines if (row := line.strip())]
     if not rows:
         return np.empty((0, 0), basic.dtype)
-    fast = None
-    if b"," not in body:
-        fast = _parse_json([row.replace(b" ", b",") for row in rows], basic)
-        fast = _parse_json([b",".join(row.split()) for row in rows], basic) if fast is None else fast
-    if fast is not None:
+    if (
+        b"," not in body
+        and (fast := _parse_json([b",".join(row.split()) for row in rows], basic)) is not None
+    ):
         return fast
     parsed, start = [], at
     for line in lines:
@@ -152,13 +154,33 @@ def end_bracket(cursor: Cursor) -> None:
         cursor.skip(1, "a line end")
 
 
+def _parse_as_written(body: bytes, basic: BasicType) -> NDArray[Any] | None:
+    """A matrix in the very form that Kaldi writes, made JSON by changes of bytes; None of any other."""
+    if not (body.startswith(b"\n  ") and body.endswith(b" ")):
+        return None
+    data = np.frombuffer(body, np.uint8)
+    ends = np.flatnonzero(data == _LINE_END)[1:]
+    if len(ends) and ends[-1] + 2 >= len(data):
+        return None
+    if any((data[ends + place] != _SPACE).any() for place in (-1, 1, 2)):
+        return None
+    text = data + (data == _SPACE).view(np.uint8) * np.uint8(_COMMA - _SPACE)
+    text[:3] = _OPEN, _OPEN, _SPACE
+    text[ends - 1], text[ends], text[ends + 1], text[ends + 2] = _CLOSE, _COMMA, _OPEN, _SPACE
+    text[-1] = _CLOSE
+    return _parse_rows(text.tobytes() + b"]", len(ends) + 1, basic)
+
+
 def _parse_json(rows: list[bytes], basic: BasicType) -> NDArray[Any] | None:
     """Rows of numbers with commas as an array; None if they are not plain JSON, or not of one length."""
-    text = b"[[" + b"],[".join(rows) + b"]]"
-    array = _decode_json(text, len(rows), basic)
+    return _parse_rows(b"[[" + b"],[".join(rows) + b"]]", len(rows), basic)
+
+
+def _parse_rows(text: bytes, rows: int, basic: BasicType) -> NDArray[Any] | None:
+    array = _decode_json(text, rows, basic)
     if array is not None and not array.all() and (b"-0," in text or b"-0]" in text):
         # JSON has no negative zero among integers, and Kaldi writes one as -0.
-        return _decode_json(text.replace(b"-0,", b"-0.0,").replace(b"-0]", b"-0.0]"), len(rows), basic)
+        return _decode_json(text.replace(b"-0,", b"-0.0,").replace(b"-0]", b"-0.0]"), rows, basic)
     return array
 
 
