@@ -228,6 +228,7 @@ def cursors(data: bytes) -> list[Cursor]:
     """Every way to read the same bytes."""
     return [
         MemoryCursor(data, name="table", key="k"),
+        MemoryCursor(bytearray(data), name="table", key="k"),  # as a memory map: without a fast search
         FileCursor(io.BytesIO(data), name="table", key="k"),
         FileCursor(io.BufferedReader(Pipe(data)), name="table", key="k"),
     ]

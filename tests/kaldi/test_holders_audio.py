@@ -127,6 +127,9 @@ def test_samples_are_truncated_and_clipped() -> None:
     for bad in (Wave(8000, np.zeros((1, 0), "f4")), Wave(8000, np.full((1, 1), np.nan, "f4"))):
         with pytest.raises(InvalidArgument, match="data must"):
             dumped("wave", bad)
+    one = np.ones((1, 1), "f4")
+    whole = Wave(8000.0, one)  # type: ignore[arg-type]
+    assert dumped("wave", whole) == dumped("wave", Wave(8000, one))
     with pytest.raises(InvalidArgument, match="rate"):
         dumped("wave", Wave(-1, np.zeros((1, 1), "f4")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from tests.kaldi.holder_cases import CASES, Case, Pipe, cursors, dumped, plain
+from tests.kaldi.holder_cases import CASES, Case, Pipe, cursors, dumped, f64, i32, plain
 
 from seekable.kaldi.cursor import CorruptObject
 from seekable.kaldi.file_cursor import FileCursor
@@ -161,3 +161,23 @@ def test_either_precision_is_read() -> None:
             assert found.dtype == ("f4" if wanted == "vector" else "f8")
     for cursor in cursors(dumped("double", 0.1)):
         assert find_holder("float").read(cursor) == 0.1
+
+
+def test_pairs_of_either_precision_are_read_skipped_and_measured() -> None:
+    for wrote, read in (("float", "double"), ("double", "float")):
+        raw = dumped(f"{wrote}-pair-vector", [(0.5, 2.0), (1.0, 3.0)])
+        holder = find_holder(f"{read}-pair-vector")
+        for action, expected in (("read", [(0.5, 2.0), (1.0, 3.0)]), ("shape", (2,)), ("skip", None)):
+            for cursor in cursors(raw + b"next"):
+                assert getattr(holder, action)(cursor) == expected
+                assert cursor.read() == b"next"
+
+
+def test_weights_of_either_precision_are_read_skipped_and_measured() -> None:
+    for size in (1, 100):
+        raw = b"\0B" + i32(1, size) + (i32(7) + b"\x08" + f64(0.5)) * size
+        holder = find_holder("posterior")
+        for action, expected in (("read", [[(7, 0.5)] * size]), ("shape", (1,)), ("skip", None)):
+            for cursor in cursors(raw + b"next"):
+                assert getattr(holder, action)(cursor) == expected
+                assert cursor.read() == b"next"

@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
-from tests.kaldi.holder_cases import cursors, dumped
+from tests.kaldi.holder_cases import cursors, dumped, plain
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.basic_types import read_basic_type, write_basic_type
@@ -66,6 +66,18 @@ def test_a_holder_of_each_name_exists_and_can_be_pickled(name: str) -> None:
     assert holder.name == name
     assert pickle.loads(pickle.dumps(holder)) == holder
     assert find_holder(holder) is holder
+
+
+@pytest.mark.parametrize(
+    "name", ["float", "double", "sp-matrix", "double-sp-matrix", "vector", "double-matrix"]
+)
+def test_a_holder_from_another_process_writes_and_reads_the_same(name: str) -> None:
+    value = {"float": 0.1, "double": 0.1, "vector": [0.1]}.get(name, [[0.1]])
+    holder, copy = find_holder(name), pickle.loads(pickle.dumps(find_holder(name)))
+    for binary in (True, False):
+        raw = dumped(copy, value, binary=binary)
+        assert raw == dumped(holder, value, binary=binary)
+        assert plain(copy.read(MemoryCursor(raw))) == plain(holder.read(MemoryCursor(raw)))
 
 
 def test_a_wrong_name_is_refused_with_the_nearest_one() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import math
-from typing import Any
+import mmap
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from tests.kaldi.holder_cases import Pipe
+from tests.kaldi.holder_cases import Pipe, dumped
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.basic_types import (
@@ -23,6 +24,7 @@ from seekable.kaldi.basic_types import (
 from seekable.kaldi.cursor import CorruptObject, MemoryCursor
 from seekable.kaldi.file_cursor import FileCursor
 from seekable.kaldi.header import read_header, write_header
+from seekable.kaldi.holders import find_holder
 from seekable.kaldi.tokens import (
     expect_pretty,
     expect_token,
@@ -32,6 +34,9 @@ from seekable.kaldi.tokens import (
     write_pretty,
     write_token,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def files(data: bytes) -> list[Any]:
@@ -251,3 +256,19 @@ def test_a_cursor_reads_as_a_file_does() -> None:
             b"",
             -1,
         )
+
+
+def test_a_memory_map_is_read_without_a_copy(tmp_path: Path) -> None:
+    path = tmp_path / "m.ark"
+    path.write_bytes(b"key " + dumped("matrix", np.ones((300, 50), "f4")) + b"x" * 300 + b"\n")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        cursor = MemoryCursor(mapped, name=str(path))
+        assert cursor.through(b" ") == b"key "
+        matrix = find_holder("matrix").read(cursor)
+        assert not matrix.flags.owndata
+        assert not matrix.flags.writeable
+        assert matrix.sum() == 15000
+        assert cursor.through(b"\n") == b"x" * 300 + b"\n"
+        cursor.seek(4)
+        assert find_holder("matrix").shape(cursor) == (300, 50)
+        del matrix, cursor

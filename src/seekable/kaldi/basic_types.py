@@ -254,7 +254,7 @@ def parse_number(cursor: Cursor, word: bytes, basic: BasicType, at: int) -> int 
     if basic.is_float:
         number = float(word) if _FLOAT.fullmatch(word) else math.inf
         if basic.least < number < basic.most:
-            return float(np.float32(number)) if basic is _FLOATS[4] else number
+            return float(np.float32(number)) if basic.mark == _FLOATS[4].mark else number
         if _SPECIAL.fullmatch(word):
             return float(word)
     elif _INTEGER.fullmatch(word) and len(word) <= _MOST_DIGITS and basic.least <= int(word) <= basic.most:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["BasicVectorHolder", "PairVectorHolder", "VectorVectorHolder"]
 
 _INT32 = BASIC_TYPES["int32"]
+_FLOATS = {each.mark: each for each in (BASIC_TYPES["float"], BASIC_TYPES["double"])}
 _INTEGERS = msgspec.json.Decoder(list[int])
 _WORDS = re.compile(rb";|[^\s;]+")
 _SEMICOLON = b";"
@@ -69,14 +70,16 @@ class BasicVectorHolder:
     def skip(self, cursor: Cursor) -> None:
         """Move past the next vector."""
         if read_header(cursor):
-            _skip_marked(cursor, self.basic)
+            _skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
         else:
             text_line(cursor, "a line of numbers", may_lack_end=True)
 
     def shape(self, cursor: Cursor) -> tuple[int]:
         """Return the shape (n,) of the next vector."""
         if read_header(cursor):
-            return (_skip_marked(cursor, self.basic),)
+            size = read_size(cursor, "the number of elements")
+            _skip_marked(cursor, self.basic, size)
+            return (size,)
         return (len(text_line(cursor, "a line of numbers", may_lack_end=True).split()),)
 
 
@@ -128,7 +131,7 @@ class VectorVectorHolder:
             return (text_line(cursor, "a line of vectors", may_lack_end=False).count(_SEMICOLON),)
         size = read_size(cursor, "the number of vectors")
         for _ in range(size):
-            _skip_marked(cursor, self.basic)
+            _skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
         return (size,)
 
 
@@ -180,31 +183,39 @@ class PairVectorHolder:
         """Return the shape (n,) of the next vector of n pairs."""
         if read_header(cursor):
             size = read_size(cursor, "the number of pairs")
-            cursor.skip(_PAIR * size * self.basic.marked.itemsize, f"{size} pairs")
+            _skip_marked(cursor, self.basic, _PAIR * size)
             return (size,)
         line = text_line(cursor, "a line of pairs", may_lack_end=False)
         return (line.count(_SEMICOLON) + 1 if line.strip() else 0,)
 
 
+def _stored(cursor: Cursor, basic: BasicType, size: int) -> BasicType:
+    """The type of the numbers at a cursor: floats have the precision that the first byte says."""
+    mark = cursor.peek()
+    if basic.is_float and mark in _FLOATS:
+        return _FLOATS[mark]
+    if size and mark not in {basic.mark, -1}:
+        raise cursor.error(f"the byte {basic.mark:#04x} of a {basic.name}")
+    return basic
+
+
 def _read_marked(cursor: Cursor, basic: BasicType, size: int) -> NDArray[Any]:
     """An array of numbers, each of which has the byte of its type before it."""
     start = cursor.position
-    if basic.is_float and size and cursor.peek() in {4, 8}:
-        basic = BASIC_TYPES["float" if cursor.peek() == BASIC_TYPES["float"].mark else "double"]
-    records = cursor.array(basic.marked, size, f"{size} numbers of type {basic.name}")
+    stored = _stored(cursor, basic, size)
+    records = cursor.array(stored.marked, size, f"{size} numbers of type {stored.name}")
     marks = records["mark"]
-    if (marks != basic.mark).any():
-        first = int(np.argmax(marks != basic.mark))
+    if (marks != stored.mark).any():
+        first = int(np.argmax(marks != stored.mark))
         found = f"{int(marks[first]):#04x} before element {first}"
-        at = start + first * basic.marked.itemsize
-        raise cursor.error(f"the byte {basic.mark:#04x} of a {basic.name}", found, at=at)
+        at = start + first * stored.marked.itemsize
+        raise cursor.error(f"the byte {stored.mark:#04x} of a {stored.name}", found, at=at)
     return records["value"].copy()
 
 
-def _skip_marked(cursor: Cursor, basic: BasicType) -> int:
-    size = read_size(cursor, "the number of elements")
-    cursor.skip(size * basic.marked.itemsize, f"{size} numbers of type {basic.name}")
-    return size
+def _skip_marked(cursor: Cursor, basic: BasicType, size: int) -> None:
+    stored = _stored(cursor, basic, size) if size else basic
+    cursor.skip(size * stored.marked.itemsize, f"{size} numbers of type {stored.name}")
 
 
 def _marked(basic: BasicType, array: NDArray[Any]) -> bytes:

@@ -56,7 +56,7 @@ class PackedMatrixHolder:
         packed = self._packed(self.basic.checked_array("value", value))
         size = _rows(len(packed))
         if binary:
-            token = b"FP " if self.basic is _FLOAT else b"DP "
+            token = b"FP " if self.basic.mark == _FLOAT.mark else b"DP "
             file.write(BINARY_HEADER + token + b"\4" + size.to_bytes(4, "little") + packed.tobytes())
             return
         words = [f"{self.basic.text(each, self.precision)} " for each in packed.tolist()]

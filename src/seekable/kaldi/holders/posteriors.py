@@ -28,7 +28,8 @@ _INT32, _FLOAT = BASIC_TYPES["int32"], BASIC_TYPES["float"]
 _MOST = 10_000_000
 """Kaldi refuses more frames, and more numbers in a frame."""
 _ELEMENT = struct.Struct("<BiBf")  # the mark of an int32, an int32, the mark of a float, a float
-_RECORD = np.dtype([("mark", "u1"), ("number", "<i4"), ("weight_mark", "u1"), ("weight", "<f4")])
+_BEFORE_WEIGHT = 6  # bytes of an element
+_WEIGHTS = {each.mark: each.packing[-1] for each in (_FLOAT, BASIC_TYPES["double"])}
 _MANY = 64  # pairs in a frame; below, numpy is slower
 _PAIR = 2
 
@@ -71,8 +72,7 @@ class PosteriorHolder:
             return (text_line(cursor, "a line with a posterior", may_lack_end=False).count(b"["),)
         frames = _read_count(cursor, "the number of frames")
         for _ in range(frames):
-            size = _read_count(cursor, "the size of a frame")
-            cursor.skip(size * _ELEMENT.size, f"{size} numbers with weights")
+            _skip_frame(cursor)
         return (frames,)
 
 
@@ -183,20 +183,41 @@ def _read_frame(cursor: Cursor) -> list[tuple[int, float]]:
     if not size:
         return []
     start = cursor.position
-    raw = cursor.take(size * _ELEMENT.size, "numbers with weights")
+    head, code = _first_marks(cursor)
+    rest = size * struct.calcsize(f"<BiB{code}") - len(head)
+    raw = head + bytes(cursor.take(rest, "numbers with weights"))
     if size > _MANY:
-        return _many_pairs(cursor, raw, start)
-    items = struct.unpack("<" + size * "BiBf", raw)
-    if items[::4] != (_INT32.mark,) * size or items[2::4] != (_FLOAT.mark,) * size:
-        raise cursor.error(f"{size} pairs of an int32 and a float, each behind a byte 0x04", at=start)
-    return list(zip(items[1::4], items[3::4], strict=True))
+        records = np.frombuffer(
+            raw, [("mark", "u1"), ("number", "<i4"), ("other", "u1"), ("weight", f"<{code}")]
+        )
+        pairs = list(zip(records["number"].tolist(), records["weight"].tolist(), strict=True))
+        good = (records["mark"] == head[0]).all() and (records["other"] == head[-1]).all()
+    else:
+        items = struct.unpack("<" + size * f"BiB{code}", raw)
+        pairs = list(zip(items[1::4], items[3::4], strict=True))
+        good = items[::4] == (head[0],) * size and items[2::4] == (head[-1],) * size
+    if not good:
+        raise cursor.error("pairs of an int32 and a float, with their sizes before them", at=start)
+    return (
+        pairs if code == _FLOAT.packing[-1] else [(number, float(np.float32(each))) for number, each in pairs]
+    )
 
 
-def _many_pairs(cursor: Cursor, raw: Any, start: int) -> list[tuple[int, float]]:
-    records = np.frombuffer(raw, _RECORD)
-    if (records["mark"] != _INT32.mark).any() or (records["weight_mark"] != _FLOAT.mark).any():
-        raise cursor.error("pairs of an int32 and a float, each behind a byte 0x04", at=start)
-    return list(zip(records["number"].tolist(), records["weight"].tolist(), strict=True))
+def _skip_frame(cursor: Cursor) -> None:
+    size = _read_count(cursor, "the size of a frame")
+    if size:
+        head, code = _first_marks(cursor)
+        cursor.skip(size * struct.calcsize(f"<BiB{code}") - len(head), "numbers with weights")
+
+
+def _first_marks(cursor: Cursor) -> tuple[bytes, str]:
+    """The bytes before the first weight of a frame, and the code of the precision that they say."""
+    start = cursor.position
+    head = bytes(cursor.take(_BEFORE_WEIGHT, "a number with a weight"))
+    code = _WEIGHTS.get(head[-1])
+    if code is None or head[0] != _INT32.mark:
+        raise cursor.error("an int32 and a float, with their sizes before them", repr(head), at=start)
+    return head, code
 
 
 def _frame_bytes(frame: list[tuple[int | float, int | float]]) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable.errors import WrongType
 from seekable.kaldi.basic_types import (
     BASIC_TYPES,
@@ -73,7 +75,7 @@ class BoolHolder:
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a boolean."""
-        if not isinstance(value, bool) and type(value).__name__ != "bool":
+        if not isinstance(value, bool | np.bool_):
             raise WrongType(f"value must be True or False (got {value!r})")
         write_header(file, binary=binary)
         write_basic_type(file, bool(value), "bool", binary=binary)

@@ -218,7 +218,7 @@ def _swapped(guid: bytes) -> bytes:
     return b"".join(guid[at : at + 4][::-1] for at in range(0, 16, 4))
 
 
-def _wave_bytes(rate: int, data: NDArray[Any]) -> bytes:
+def _wave_bytes(rate: float, data: NDArray[Any]) -> bytes:
     if data.ndim != 2 or not data.size:  # noqa: PLR2004 - channels and samples
         raise InvalidArgument(
             f"data must have the shape (channels, samples), with samples (got {data.shape})"
@@ -229,6 +229,7 @@ def _wave_bytes(rate: int, data: NDArray[Any]) -> bytes:
     clipped = np.clip(whole, *_LIMITS)
     if (over := int((whole != clipped).sum())) > 0:
         warnings.warn(f"{over} of {data.size} samples were clipped to 16 bits", KaldiWarning, stacklevel=3)
+    rate = int(rate) if isinstance(rate, float) and rate.is_integer() else rate
     samples: bytes = clipped.T.astype("<i2").tobytes()
     channels = len(data)
     try:
