@@ -1,0 +1,116 @@
+"""Compressed matrices as objects (``CM``, ``CM2``, ``CM3``): their bytes in files, and parts of them.
+
+`matrix_coding.py` has the arithmetic. A part of a matrix is read without the bytes of other rows (``CM2`` and
+``CM3``), or of other columns (``CM``, which is stored by columns).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.kaldi.holders.matrix_coding import (
+    BYTES_BY_COLUMN,
+    FORMATS,
+    CompressedMatrix,
+    Scale,
+    decode_columns,
+    decode_rows,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.kaldi.cursor import Cursor
+    from seekable.kaldi.holders.ranges import Range
+
+__all__ = ["FIRST", "compressed_bytes", "read_compressed", "read_part", "skip_compressed"]
+
+FIRST = ord("C")
+"""The first byte of every compressed matrix in binary form."""
+
+_TOKENS = {b"CM ": 1, b"CM2 ": 2, b"CM3 ": 3}
+_WHAT = "CM, CM2 or CM3 (a compressed matrix)"
+_HEADER = struct.Struct("<ffii")
+_HEAD = np.dtype("<u2")
+_NONE = np.empty((0, 4), _HEAD)
+_FORMAT_FIELD = b"\0\0\0\0"
+"""Kaldi writes a field too many in an empty matrix, and does not read it."""
+
+
+def read_compressed(cursor: Cursor) -> CompressedMatrix:
+    """Return the compressed matrix behind the binary header, without decoding it."""
+    scale, columns, codes = _layout(cursor)
+    heads = (
+        cursor.array(_HEAD, 4 * columns, "the headers of the columns").reshape(columns, 4)
+        if columns
+        else _NONE
+    )
+    data = cursor.array(FORMATS[scale.form].dtype, codes, "the codes")
+    _skip_format_field(cursor, scale)
+    shape = (scale.columns, scale.rows) if scale.form == BYTES_BY_COLUMN else (scale.rows, scale.columns)
+    return CompressedMatrix(scale, heads, data.reshape(shape))
+
+
+def skip_compressed(cursor: Cursor) -> tuple[int, int]:
+    """Move past the compressed matrix behind the binary header; return its rows and columns."""
+    scale, columns, codes = _layout(cursor)
+    cursor.skip(8 * columns + FORMATS[scale.form].dtype.itemsize * codes, f"{codes} codes")
+    _skip_format_field(cursor, scale)
+    return scale.rows, scale.columns
+
+
+def read_part(cursor: Cursor, part: Range) -> NDArray[np.float32]:
+    """Return some rows and columns of the compressed matrix behind the binary header."""
+    scale, heads, _ = _layout(cursor)
+    rows, columns = part.row_slice(scale.rows, cursor.name), part.column_slice(scale.columns, cursor.name)
+    if scale.form == BYTES_BY_COLUMN:
+        table = cursor.array(_HEAD, 4 * heads, "the headers of the columns").reshape(-1, 4)[columns]
+        cursor.skip(columns.start * scale.rows, "the columns before the range")
+        data = cursor.array("u1", (columns.stop - columns.start) * scale.rows, "the columns of the range")
+        cursor.skip((scale.columns - columns.stop) * scale.rows, "the columns after the range")
+        return decode_columns(scale, table, data.reshape(-1, scale.rows)[:, rows])
+    dtype = FORMATS[scale.form].dtype
+    row_bytes = dtype.itemsize * scale.columns
+    cursor.skip(rows.start * row_bytes, "the rows before the range")
+    data = cursor.array(dtype, (rows.stop - rows.start) * scale.columns, "the rows of the range")
+    cursor.skip((scale.rows - rows.stop) * row_bytes, "the rows after the range")
+    return decode_rows(scale, data.reshape(-1, scale.columns)[:, columns])
+
+
+def compressed_bytes(matrix: CompressedMatrix) -> bytes:
+    """Return a compressed matrix in binary form, without the binary header."""
+    scale = matrix.scale
+    token = next(token for token, form in _TOKENS.items() if form == scale.form)
+    header = _HEADER.pack(scale.minimum, scale.span, scale.rows, scale.columns)
+    return token + header + matrix.heads.tobytes() + matrix.codes.tobytes()
+
+
+def _layout(cursor: Cursor) -> tuple[Scale, int, int]:
+    """The header at a cursor, the number of column headers that follow, and the number of codes."""
+    start = cursor.position
+    token = bytes(cursor.take(3, _WHAT))
+    if token not in _TOKENS:
+        token += bytes(cursor.take(1, _WHAT))
+        if token not in _TOKENS:
+            raise cursor.error(_WHAT, repr(token), at=start)
+    start = cursor.position
+    minimum, span, rows, columns = _HEADER.unpack(
+        cursor.take(_HEADER.size, "the header of a compressed matrix")
+    )
+    if rows < 0 or columns < 0 or (rows == 0) != (columns == 0):
+        found = f"{rows} x {columns}"
+        raise cursor.error("a matrix with both rows and columns, or neither", found, at=start + 8)
+    scale = Scale(_TOKENS[token], minimum, span, rows, columns)
+    return scale, columns if scale.form == BYTES_BY_COLUMN else 0, rows * columns
+
+
+def _skip_format_field(cursor: Cursor, scale: Scale) -> None:
+    """Move past the four null bytes that Kaldi writes behind an empty matrix; a key contains no null byte."""
+    if scale.rows == 0 and cursor.peek() == 0:
+        start = cursor.position
+        field = bytes(cursor.take(len(_FORMAT_FIELD), "four null bytes behind an empty matrix"))
+        if field != _FORMAT_FIELD:
+            raise cursor.error("four null bytes behind an empty matrix", repr(field), at=start)

@@ -1,0 +1,244 @@
+"""Posteriors: for each frame, numbers with a weight each, or with a vector each."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import InvalidArgument
+from seekable.kaldi.basic_types import BASIC_TYPES, DIGITS, parse_number, read_binary, read_size
+from seekable.kaldi.header import BINARY_HEADER, read_header
+from seekable.kaldi.holders.dense import read_vector, skip_vector, vector_bytes
+from seekable.kaldi.holders.number_text import read_vector_text, skip_brackets, vector_text
+from seekable.kaldi.holders.scalars import text_line
+from seekable.kaldi.tokens import decoded, token_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.kaldi.cursor import Cursor, Output
+
+__all__ = ["GaussPosteriorHolder", "PosteriorHolder"]
+
+_INT32, _FLOAT = BASIC_TYPES["int32"], BASIC_TYPES["float"]
+_MOST = 10_000_000
+"""Kaldi refuses more frames, and more numbers in a frame."""
+_ELEMENT = struct.Struct("<BiBf")  # the mark of an int32, an int32, the mark of a float, a float
+_BEFORE_WEIGHT = 6  # bytes of an element
+_WEIGHTS = {each.mark: each.packing[-1] for each in (_FLOAT, BASIC_TYPES["double"])}
+_MANY = 64  # pairs in a frame; below, numpy is slower
+_PAIR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PosteriorHolder:
+    """Posteriors, as a list for each frame of tuples (int, float)."""
+
+    name: str = "posterior"
+    precision: int = DIGITS
+
+    def read(self, cursor: Cursor) -> list[list[tuple[int, float]]]:
+        """Return the next posterior."""
+        if not read_header(cursor):
+            return _read_text(cursor)
+        return [_read_frame(cursor) for _ in range(_read_count(cursor, "the number of frames"))]
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a posterior."""
+        frames = [
+            [(_INT32.checked("each number", i), _FLOAT.checked("each weight", w)) for i, w in f]
+            for f in value
+        ]
+        if max(len(frames), *map(len, frames), 0) > _MOST:
+            raise InvalidArgument(f"value must have at most {_MOST} frames, and numbers in a frame")
+        if binary:
+            parts = [_INT32.packed(len(frame)) + _frame_bytes(frame) for frame in frames]
+            file.write(BINARY_HEADER + _INT32.packed(len(frames)) + b"".join(parts))
+            return
+        words = ("".join(f"{i} {_FLOAT.text(w, self.precision)} " for i, w in frame) for frame in frames)
+        file.write(("".join(f"[ {each}] " for each in words) + "\n").encode())
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next posterior."""
+        self.shape(cursor)
+
+    def shape(self, cursor: Cursor) -> tuple[int]:
+        """Return the shape (frames,) of the next posterior."""
+        if not read_header(cursor):
+            return (text_line(cursor, "a line with a posterior", may_lack_end=False).count(b"["),)
+        frames = _read_count(cursor, "the number of frames")
+        for _ in range(frames):
+            _skip_frame(cursor)
+        return (frames,)
+
+
+@dataclass(frozen=True, slots=True)
+class GaussPosteriorHolder:
+    """Gaussian posteriors, as a list for each frame of tuples (int, float32 array)."""
+
+    name: str = "gauss-posterior"
+    precision: int = DIGITS
+
+    def read(self, cursor: Cursor) -> list[list[tuple[int, NDArray[np.float32]]]]:
+        """Return the next posterior."""
+        if read_header(cursor):
+            frames = _read_count(cursor, "the number of frames")
+            return [
+                [
+                    (int(read_binary(cursor, _INT32)), read_vector(cursor, _FLOAT, binary=True))
+                    for _ in range(_read_count(cursor, "the size of a frame"))
+                ]
+                for _ in range(frames)
+            ]
+        values = [
+            [
+                (_read_int(cursor, "a number"), read_vector_text(cursor, _FLOAT))
+                for _ in range(_read_text_count(cursor, "the size of a frame"))
+            ]
+            for _ in range(_read_text_count(cursor, "the number of frames"))
+        ]
+        _end_line(cursor)
+        return values
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a posterior."""
+        frames = [
+            [(_INT32.checked("each number", i), _checked_vector(v)) for i, v in frame] for frame in value
+        ]
+        if binary:
+            parts = [_INT32.packed(len(frames))]
+            for frame in frames:
+                parts.append(_INT32.packed(len(frame)))
+                parts += [_INT32.packed(number) + vector_bytes(vector) for number, vector in frame]
+            file.write(BINARY_HEADER + b"".join(parts))
+            return
+        parts = [f"{len(frames)} ".encode()]
+        for frame in frames:
+            parts.append(f"{len(frame)} ".encode())
+            parts += [f"{number} ".encode() + vector_text(vector, self.precision) for number, vector in frame]
+        file.write(b"".join(parts) + b"\n")
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next posterior."""
+        self.shape(cursor)
+
+    def shape(self, cursor: Cursor) -> tuple[int]:
+        """Return the shape (frames,) of the next posterior."""
+        binary = read_header(cursor)
+        count = _read_count if binary else _read_text_count
+        frames = count(cursor, "the number of frames")
+        for _ in range(frames):
+            for _ in range(count(cursor, "the size of a frame")):
+                if binary:
+                    read_binary(cursor, _INT32)
+                    skip_vector(cursor)
+                else:
+                    _read_int(cursor, "a number")
+                    skip_brackets(cursor, "a vector")
+        if not binary:
+            _end_line(cursor)
+        return (frames,)
+
+
+def _checked_vector(value: Any) -> NDArray[Any]:
+    array = _FLOAT.checked_array("each vector", value)
+    if array.ndim != 1:
+        raise InvalidArgument(f"each vector must have one dimension (got the shape {array.shape})")
+    return array
+
+
+def _read_count(cursor: Cursor, what: str) -> int:
+    start = cursor.position
+    return _bounded(cursor, read_size(cursor, what), what, start)
+
+
+def _read_text_count(cursor: Cursor, what: str) -> int:
+    cursor.skip_spaces()
+    start = cursor.position
+    return _bounded(cursor, _read_int(cursor, what), what, start)
+
+
+def _bounded(cursor: Cursor, size: int, what: str, at: int) -> int:
+    if not 0 <= size <= _MOST:
+        raise cursor.error(f"{what} (at most {_MOST})", str(size), at=at)
+    return size
+
+
+def _read_int(cursor: Cursor, what: str) -> int:
+    cursor.skip_spaces()
+    start = cursor.position
+    return int(parse_number(cursor, token_bytes(cursor, what), _INT32, start))
+
+
+def _end_line(cursor: Cursor) -> None:
+    text_line(cursor, "the end of a posterior", may_lack_end=False)
+
+
+def _read_frame(cursor: Cursor) -> list[tuple[int, float]]:
+    size = _read_count(cursor, "the size of a frame")
+    if not size:
+        return []
+    start = cursor.position
+    head, code = _first_marks(cursor)
+    rest = size * struct.calcsize(f"<BiB{code}") - len(head)
+    raw = head + bytes(cursor.take(rest, "numbers with weights"))
+    if size > _MANY:
+        records = np.frombuffer(
+            raw, [("mark", "u1"), ("number", "<i4"), ("other", "u1"), ("weight", f"<{code}")]
+        )
+        pairs = list(zip(records["number"].tolist(), records["weight"].tolist(), strict=True))
+        good = (records["mark"] == head[0]).all() and (records["other"] == head[-1]).all()
+    else:
+        items = struct.unpack("<" + size * f"BiB{code}", raw)
+        pairs = list(zip(items[1::4], items[3::4], strict=True))
+        good = items[::4] == (head[0],) * size and items[2::4] == (head[-1],) * size
+    if not good:
+        raise cursor.error("pairs of an int32 and a float, with their sizes before them", at=start)
+    return (
+        pairs if code == _FLOAT.packing[-1] else [(number, float(np.float32(each))) for number, each in pairs]
+    )
+
+
+def _skip_frame(cursor: Cursor) -> None:
+    size = _read_count(cursor, "the size of a frame")
+    if size:
+        head, code = _first_marks(cursor)
+        cursor.skip(size * struct.calcsize(f"<BiB{code}") - len(head), "numbers with weights")
+
+
+def _first_marks(cursor: Cursor) -> tuple[bytes, str]:
+    """The bytes before the first weight of a frame, and the code of the precision that they say."""
+    start = cursor.position
+    head = bytes(cursor.take(_BEFORE_WEIGHT, "a number with a weight"))
+    code = _WEIGHTS.get(head[-1])
+    if code is None or head[0] != _INT32.mark:
+        raise cursor.error("an int32 and a float, with their sizes before them", repr(head), at=start)
+    return head, code
+
+
+def _frame_bytes(frame: list[tuple[int | float, int | float]]) -> bytes:
+    return b"".join(_ELEMENT.pack(4, each, 4, weight) for each, weight in frame)
+
+
+def _read_text(cursor: Cursor) -> list[list[tuple[int, float]]]:
+    at = cursor.position
+    line = text_line(cursor, "a line with a posterior", may_lack_end=False)
+    *parts, rest = line.split(b"]")
+    if rest.strip():
+        raise cursor.error("']' at the end of each frame", repr(decoded(rest[:60])), at=at)
+    return [_parse_frame(cursor, part, at) for part in parts]
+
+
+def _parse_frame(cursor: Cursor, text: bytes, at: int) -> list[tuple[int, float]]:
+    words = text.split()
+    if words[:1] != [b"["] or len(words) % _PAIR == 0:
+        raise cursor.error("frames such as [ 1 0.5 2 0.5 ]", repr(decoded(text[:60] + b"]")), at=at)
+    numbers = (
+        parse_number(cursor, word, kind, at)
+        for word, kind in zip(words[1:], cycle((_INT32, _FLOAT)), strict=False)
+    )
+    return [(int(one), float(two)) for one, two in zip(numbers, numbers, strict=True)]

@@ -1,0 +1,176 @@
+"""Single numbers, booleans and words, and lines of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import WrongType
+from seekable.kaldi.basic_types import (
+    BASIC_TYPES,
+    DIGITS,
+    BasicType,
+    parse_bool,
+    parse_number,
+    read_basic_type,
+    read_binary,
+    write_basic_type,
+)
+from seekable.kaldi.header import read_header, write_header
+from seekable.kaldi.tokens import checked_token, decoded, is_token
+
+if TYPE_CHECKING:
+    from seekable.kaldi.cursor import Cursor, Output
+
+__all__ = ["BoolHolder", "NumberHolder", "TokenHolder", "TokenVectorHolder", "text_line"]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberHolder:
+    """Single numbers, as int or float."""
+
+    name: str = "int32"
+    basic: BasicType = BASIC_TYPES["int32"]
+    precision: int = DIGITS
+
+    def read(self, cursor: Cursor) -> int | float:
+        """Return the next number."""
+        if read_header(cursor):
+            return read_binary(cursor, self.basic)
+        word, at = _only_word(cursor, f"a number of type {self.basic.name}")
+        return parse_number(cursor, word, self.basic, at)
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a number."""
+        number = self.basic.checked("value", value)
+        write_header(file, binary=binary)
+        write_basic_type(file, number, self.basic.name, binary=binary, precision=self.precision)
+        if not binary:
+            file.write(b"\n")
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next number."""
+        self.read(cursor)
+
+    def shape(self, cursor: Cursor) -> tuple[()]:
+        """Return the shape () of a number, and move past it."""
+        self.read(cursor)
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoolHolder:
+    """Booleans."""
+
+    name: str = "bool"
+
+    def read(self, cursor: Cursor) -> bool:
+        """Return the next boolean."""
+        if read_header(cursor):
+            return bool(read_basic_type(cursor, "bool", binary=True))
+        word, at = _only_word(cursor, "T or F")
+        return parse_bool(cursor, word, at)
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a boolean."""
+        if not isinstance(value, bool | np.bool_):
+            raise WrongType(f"value must be True or False (got {value!r})")
+        write_header(file, binary=binary)
+        write_basic_type(file, bool(value), "bool", binary=binary)
+        if not binary:
+            file.write(b"\n")
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next boolean."""
+        self.read(cursor)
+
+    def shape(self, cursor: Cursor) -> tuple[()]:
+        """Return the shape () of a boolean, and move past it."""
+        self.read(cursor)
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenHolder:
+    """Single words, as str. They have one form, without a binary header."""
+
+    name: str = "token"
+
+    def read(self, cursor: Cursor) -> str:
+        """Return the next word."""
+        word, at = _only_word(cursor, "a token")
+        token = decoded(word)
+        if not is_token(token):
+            raise cursor.error("a token without control characters", repr(token), at=at)
+        return token
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a word."""
+        file.write(checked_token("value", value) + b"\n")
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next word."""
+        self.read(cursor)
+
+    def shape(self, cursor: Cursor) -> tuple[()]:
+        """Return the shape () of a word, and move past it."""
+        self.read(cursor)
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVectorHolder:
+    """Lines of words, as lists of str. They have one form, without a binary header."""
+
+    name: str = "token-vector"
+
+    def read(self, cursor: Cursor) -> list[str]:
+        """Return the next line of words. The last line of a file may lack its line end."""
+        at = cursor.position
+        line = text_line(cursor, "a line of tokens", may_lack_end=True)
+        words = [decoded(word) for word in line.split()]
+        if not all(map(is_token, words)):
+            bad = next(word for word in words if not is_token(word))
+            raise cursor.error("tokens without control characters", repr(bad), at=at)
+        return words
+
+    def write(self, file: Output, value: Any, *, binary: bool) -> None:
+        """Write a line of words."""
+        if isinstance(value, str):
+            raise WrongType(f"value must be a list of words (got the str {value!r}); use value.split()")
+        words = [checked_token("each word of value", word) for word in value]
+        file.write(b"".join(word + b" " for word in words) + b"\n")
+
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next line."""
+        text_line(cursor, "a line of tokens", may_lack_end=True)
+
+    def shape(self, cursor: Cursor) -> tuple[int]:
+        """Return the shape (n,) of the next line of n words, and move past it."""
+        return (len(self.read(cursor)),)
+
+
+def text_line(cursor: Cursor, what: str, *, may_lack_end: bool) -> bytes:
+    r"""Return the bytes before the next line end, which may be ``\r\n``, and move past it.
+
+    Raises:
+        CorruptObject: the file ends here, or before the line end where it may not be absent.
+    """
+    at = cursor.position
+    line = cursor.through(b"\n")
+    if not line.endswith(b"\n") and not (line and may_lack_end):
+        found = f"{decoded(line[:60])!r} and the end of the file" if line else None
+        raise cursor.error(f"{what}, and a line end", found, at=at + len(line))
+    return line.rstrip(b"\r\n")
+
+
+def _only_word(cursor: Cursor, what: str) -> tuple[bytes, int]:
+    """The one word of the line at a cursor, and its place in the file."""
+    at = cursor.position
+    line = text_line(cursor, what, may_lack_end=False)
+    words = line.split()
+    if len(words) != 1:
+        raise cursor.error(f"{what}, alone on its line", repr(decoded(line[:60])), at=at)
+    return words[0], at + line.index(words[0])
