@@ -379,8 +379,8 @@ LAZY = "from seekable._lazy import lazy\nif TYPE_CHECKING:\n    {0}\nelse:\n    
 GOOD: list[tuple[str, str, str]] = [
     ("back along the flow", "loader.loader", "from seekable.dataset import Dataset\nimport seekable.order"),
     ("its own room", "storage.mapped", "from seekable.storage.files import write\nfrom . import atomic"),
-    ("formats read kaldi", "formats.kaldi", "from seekable.kaldi import specifiers"),
-    ("commands read kaldi", "cli.kaldi", "def copy():\n    from seekable.kaldi import specifiers"),
+    ("formats read kaldi", "formats.kaldi", "from seekable.kaldi.files import specifiers"),
+    ("commands read kaldi", "cli.kaldi", "def copy():\n    from seekable.kaldi.files import specifiers"),
     ("cli sees all", "cli.view", "def view():\n    from seekable.view import serve\n    print(serve)"),
     (
         "on first use",

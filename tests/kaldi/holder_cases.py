@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seekable.kaldi.cursor import Cursor, MemoryCursor
-from seekable.kaldi.file_cursor import FileCursor
 from seekable.kaldi.holders import (
     HtkMatrix,
     SparseMatrix,
@@ -19,6 +17,8 @@ from seekable.kaldi.holders import (
     compress,
     find_holder,
 )
+from seekable.kaldi.objects.cursor import Cursor, MemoryCursor
+from seekable.kaldi.objects.file_cursor import FileCursor
 
 F4 = np.float32
 

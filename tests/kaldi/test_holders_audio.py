@@ -9,8 +9,8 @@ import pytest
 from tests.kaldi.holder_cases import cursors, dumped, riff
 
 from seekable.errors import InvalidArgument
-from seekable.kaldi.cursor import CorruptObject, KaldiWarning, MemoryCursor
 from seekable.kaldi.holders import HtkMatrix, Wave, WaveInfo, find_holder
+from seekable.kaldi.objects.cursor import CorruptObject, KaldiWarning, MemoryCursor
 
 SAMPLES = struct.pack("<4h", 1, -2, 32767, -32768)
 FORM = struct.pack("<HHIIHH", 1, 1, 8000, 16000, 2, 16)

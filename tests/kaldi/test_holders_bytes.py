@@ -7,9 +7,9 @@ import io
 import pytest
 from tests.kaldi.holder_cases import CASES, Case, Pipe, cursors, dumped, f64, i32, plain
 
-from seekable.kaldi.cursor import CorruptObject
-from seekable.kaldi.file_cursor import FileCursor
 from seekable.kaldi.holders import find_holder, holder_names
+from seekable.kaldi.objects.cursor import CorruptObject
+from seekable.kaldi.objects.file_cursor import FileCursor
 
 FORMS = [
     pytest.param(case, form, id=f"{number}-{case.holder}-{form}")

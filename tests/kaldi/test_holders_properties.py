@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.kaldi.holder_cases import CASES, cursors, dumped, plain
 
-from seekable.kaldi.cursor import CorruptObject, KaldiWarning, MemoryCursor
 from seekable.kaldi.holders import (
     HtkMatrix,
     SparseMatrix,
@@ -22,6 +21,7 @@ from seekable.kaldi.holders import (
     find_holder,
     holder_names,
 )
+from seekable.kaldi.objects.cursor import CorruptObject, KaldiWarning, MemoryCursor
 
 F4 = st.floats(width=32, allow_nan=False)
 WORDS = st.text(

@@ -10,8 +10,8 @@ import pytest
 from tests.kaldi.holder_cases import cursors, dumped
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.cursor import CorruptObject
 from seekable.kaldi.holders import find_holder
+from seekable.kaldi.objects.cursor import CorruptObject
 
 inf, nan = float("inf"), float("nan")
 

@@ -12,7 +12,8 @@ import pytest
 from tests.kaldi.holder_cases import Pipe, dumped
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.basic_types import (
+from seekable.kaldi.holders import find_holder
+from seekable.kaldi.objects.basic_types import (
     BASIC_TYPES,
     read_basic_type,
     read_integer_pairs,
@@ -21,11 +22,10 @@ from seekable.kaldi.basic_types import (
     write_integer_pairs,
     write_integer_vector,
 )
-from seekable.kaldi.cursor import CorruptObject, MemoryCursor
-from seekable.kaldi.file_cursor import FileCursor
-from seekable.kaldi.header import read_header, write_header
-from seekable.kaldi.holders import find_holder
-from seekable.kaldi.tokens import (
+from seekable.kaldi.objects.cursor import CorruptObject, MemoryCursor
+from seekable.kaldi.objects.file_cursor import FileCursor
+from seekable.kaldi.objects.header import read_header, write_header
+from seekable.kaldi.objects.tokens import (
     expect_pretty,
     expect_token,
     is_token,

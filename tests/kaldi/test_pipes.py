@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.kaldi import open_rx, open_wx
-from seekable.kaldi.file_commands import _PLAIN, FileCommand, file_command
+from seekable.kaldi.files.file_commands import _PLAIN, FileCommand, file_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.kaldi import Rspecifier, Wspecifier, parse_rspecifier, parse_wspecifier
-from seekable.kaldi.specifiers import is_specifier
+from seekable.kaldi.files.specifiers import is_specifier
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,12 +7,12 @@ command with a pipe, a standard stream. A *rspecifier* and a *wspecifier* name a
 
 from __future__ import annotations
 
-from seekable.kaldi.filenames import classify_rxfilename, classify_wxfilename, split_offset, split_range
-from seekable.kaldi.opening import open_rx, open_wx
-from seekable.kaldi.rx_file import RxFile
-from seekable.kaldi.script import ScriptEntry, iter_script, read_script
-from seekable.kaldi.specifiers import Rspecifier, Wspecifier, parse_rspecifier, parse_wspecifier
-from seekable.kaldi.wx_file import WxFile
+from seekable.kaldi.files.filenames import classify_rxfilename, classify_wxfilename, split_offset, split_range
+from seekable.kaldi.files.opening import open_rx, open_wx
+from seekable.kaldi.files.rx_file import RxFile
+from seekable.kaldi.files.specifiers import Rspecifier, Wspecifier, parse_rspecifier, parse_wspecifier
+from seekable.kaldi.files.wx_file import WxFile
+from seekable.kaldi.tables.script import ScriptEntry, iter_script, read_script
 
 __all__ = [
     "Rspecifier",

@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.basic_types import BASIC_TYPES, DIGITS, BasicType, parse_number, read_size
-from seekable.kaldi.header import BINARY_HEADER, read_header
 from seekable.kaldi.holders.scalars import text_line
+from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, BasicType, parse_number, read_size
+from seekable.kaldi.objects.header import BINARY_HEADER, read_header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor, Output
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["BasicVectorHolder", "PairVectorHolder", "VectorVectorHolder"]
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import WrongType
-from seekable.kaldi.header import BINARY_HEADER, read_header
 from seekable.kaldi.holders.feature_files import refuse_text
+from seekable.kaldi.objects.header import BINARY_HEADER, read_header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor, Output
     from seekable.kaldi.holders.ranges import Range
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["BlobHolder", "NumpyArrayHolder"]
 

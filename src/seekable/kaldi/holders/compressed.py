@@ -23,8 +23,8 @@ from seekable.kaldi.holders.matrix_coding import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor
     from seekable.kaldi.holders.ranges import Range
+    from seekable.kaldi.objects.cursor import Cursor
 
 __all__ = ["FIRST", "compressed_bytes", "read_compressed", "read_part", "skip_compressed"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.kaldi.basic_types import BASIC_TYPES, DIGITS
-from seekable.kaldi.header import BINARY_HEADER, read_header
 from seekable.kaldi.holders.compressed import FIRST, compressed_bytes, read_compressed
 from seekable.kaldi.holders.dense import (
     MatrixHolder,
@@ -24,13 +22,15 @@ from seekable.kaldi.holders.sparse import (
     sparse_matrix_bytes,
     sparse_matrix_text,
 )
+from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS
+from seekable.kaldi.objects.header import BINARY_HEADER, read_header
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor, Output
     from seekable.kaldi.holders.ranges import Range
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["CompressedMatrixHolder", "GeneralMatrixHolder"]
 

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.kaldi.basic_types import BASIC_TYPES, DIGITS, BasicType
-from seekable.kaldi.header import BINARY_HEADER, read_header
 from seekable.kaldi.holders import compressed
 from seekable.kaldi.holders.number_text import (
     matrix_text,
@@ -19,12 +17,14 @@ from seekable.kaldi.holders.number_text import (
     skip_brackets,
     vector_text,
 )
+from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, BasicType
+from seekable.kaldi.objects.header import BINARY_HEADER, read_header
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor, Output
     from seekable.kaldi.holders.ranges import Range
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = [
     "MatrixHolder",

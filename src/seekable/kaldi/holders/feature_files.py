@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.basic_types import BASIC_TYPES
 from seekable.kaldi.holders.dense import checked_matrix
+from seekable.kaldi.objects.basic_types import BASIC_TYPES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor, Output
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["HtkHolder", "HtkMatrix", "SphinxHolder", "refuse_text"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from seekable.kaldi.cursor import Cursor, Output
     from seekable.kaldi.holders.ranges import Range
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["Holder", "SupportsRange"]
 

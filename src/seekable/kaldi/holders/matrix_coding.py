@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.basic_types import BASIC_TYPES
+from seekable.kaldi.objects.basic_types import BASIC_TYPES
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from seekable.kaldi.basic_types import DIGITS, BasicType, parse_number
-from seekable.kaldi.tokens import decoded
+from seekable.kaldi.objects.basic_types import DIGITS, BasicType, parse_number
+from seekable.kaldi.objects.tokens import decoded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor
+    from seekable.kaldi.objects.cursor import Cursor
 
 __all__ = [
     "end_bracket",

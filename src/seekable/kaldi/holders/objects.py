@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable.errors import WrongType
-from seekable.kaldi.header import read_header, write_header
+from seekable.kaldi.objects.header import read_header, write_header
 
 if TYPE_CHECKING:
-    from seekable.kaldi.cursor import Cursor, Output
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["KaldiObject", "ObjectHolder"]
 
@@ -29,14 +29,14 @@ class ObjectHolder:
     r"""Objects of one class. The class is called without arguments, then Read of the object.
 
     Example:
-        >>> from seekable.kaldi.basic_types import read_basic_type, write_basic_type
+        >>> from seekable.kaldi.objects.basic_types import read_basic_type, write_basic_type
         >>> class Count:
         ...     number = 0
         ...     def Read(self, file, binary):
         ...         self.number = read_basic_type(file, "int32", binary=binary, add=self.number)
         ...     def Write(self, file, binary):
         ...         write_basic_type(file, self.number, "int32", binary=binary)
-        >>> from seekable.kaldi.cursor import MemoryCursor
+        >>> from seekable.kaldi.objects.cursor import MemoryCursor
         >>> ObjectHolder(Count).read(MemoryCursor(b"\0B\4\5\0\0\0")).number
         5
     """

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.kaldi.basic_types import BASIC_TYPES, DIGITS, parse_number, read_binary, read_size
-from seekable.kaldi.header import BINARY_HEADER, read_header
 from seekable.kaldi.holders.dense import read_vector, skip_vector, vector_bytes
 from seekable.kaldi.holders.number_text import read_vector_text, skip_brackets, vector_text
 from seekable.kaldi.holders.scalars import text_line
-from seekable.kaldi.tokens import decoded, token_bytes
+from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, parse_number, read_binary, read_size
+from seekable.kaldi.objects.header import BINARY_HEADER, read_header
+from seekable.kaldi.objects.tokens import decoded, token_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor, Output
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["GaussPosteriorHolder", "PosteriorHolder"]
 

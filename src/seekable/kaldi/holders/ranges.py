@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass
 
 from seekable.errors import InvalidArgument
-from seekable.kaldi.cursor import KaldiWarning
+from seekable.kaldi.objects.cursor import KaldiWarning
 
 __all__ = ["Range", "parse_range"]
 

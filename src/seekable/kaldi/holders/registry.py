@@ -7,7 +7,6 @@ import difflib
 from typing import Any
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.basic_types import BASIC_TYPES
 from seekable.kaldi.holders.basic_vectors import BasicVectorHolder, PairVectorHolder, VectorVectorHolder
 from seekable.kaldi.holders.blobs import BlobHolder, NumpyArrayHolder
 from seekable.kaldi.holders.compressed_holders import CompressedMatrixHolder, GeneralMatrixHolder
@@ -20,6 +19,7 @@ from seekable.kaldi.holders.posteriors import GaussPosteriorHolder, PosteriorHol
 from seekable.kaldi.holders.scalars import BoolHolder, NumberHolder, TokenHolder, TokenVectorHolder
 from seekable.kaldi.holders.sparse import SparseMatrixHolder, SparseVectorHolder
 from seekable.kaldi.holders.wave import WaveHolder, WaveInfoHolder
+from seekable.kaldi.objects.basic_types import BASIC_TYPES
 
 __all__ = ["find_holder", "holder_names", "register_holder"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import WrongType
-from seekable.kaldi.basic_types import (
+from seekable.kaldi.objects.basic_types import (
     BASIC_TYPES,
     DIGITS,
     BasicType,
@@ -18,11 +18,11 @@ from seekable.kaldi.basic_types import (
     read_binary,
     write_basic_type,
 )
-from seekable.kaldi.header import read_header, write_header
-from seekable.kaldi.tokens import checked_token, decoded, is_token
+from seekable.kaldi.objects.header import read_header, write_header
+from seekable.kaldi.objects.tokens import checked_token, decoded, is_token
 
 if TYPE_CHECKING:
-    from seekable.kaldi.cursor import Cursor, Output
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["BoolHolder", "NumberHolder", "TokenHolder", "TokenVectorHolder", "text_line"]
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.basic_types import BASIC_TYPES, DIGITS, parse_number, read_size
-from seekable.kaldi.header import BINARY_HEADER, read_header
-from seekable.kaldi.tokens import decoded, token_bytes
+from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, parse_number, read_size
+from seekable.kaldi.objects.header import BINARY_HEADER, read_header
+from seekable.kaldi.objects.tokens import decoded, token_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor, Output
     from seekable.kaldi.holders.ranges import Range
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = [
     "SparseMatrix",

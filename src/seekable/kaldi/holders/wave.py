@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.basic_types import BASIC_TYPES
-from seekable.kaldi.cursor import KaldiWarning
 from seekable.kaldi.holders.feature_files import refuse_text
+from seekable.kaldi.objects.basic_types import BASIC_TYPES
+from seekable.kaldi.objects.cursor import KaldiWarning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from seekable.kaldi.cursor import Cursor, Output
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["Wave", "WaveHolder", "WaveInfo", "WaveInfoHolder"]
 

@@ -7,13 +7,13 @@ import io
 from typing import TYPE_CHECKING, final
 
 from seekable.errors import PipeFailed
-from seekable.kaldi.pipes import RunningCommand
-from seekable.kaldi.streams import PieceReader, StandardInput
+from seekable.kaldi.files.pipes import RunningCommand
+from seekable.kaldi.files.streams import PieceReader, StandardInput
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from seekable.kaldi.filenames import RxKind
+    from seekable.kaldi.files.filenames import RxKind
 
 __all__ = ["RxFile"]
 

@@ -7,14 +7,14 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seekable.errors import CorruptTable
-from seekable.kaldi.opening import open_rx
+from seekable.kaldi.files.opening import open_rx
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from seekable.kaldi.pipes import Pipes
-    from seekable.kaldi.rx_file import RxFile
+    from seekable.kaldi.files.pipes import Pipes
+    from seekable.kaldi.files.rx_file import RxFile
 
 __all__ = ["ScriptEntry", "iter_script", "read_script"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.file_cursor import borrowed
-from seekable.kaldi.header import is_binary
+from seekable.kaldi.objects.file_cursor import borrowed
+from seekable.kaldi.objects.header import is_binary
 
 if TYPE_CHECKING:
-    from seekable.kaldi.cursor import Cursor, Output
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = [
     "checked_token",

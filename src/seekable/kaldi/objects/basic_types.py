@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.file_cursor import borrowed
-from seekable.kaldi.header import is_binary
-from seekable.kaldi.tokens import decoded
+from seekable.kaldi.objects.file_cursor import borrowed
+from seekable.kaldi.objects.header import is_binary
+from seekable.kaldi.objects.tokens import decoded
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from seekable.kaldi.cursor import Cursor, Output
+    from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = [
     "BASIC_TYPES",

@@ -1,7 +1,7 @@
 """Commands that write or read tables: ``"sox a.flac -t wav - |"`` and ``"| gzip -c > a.gz"``.
 
 A command can do whatever this user can do, so none is run unless the caller says ``pipes="allow"``. Commands
-that only copy or decompress files are done without running them, by `seekable.kaldi.file_commands`.
+that only copy or decompress files are done without running them, by `seekable.kaldi.files.file_commands`.
 """
 
 from __future__ import annotations

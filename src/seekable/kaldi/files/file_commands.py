@@ -11,12 +11,12 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from seekable.kaldi.local_files import decompressed, open_local, read_pieces
+from seekable.kaldi.files.local_files import decompressed, open_local, read_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.kaldi.local_files import Coding
+    from seekable.kaldi.files.local_files import Coding
 
 __all__ = ["FileCommand", "content_of", "file_command"]
 

@@ -10,9 +10,9 @@ import stat
 from typing import TYPE_CHECKING, Final
 
 from seekable.errors import CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
-from seekable.kaldi.file_commands import content_of, file_command
-from seekable.kaldi.filenames import check_rxfilename, check_wxfilename, command_of, split_offset
-from seekable.kaldi.local_files import (
+from seekable.kaldi.files.file_commands import content_of, file_command
+from seekable.kaldi.files.filenames import check_rxfilename, check_wxfilename, command_of, split_offset
+from seekable.kaldi.files.local_files import (
     check_local,
     coding_by_magic,
     decompressed,
@@ -20,16 +20,16 @@ from seekable.kaldi.local_files import (
     open_local,
     read_pieces,
 )
-from seekable.kaldi.pipes import Pipes, RunningCommand, checked_pipes, refuse_unless_allowed
-from seekable.kaldi.rx_file import RxFile
-from seekable.kaldi.streams import PieceReader, PieceWriter, StandardInput, write_to_stdout
-from seekable.kaldi.wx_file import WxFile
+from seekable.kaldi.files.pipes import Pipes, RunningCommand, checked_pipes, refuse_unless_allowed
+from seekable.kaldi.files.rx_file import RxFile
+from seekable.kaldi.files.streams import PieceReader, PieceWriter, StandardInput, write_to_stdout
+from seekable.kaldi.files.wx_file import WxFile
 from seekable.storage.files import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from seekable.kaldi.filenames import RxKind
+    from seekable.kaldi.files.filenames import RxKind
 
 __all__ = ["HEADER", "open_rx", "open_wx"]
 

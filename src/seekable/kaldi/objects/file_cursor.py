@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from seekable.errors import WrongType
-from seekable.kaldi.cursor import Cursor
+from seekable.kaldi.objects.cursor import Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

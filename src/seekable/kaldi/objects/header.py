@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import WrongType
-from seekable.kaldi.cursor import Cursor
-from seekable.kaldi.file_cursor import borrowed
+from seekable.kaldi.objects.cursor import Cursor
+from seekable.kaldi.objects.file_cursor import borrowed
 
 if TYPE_CHECKING:
-    from seekable.kaldi.cursor import Output
+    from seekable.kaldi.objects.cursor import Output
 
 __all__ = ["BINARY_HEADER", "is_binary", "read_header", "write_header"]
 

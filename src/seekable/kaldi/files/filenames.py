@@ -18,7 +18,7 @@ import re
 from typing import Final, Literal
 
 from seekable.errors import InvalidArgument
-from seekable.kaldi.specifiers import SPACE, checked_text, is_specifier
+from seekable.kaldi.files.specifiers import SPACE, checked_text, is_specifier
 
 __all__ = [
     "RxKind",

@@ -13,8 +13,8 @@ from seekable.storage.files import put_in_place
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from seekable.kaldi.filenames import WxKind
-    from seekable.kaldi.pipes import RunningCommand
+    from seekable.kaldi.files.filenames import WxKind
+    from seekable.kaldi.files.pipes import RunningCommand
 
 __all__ = ["WxFile"]
 

@@ -1,0 +1,1 @@
+"""The object layer: cursors over bytes, the binary header, basic types and tokens."""

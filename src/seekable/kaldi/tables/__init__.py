@@ -1,0 +1,1 @@
+"""Tables: scripts and archives, read in order or by key, and written."""
