@@ -20,6 +20,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- UnsupportedFormat    (ValueError)         a file of an unknown format
     |-- CorruptRecord        (ValueError)         one record cannot be decoded
     |-- CorruptTable         (ValueError)         a table or a script of Kaldi is torn or damaged
+    |   `-- CorruptObject                         one object of it is not what its holder reads
     |-- PipeRefused          (PermissionError)    a command where a file may stand, and pipes are off
     |-- PipeFailed           (OSError)            a command whose output or input is a table failed
     |-- IndexStale           (OSError)            a data file changed after it was indexed
@@ -37,7 +38,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     `-- MissingDependency    (ImportError)        an optional package is not installed
 
 A message names the argument or the file, the rule, the value found, and what to do. Warnings:
-``CacheTooSmall``, ``DuplicateKeys`` (UserWarning).
+``CacheTooSmall``, ``DuplicateKeys``, ``KaldiWarning`` (UserWarning).
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ __all__ = [
     "BadToken",
     "BadValue",
     "CacheTooSmall",
+    "CorruptObject",
     "CorruptRecord",
     "CorruptState",
     "CorruptTable",
@@ -60,6 +62,7 @@ __all__ = [
     "ForkUnsafe",
     "IndexStale",
     "InvalidArgument",
+    "KaldiWarning",
     "KeyNotFound",
     "MissingColumn",
     "MissingDependency",
@@ -152,6 +155,34 @@ class UnsupportedFormat(SeekableError, ValueError):
 
 class CorruptTable(SeekableError, ValueError):
     """A table or a script of Kaldi is torn or damaged; the message names the file and the line or byte."""
+
+
+class CorruptObject(CorruptTable):
+    """Bytes of a Kaldi file are not the object that a holder reads.
+
+    Attributes:
+        path: the name of the file.
+        key: the key of the entry in its table; None if it is not known.
+        offset: the byte of the file, counted from 0, at which the expected bytes are missing.
+        expected: the bytes, or the form, that the holder needs there.
+        found: a description of the bytes that are there.
+    """
+
+    def __init__(self, path: str, key: str | None, offset: int, expected: str, found: str) -> None:
+        self.path = path
+        self.key = key
+        self.offset = offset
+        self.expected = expected
+        self.found = found
+        super().__init__(path, key, offset, expected, found)
+
+    def __str__(self) -> str:
+        """Return the location, what was expected there, what was found, and what to do."""
+        key = "" if self.key is None else f" (key {self.key!r})"
+        return (
+            f"{self.path}{key}: byte {self.offset}: expected {self.expected}, found {self.found}; "
+            f"the file is cut or damaged, or it needs another holder"
+        )
 
 
 class PipeRefused(SeekableError, PermissionError):
@@ -301,6 +332,10 @@ def _corrupt_record(
     path: str, row: int, offset: int, length: int, preview: bytes, cause: Exception
 ) -> CorruptRecord:
     return CorruptRecord(path, row, offset=offset, length=length, preview=preview, cause=cause)
+
+
+class KaldiWarning(UserWarning):
+    """A Kaldi file breaks a rule, and Kaldi itself reads it with a warning."""
 
 
 class CacheTooSmall(UserWarning):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seekable.kaldi.holders import (
+from seekable.kaldi import (
     HtkMatrix,
     SparseMatrix,
     SparseVector,

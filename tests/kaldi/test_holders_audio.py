@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.kaldi.holder_cases import cursors, dumped, riff
 
-from seekable.errors import InvalidArgument
-from seekable.kaldi.holders import HtkMatrix, Wave, WaveInfo, find_holder
-from seekable.kaldi.objects.cursor import CorruptObject, KaldiWarning, MemoryCursor
+from seekable.errors import CorruptObject, InvalidArgument, KaldiWarning
+from seekable.kaldi import HtkMatrix, Wave, WaveInfo, find_holder
+from seekable.kaldi.objects.cursor import MemoryCursor
 
 SAMPLES = struct.pack("<4h", 1, -2, 32767, -32768)
 FORM = struct.pack("<HHIIHH", 1, 1, 8000, 16000, 2, 16)

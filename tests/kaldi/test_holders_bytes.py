@@ -7,8 +7,8 @@ import io
 import pytest
 from tests.kaldi.holder_cases import CASES, Case, Pipe, cursors, dumped, f64, i32, plain
 
-from seekable.kaldi.holders import find_holder, holder_names
-from seekable.kaldi.objects.cursor import CorruptObject
+from seekable.errors import CorruptObject
+from seekable.kaldi import find_holder, holder_names
 from seekable.kaldi.objects.file_cursor import FileCursor
 
 FORMS = [

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tests.kaldi.holder_cases import cursors, dumped, f32
 
-from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.holders import compress, find_holder, parse_range
+from seekable.errors import CorruptObject, InvalidArgument, WrongType
+from seekable.kaldi import compress, find_holder, parse_range
 from seekable.kaldi.holders.compressed import compressed_bytes
-from seekable.kaldi.objects.cursor import CorruptObject, MemoryCursor
+from seekable.kaldi.objects.cursor import MemoryCursor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

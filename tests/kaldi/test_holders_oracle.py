@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.kaldi.holder_cases import dumped, plain
 
-from seekable.kaldi.holders import HtkMatrix, Wave, find_holder, parse_range
+from seekable.kaldi import HtkMatrix, Wave, find_holder, parse_range
 from seekable.kaldi.objects.cursor import MemoryCursor
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tests.kaldi.holder_cases import CASES, cursors, dumped, plain
 
-from seekable.kaldi.holders import (
+from seekable.errors import CorruptObject, KaldiWarning
+from seekable.kaldi import (
     HtkMatrix,
     SparseMatrix,
     SparseVector,
@@ -21,7 +22,7 @@ from seekable.kaldi.holders import (
     find_holder,
     holder_names,
 )
-from seekable.kaldi.objects.cursor import CorruptObject, KaldiWarning, MemoryCursor
+from seekable.kaldi.objects.cursor import MemoryCursor
 
 F4 = st.floats(width=32, allow_nan=False)
 WORDS = st.text(

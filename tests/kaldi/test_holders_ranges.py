@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.kaldi.holder_cases import cursors, dumped
 
-from seekable.errors import InvalidArgument
-from seekable.kaldi.holders import SparseMatrix, SparseVector, SupportsRange, find_holder, parse_range
-from seekable.kaldi.objects.cursor import KaldiWarning, MemoryCursor
+from seekable.errors import InvalidArgument, KaldiWarning
+from seekable.kaldi import SparseMatrix, SparseVector, SupportsRange, find_holder, parse_range
+from seekable.kaldi.objects.cursor import MemoryCursor
 
 BAD = [
     "",

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from tests.kaldi.holder_cases import cursors, dumped
 
-from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.holders import find_holder
-from seekable.kaldi.objects.cursor import CorruptObject
+from seekable.errors import CorruptObject, InvalidArgument, WrongType
+from seekable.kaldi import find_holder
 
 inf, nan = float("inf"), float("nan")
 

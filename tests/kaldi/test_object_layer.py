@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from tests.kaldi.holder_cases import Pipe, dumped
 
-from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.holders import find_holder
+from seekable.errors import CorruptObject, InvalidArgument, WrongType
+from seekable.kaldi import find_holder
 from seekable.kaldi.objects.basic_types import (
     BASIC_TYPES,
     read_basic_type,
@@ -22,7 +22,7 @@ from seekable.kaldi.objects.basic_types import (
     write_integer_pairs,
     write_integer_vector,
 )
-from seekable.kaldi.objects.cursor import CorruptObject, MemoryCursor
+from seekable.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi.objects.file_cursor import FileCursor
 from seekable.kaldi.objects.header import read_header, write_header
 from seekable.kaldi.objects.tokens import (

@@ -298,7 +298,7 @@ def test_no_failure_while_output_is_in_the_buffer() -> None:
 
 def test_half_a_header_from_a_command_is_an_error_and_leaves_no_process() -> None:
     before = children()
-    with pytest.raises(sk.CorruptTable, match=r"b'\\x00' at byte 0"):
+    with pytest.raises(sk.CorruptObject, match=r"byte [01]: expected the binary header"):
         open_rx("printf '\\000' |", pipes="allow")
     assert children() == before
 

@@ -1,33 +1,99 @@
-"""The input and output of Kaldi: tables, and the extended filenames and specifiers that name them.
+"""The input and output of Kaldi: tables, the extended filenames and specifiers that name them, and holders.
 
 An *rxfilename* names bytes to read, and a *wxfilename* names where bytes go: a file, an offset into a file, a
 command with a pipe, a standard stream. A *rspecifier* and a *wspecifier* name a whole table: ``ark:`` or
-``scp:``, options, and extended filenames. No command is run unless the caller says ``pipes="allow"``.
+``scp:``, options, and extended filenames. A *holder* reads and writes the objects of one type. No command is
+run unless the caller says ``pipes="allow"``.
 """
 
 from __future__ import annotations
 
-from seekable.kaldi.files.filenames import classify_rxfilename, classify_wxfilename, split_offset, split_range
+from seekable.kaldi.files.filenames import (
+    classify_rxfilename,
+    classify_wxfilename,
+    split_offset,
+    split_range,
+)
 from seekable.kaldi.files.opening import open_rx, open_wx
 from seekable.kaldi.files.rx_file import RxFile
 from seekable.kaldi.files.specifiers import Rspecifier, Wspecifier, parse_rspecifier, parse_wspecifier
 from seekable.kaldi.files.wx_file import WxFile
+from seekable.kaldi.holders.feature_files import HtkMatrix
+from seekable.kaldi.holders.holder import Holder, SupportsRange
+from seekable.kaldi.holders.matrix_coding import CompressedMatrix, compress
+from seekable.kaldi.holders.ranges import Range, parse_range
+from seekable.kaldi.holders.registry import find_holder, holder_names, register_holder
+from seekable.kaldi.holders.sparse import SparseMatrix, SparseVector
+from seekable.kaldi.holders.wave import Wave, WaveInfo
+from seekable.kaldi.objects.basic_types import (
+    read_basic_type,
+    read_integer_pairs,
+    read_integer_vector,
+    write_basic_type,
+    write_integer_pairs,
+    write_integer_vector,
+)
+from seekable.kaldi.objects.cursor import Cursor, MemoryCursor, Output
+from seekable.kaldi.objects.file_cursor import FileCursor
+from seekable.kaldi.objects.header import read_header, write_header
+from seekable.kaldi.objects.tokens import (
+    expect_pretty,
+    expect_token,
+    is_token,
+    peek_token,
+    read_token,
+    write_pretty,
+    write_token,
+)
 from seekable.kaldi.tables.script import ScriptEntry, iter_script, read_script
 
 __all__ = [
+    "CompressedMatrix",
+    "Cursor",
+    "FileCursor",
+    "Holder",
+    "HtkMatrix",
+    "MemoryCursor",
+    "Output",
+    "Range",
     "Rspecifier",
     "RxFile",
     "ScriptEntry",
+    "SparseMatrix",
+    "SparseVector",
+    "SupportsRange",
+    "Wave",
+    "WaveInfo",
     "Wspecifier",
     "WxFile",
     "classify_rxfilename",
     "classify_wxfilename",
+    "compress",
+    "expect_pretty",
+    "expect_token",
+    "find_holder",
+    "holder_names",
+    "is_token",
     "iter_script",
     "open_rx",
     "open_wx",
+    "parse_range",
     "parse_rspecifier",
     "parse_wspecifier",
+    "peek_token",
+    "read_basic_type",
+    "read_header",
+    "read_integer_pairs",
+    "read_integer_vector",
     "read_script",
+    "read_token",
+    "register_holder",
     "split_offset",
     "split_range",
+    "write_basic_type",
+    "write_header",
+    "write_integer_pairs",
+    "write_integer_vector",
+    "write_pretty",
+    "write_token",
 ]

@@ -24,6 +24,7 @@ from seekable.kaldi.files.pipes import Pipes, RunningCommand, checked_pipes, ref
 from seekable.kaldi.files.rx_file import RxFile
 from seekable.kaldi.files.streams import PieceReader, PieceWriter, StandardInput, write_to_stdout
 from seekable.kaldi.files.wx_file import WxFile
+from seekable.kaldi.objects.header import read_header, write_header
 from seekable.storage.files import TEMPORARY_SUFFIX
 
 if TYPE_CHECKING:
@@ -31,10 +32,7 @@ if TYPE_CHECKING:
 
     from seekable.kaldi.files.filenames import RxKind
 
-__all__ = ["HEADER", "open_rx", "open_wx"]
-
-HEADER: Final = b"\0B"
-"""The first bytes of a binary object; text has no NUL."""
+__all__ = ["open_rx", "open_wx"]
 
 _BUFFER_BYTES: Final = 64 << 10
 _OFFSET_BUFFER_BYTES: Final = 8 << 10
@@ -66,7 +64,8 @@ def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: P
         PipeRefused: it is a command, and ``pipes`` is ``"refuse"``.
         DataNotFound: there is no such file.
         AccessDenied: this user may not read the file.
-        CorruptTable: the offset is behind the end of the file, or half of the binary header is there.
+        CorruptTable: the offset is behind the end of the file, or half of the binary header is there
+            (CorruptObject).
         UnsupportedFormat: an address, which is not read; a compressed file that is torn or damaged.
         MissingDependency: a file is compressed by zstd, and zstandard is not installed.
 
@@ -91,7 +90,7 @@ def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: P
         file = _open_file(name, kind)
     if header:
         try:
-            file.binary = _take_header(file)
+            file.binary = read_header(file)
         except BaseException:
             file.abandon()
             raise
@@ -155,8 +154,8 @@ def open_wx(
         _refuse_address(name)
         file = _into_new_file(name) if atomic else _into_file(name)
     file.binary = binary
-    if binary and header:
-        file.write(HEADER)
+    if header:
+        write_header(file, binary=binary)
     return file
 
 
@@ -247,21 +246,6 @@ def _beyond(name: str, offset: int, size: int) -> CorruptTable:
         f"{name!r} cannot be read from byte {offset:,} on: the file has {size:,} bytes. It was cut off, or "
         f"is another file than the one whose offset this is; write the script with its offsets again"
     )
-
-
-def _take_header(file: RxFile) -> bool:
-    """Return True if the binary header is there, and consume it; text stays as it is."""
-    if file.peek(1)[:1] != HEADER[:1]:
-        return False
-    at = file.tell()
-    found = file.read(len(HEADER))
-    if found != HEADER:
-        message = (
-            f"{file.rxfilename!r} has {found!r} at byte {at:,}, where a binary object begins with {HEADER!r} "
-            f"and text with no NUL: this is no object of Kaldi (open a file without header with header=False)"
-        )
-        raise CorruptTable(message)
-    return True
 
 
 def _into_pipe(name: str, pipes: Pipes) -> WxFile:

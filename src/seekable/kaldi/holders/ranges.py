@@ -6,8 +6,7 @@ import re
 import warnings
 from dataclasses import dataclass
 
-from seekable.errors import InvalidArgument
-from seekable.kaldi.objects.cursor import KaldiWarning
+from seekable.errors import InvalidArgument, KaldiWarning
 
 __all__ = ["Range", "parse_range"]
 

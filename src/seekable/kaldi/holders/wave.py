@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import InvalidArgument, WrongType
+from seekable.errors import InvalidArgument, KaldiWarning, WrongType
 from seekable.kaldi.holders.feature_files import refuse_text
 from seekable.kaldi.objects.basic_types import BASIC_TYPES
-from seekable.kaldi.objects.cursor import KaldiWarning
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

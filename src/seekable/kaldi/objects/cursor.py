@@ -14,49 +14,17 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
-from seekable.errors import SeekableError
+from seekable.errors import CorruptObject
 
 if TYPE_CHECKING:
     import mmap
 
     from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["CorruptObject", "Cursor", "KaldiWarning", "MemoryCursor", "Output"]
+__all__ = ["Cursor", "MemoryCursor", "Output"]
 
 _PREVIEW_BYTES = 24
 _SPACES = frozenset(b" \t\n\r\f\v")
-
-
-class CorruptObject(SeekableError, ValueError):
-    """Bytes of a Kaldi file are not the object that a holder reads.
-
-    Attributes:
-        path: the name of the file.
-        key: the key of the entry in its table; None if it is not known.
-        offset: the byte of the file, counted from 0, at which the expected bytes are missing.
-        expected: the bytes, or the form, that the holder needs there.
-        found: a description of the bytes that are there.
-    """
-
-    def __init__(self, path: str, key: str | None, offset: int, expected: str, found: str) -> None:
-        self.path = path
-        self.key = key
-        self.offset = offset
-        self.expected = expected
-        self.found = found
-        super().__init__(path, key, offset, expected, found)
-
-    def __str__(self) -> str:
-        """Return the location, what was expected there, what was found, and what to do."""
-        key = "" if self.key is None else f" (key {self.key!r})"
-        return (
-            f"{self.path}{key}: byte {self.offset}: expected {self.expected}, found {self.found}; "
-            f"the file is cut or damaged, or it needs another holder"
-        )
-
-
-class KaldiWarning(UserWarning):
-    """A Kaldi file breaks a rule, and Kaldi itself reads it with a warning."""
 
 
 class Output(Protocol):
