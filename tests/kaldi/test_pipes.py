@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 import zstandard
@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 import seekable as sk
 from seekable.kaldi import open_rx, open_wx
 from seekable.kaldi.files.file_commands import _PLAIN, FileCommand, file_command
+from seekable.kaldi.files.pipes import Pipes, pipes_inside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -138,11 +139,20 @@ def test_a_command_to_write_to_is_refused(here: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["yes", "", None, True])
-def test_pipes_has_two_values(value: Any, here: Path) -> None:
+def test_pipes_has_three_values(value: Any, here: Path) -> None:
     (here / "a").write_bytes(b"")
     for function in (open_rx, open_wx):
-        with pytest.raises(sk.InvalidArgument, match="pipes must be 'refuse' or 'allow'"):
+        with pytest.raises(sk.InvalidArgument, match="pipes must be 'refuse', 'specifier' or 'allow'"):
             function("a", pipes=value)
+
+
+def test_a_command_of_the_caller_runs_and_one_in_a_file_does_not(here: Path) -> None:
+    with open_rx("printf abc |", pipes="specifier") as file:
+        assert file.read() == b"abc"
+    with open_wx("| cat > written", header=False, pipes="specifier") as sink:
+        sink.write(b"abc")
+    assert (here / "written").read_bytes() == b"abc"
+    assert [pipes_inside(value) for value in get_args(Pipes)] == ["refuse", "refuse", "allow"]
 
 
 # Characters that mean something to a shell, and some that mean nothing.

@@ -14,12 +14,13 @@ from seekable.errors import InvalidArgument, PipeFailed, PipeRefused
 if TYPE_CHECKING:
     from typing import IO
 
-__all__ = ["Pipes", "RunningCommand", "checked_pipes", "refuse_unless_allowed"]
+__all__ = ["Pipes", "RunningCommand", "checked_pipes", "pipes_inside", "refuse_unless_allowed"]
 
-Pipes = Literal["refuse", "allow"]
-"""``"allow"`` runs commands; ``"refuse"`` raises `PipeRefused` for them."""
+Pipes = Literal["refuse", "specifier", "allow"]
+"""``"allow"`` runs commands, and ``"refuse"`` raises `PipeRefused` for them. ``"specifier"`` runs a command in
+the specifier or the extended filename that the caller passes, and refuses those that a script contains."""
 
-_PIPES: Final = ("refuse", "allow")
+_PIPES: Final = ("refuse", "specifier", "allow")
 
 _READ_BYTES: Final = 64 << 10
 """The bytes that a pipe of Linux holds."""
@@ -29,7 +30,7 @@ def checked_pipes(pipes: object) -> Pipes:
     """Return the argument ``pipes`` of a function.
 
     Raises:
-        InvalidArgument: it is neither ``"refuse"`` nor ``"allow"``.
+        InvalidArgument: it is none of ``"refuse"``, ``"specifier"`` and ``"allow"``.
 
     Example:
         >>> checked_pipes("allow")
@@ -38,8 +39,18 @@ def checked_pipes(pipes: object) -> Pipes:
     for each in _PIPES:
         if pipes == each:
             return each
-    message = f"pipes must be 'refuse' or 'allow' (got {pipes!r})"
+    message = f"pipes must be 'refuse', 'specifier' or 'allow' (got {pipes!r})"
     raise InvalidArgument(message)
+
+
+def pipes_inside(pipes: Pipes) -> Pipes:
+    """Return the setting for the commands inside a file, of a caller that opened the file with ``pipes``.
+
+    Example:
+        >>> pipes_inside("specifier"), pipes_inside("allow")
+        ('refuse', 'allow')
+    """
+    return "refuse" if pipes == "specifier" else pipes
 
 
 def refuse_unless_allowed(name: str, pipes: Pipes) -> None:
@@ -58,7 +69,7 @@ def refuse_unless_allowed(name: str, pipes: Pipes) -> None:
         ...
         seekable.errors.PipeRefused: 'make data |' is a command, which is run only with pipes='allow': ...
     """
-    if pipes != "allow":
+    if pipes == "refuse":
         message = (
             f"{name!r} is a command, which is run only with pipes='allow': a command can do whatever this "
             f"user can do. Allow pipes if you trust the author of this text; `cat FILE |` and commands that "
