@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["Pipes", "RunningCommand", "checked_pipes", "pipes_inside", "refuse_unless_allowed"]
 
 Pipes = Literal["refuse", "specifier", "allow"]
-"""``"allow"`` runs commands, and ``"refuse"`` raises `PipeRefused` for them. ``"specifier"`` runs a command in
-the specifier or the extended filename that the caller passes, and refuses those that a script contains."""
+"""``"allow"`` runs commands, and ``"refuse"`` raises `PipeRefused` for them. ``"specifier"`` runs a command
+of the specifier or extended filename that the caller passes, and refuses those that a script contains."""
 
 _PIPES: Final = ("refuse", "specifier", "allow")
 
