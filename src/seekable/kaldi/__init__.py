@@ -46,6 +46,8 @@ from seekable.kaldi.objects.tokens import (
     write_token,
 )
 from seekable.kaldi.tables.script import ScriptEntry, iter_script, read_script
+from seekable.kaldi.tables.single import read, write
+from seekable.kaldi.tables.writer import Writer
 
 __all__ = [
     "CompressedMatrix",
@@ -64,6 +66,7 @@ __all__ = [
     "SupportsRange",
     "Wave",
     "WaveInfo",
+    "Writer",
     "Wspecifier",
     "WxFile",
     "classify_rxfilename",
@@ -81,6 +84,7 @@ __all__ = [
     "parse_rspecifier",
     "parse_wspecifier",
     "peek_token",
+    "read",
     "read_basic_type",
     "read_header",
     "read_integer_pairs",
@@ -90,6 +94,7 @@ __all__ = [
     "register_holder",
     "split_offset",
     "split_range",
+    "write",
     "write_basic_type",
     "write_header",
     "write_integer_pairs",

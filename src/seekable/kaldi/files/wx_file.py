@@ -106,14 +106,24 @@ class WxFile(io.BufferedWriter):
         if not self.closed:
             self._end(keep=False)
 
+    def sync(self) -> None:
+        """Write what is in the buffer; an atomic file is synced to disk, so that closing it only names it.
+
+        Raises:
+            OSError: the disk is full.
+            PipeFailed: the command does not read any more.
+        """
+        self.flush()
+        if self._temporary:
+            os.fsync(self.fileno())
+
     def _end(self, *, keep: bool) -> None:
         is_complete = False
         try:
             # `_end_command` makes the error of a command again, with the exit code.
             with contextlib.suppress(PipeFailed):
                 if keep:
-                    self.flush()
-                    self._sync()
+                    self.sync()
                     super().close()
                     is_complete = True
         finally:
@@ -122,10 +132,6 @@ class WxFile(io.BufferedWriter):
                     super().close()
             self._end_command()
             self._end_temporary(keep=is_complete)
-
-    def _sync(self) -> None:
-        if self._temporary:
-            os.fsync(self.fileno())
 
     def _end_command(self) -> None:
         if self._command is not None:

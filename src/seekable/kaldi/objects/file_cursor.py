@@ -99,10 +99,14 @@ class FileCursor(Cursor):
         return data
 
     def skip(self, count: int, what: str) -> None:
-        """Read past the next `count` bytes, at most 1 MiB of them in memory."""
+        """Move past the next `count` bytes: by a seek in a regular file, by reading them in any other."""
         remaining = self.remaining
         if count < 0 or (remaining is not None and count > remaining):
             raise self.cut_error(count, remaining or 0, what)
+        if remaining is not None and isinstance(self._file, io.BufferedReader):
+            self._file.seek(count, os.SEEK_CUR)
+            self._position += count
+            return
         left = count
         while left:
             part = len(self._file.read(min(left, _STEP_BYTES)))
