@@ -8,6 +8,8 @@ run unless the caller says ``pipes="allow"``.
 
 from __future__ import annotations
 
+from seekable.kaldi.directory.problem import Problem
+from seekable.kaldi.directory.validation import validate_directory
 from seekable.kaldi.files.filenames import (
     classify_rxfilename,
     classify_wxfilename,
@@ -57,6 +59,7 @@ __all__ = [
     "HtkMatrix",
     "MemoryCursor",
     "Output",
+    "Problem",
     "Range",
     "Rspecifier",
     "RxFile",
@@ -94,6 +97,7 @@ __all__ = [
     "register_holder",
     "split_offset",
     "split_range",
+    "validate_directory",
     "write",
     "write_basic_type",
     "write_header",
