@@ -22,9 +22,9 @@ from tests.dataset.common import numbers
 from tests.killing import KILLED, Killer, one_of_each_kind
 
 import seekable as sk
+from seekable.index.keys.key_hash import key_hash
 from seekable.nodes.keys import key as keys
 from seekable.nodes.keys import key_index
-from seekable.nodes.keys.key import key_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

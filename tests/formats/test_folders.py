@@ -101,7 +101,7 @@ AGAIN: dict[str, tuple[str, Files]] = {
     "LitData compressed": ("LitData", {"chunk-0-0.zstd.bin": b""}),
     "Lance without transactions": ("Lance", {"_versions/1.manifest": b"", "data/0.lance": b""}),
     "fairseq": ("Megatron or fairseq", {"train.bin": b"", "train.idx": b"TNTIDX\x00\x00" + bytes(50)}),
-    "feats": ("Kaldi", {"feats.scp": b"u1 a.ark:5\n"}),
+    "feats": ("Kaldi", {"feats.scp": b"u1 a.ark:5\n", "utt2spk": b"u1 s1\n"}),
     "Zarr 2": ("Zarr", {".zgroup": b"{}", "a.txt": b"x\n"}),
     "wids": ("WebDataset", {"0.tar": b"", "index.json": b'{"__kind__": "wids-shard-index-v1"}'}),
 }

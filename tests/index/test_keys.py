@@ -20,7 +20,7 @@ from tests.index.corpus import write
 
 import seekable as sk
 from seekable.index.keys.hashes import KeyIndex
-from seekable.nodes.keys.key import key_hash
+from seekable.index.keys.key_hash import key_hash
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

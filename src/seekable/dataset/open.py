@@ -21,6 +21,7 @@ from seekable.formats.registry import (
 )
 from seekable.index.opening import open_files
 from seekable.nodes.display import listed
+from seekable.nodes.keys.key import entry_key
 from seekable.parallel.progress import progress_or_bar
 from seekable.storage.listing import checked_asked
 from seekable.storage.mapped import MOST_OPEN_FILES
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from seekable.formats.decoding import Decode
     from seekable.formats.registry import Format, OnError
     from seekable.index.fileset import FileSet
+    from seekable.kaldi.files.pipes import Pipes
+    from seekable.kaldi.holders.holder import Holder
     from seekable.nodes.columns import hive_folders
     from seekable.nodes.columns import partitions as partition_columns
     from seekable.nodes.keys import key_index
@@ -50,7 +53,7 @@ else:
 
 __all__ = ["open"]
 
-_SPEC = re.compile(r"[A-Za-z][A-Za-z0-9+.,-]+:")
+_SPEC = re.compile(r"[A-Za-z][A-Za-z0-9+., -]+:")
 """The beginning of specs (`seekable.dataset.specs`) and addresses; one letter is a drive of Windows."""
 
 
@@ -70,6 +73,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     strict: bool = False,
     max_open_files: int = MOST_OPEN_FILES,
     partitions: Literal["hive"] | None = None,
+    holder: str | Holder | type[Any] | None = None,
+    pipes: Pipes = "refuse",
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
@@ -80,7 +85,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         source: a path, a folder (its data files by known suffix, in natural order), a glob, or a list of
             those; or ``hf:REPO:SPLIT:COLUMN``, the data files of a split on the Hugging Face Hub (all
             columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
-            where a repository has several datasets), or ``txt:PATH:COLUMN``, lines as records of one column.
+            where a repository has several datasets), ``txt:PATH:COLUMN``, lines as records of one column, or
+            a rspecifier of Kaldi over files, ``scp:feats.scp`` or ``ark:feats.*.ark``. Of its options ``p``
+            delivers a hole, with a warning, for an entry that cannot be read; the others change nothing.
         format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; found by the suffix if left out.
             With it, a folder that is a dataset of another tool counts as a plain folder.
         decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which
@@ -107,6 +114,11 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             where all values of a key are integers, else str; None for ``__HIVE_DEFAULT_PARTITION__``, and in
             a file that lies in no folder of the key. ``filter(where=)`` opens no file that they rule out. A
             record with another value than its folder's in a column of that name raises ``BadValue``.
+        holder: of Kaldi's tables, how the objects are read: a name such as ``"matrix"``, a `kaldi.Holder`, or
+            a class with ``Read`` and ``Write``. Found from the first entries if left out. Records are pairs
+            of a key and an object, and ``ds.key`` finds a record by its key.
+        pipes: ``"allow"`` runs the commands that lines of Kaldi's scripts contain. Commands that only copy or
+            decompress a file (``gunzip -c a.gz |``) are done without running them in any case.
 
     Raises:
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
@@ -137,8 +149,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         errors=errors,
         columns=columns,
         strict=strict,
+        holder=holder,
+        pipes=pipes,
+        most_open_files=checked_count("max_open_files", max_open_files, least=1),
     )
-    most = checked_count("max_open_files", max_open_files, least=1)
     spec = specs.spec_of(source) if _has_spec(source) else None
     if spec is None:
         found = find_data(source, format_name=format)
@@ -147,7 +161,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         spec.check(options)
         found, form = specs.files_of(spec, format, index_dir=index_dir)
         options = spec.narrowed(options, form)
+    form = form.settled(options, found)
     build = form.source(options)
+    if form.holder is not None:
+        key = _key_of_entries(key, partitions)
     if partitions is not None:
         _check_partitions(partitions, form, options)
     refuse_copies(found)
@@ -157,7 +174,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         files = open_files(
             found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
-    files = files.limited(most)
+    files = files.limited(options.most_open_files)
     node = build(files) if partitions is None else _without_keys(form, options, files)
     if key is not None:
         using = map_ranges.execution_options(jobs, executor, at_once=False)
@@ -165,6 +182,22 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     if partitions is not None:
         node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
     return Dataset(node)
+
+
+def _key_of_entries(key: object, partitions: object) -> KeyOf:
+    """Return the definition of the keys of Kaldi's tables.
+
+    Raises:
+        InvalidArgument: the user defines another one, or folders are to be columns.
+    """
+    for name, given in (("key", key), ("partitions", partitions)):
+        if given is not None:
+            message = (
+                f"{name}= is for records that are dicts, and those of Kaldi's tables are pairs of a key and "
+                f"an object: leave it out (got {given!r})"
+            )
+            raise InvalidArgument(message)
+    return entry_key
 
 
 def _check_partitions(partitions: object, form: Format, options: SourceOptions) -> None:

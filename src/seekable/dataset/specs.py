@@ -1,4 +1,7 @@
-"""Specs: ``hf:REPO:SPLIT:COLUMN`` and ``txt:PATH:COLUMN``, parsed, and checked against other arguments."""
+"""Specs: ``hf:REPO:SPLIT:COLUMN``, ``txt:PATH:COLUMN`` and rspecifiers of Kaldi such as ``scp:feats.scp``.
+
+They are parsed here, and checked against other arguments.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from seekable._lazy import lazy
 from seekable.dataset.hub_files import HubSpec, hub_files, prepare_index
 from seekable.errors import InvalidArgument
 from seekable.formats.registry import format_named, without_their_files
@@ -18,10 +22,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from seekable.formats.registry import Format, SourceOptions
+    from seekable.kaldi.files import filenames, specifiers
+    from seekable.kaldi.files.specifiers import Rspecifier
     from seekable.storage.listing import Found
+else:
+    filenames = lazy("seekable.kaldi.files.filenames")
+    specifiers = lazy("seekable.kaldi.files.specifiers")
 
 
-__all__ = ["HubSpec", "Spec", "TextSpec", "files_of", "prepare_index", "refuse_specs_among", "spec_of"]
+__all__ = [
+    "HubSpec",
+    "KaldiSpec",
+    "Spec",
+    "TextSpec",
+    "files_of",
+    "prepare_index",
+    "refuse_specs_among",
+    "spec_of",
+]
 
 
 _HUB, _TEXT = "hf:", "txt:"
@@ -31,6 +49,10 @@ _HUB_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :CO
 _TEXT_FORM = "txt:PATH:COLUMN"
 
 _LOCAL = ("/", "./", "../", "~")
+
+_KALDI = frozenset({"ark", "scp"})
+
+_ITEMS = re.compile("[, ]")
 
 _NAME = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
 
@@ -61,7 +83,34 @@ class TextSpec:
         return replace(options, column=self.column)
 
 
-Spec = HubSpec | TextSpec
+@dataclass(frozen=True, slots=True)
+class KaldiSpec:
+    """A rspecifier of Kaldi whose table is files: scripts or archives."""
+
+    text: str
+    """The text of the spec, as the user wrote it."""
+
+    rspecifier: Rspecifier
+
+    @property
+    def path(self) -> str:
+        """The path of a file or a folder, or a glob."""
+        return self.rspecifier.rxfilename
+
+    @property
+    def format(self) -> str:
+        """The name of the format: ``"ark"`` or ``"scp"``."""
+        return self.rspecifier.kind
+
+    def check(self, options: SourceOptions) -> None:
+        """Check options for the files: none is refused here."""
+
+    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
+        """Return the options for the files: with ``p``, entries that cannot be read become holes."""
+        return replace(options, permissive=self.rspecifier.permissive)
+
+
+Spec = HubSpec | TextSpec | KaldiSpec
 
 
 def spec_of(source: object) -> Spec | None:
@@ -77,6 +126,8 @@ def spec_of(source: object) -> Spec | None:
         ('HuggingFaceFW/fineweb', 'v1.0.0', 'sample-10BT', 'train', 'text')
         >>> spec_of("txt:/data/12:30/*.txt:text").path
         '/data/12:30/*.txt'
+        >>> spec_of("scp,p:data/feats.scp").rspecifier.permissive
+        True
         >>> spec_of("corpus/*.jsonl") is None
         True
     """
@@ -84,10 +135,34 @@ def spec_of(source: object) -> Spec | None:
         refuse_unopened(os.fsdecode(source))
     if not isinstance(source, str) or os.path.lexists(source):
         return None
-    if not source.startswith((_HUB, _TEXT)):
-        refuse_unopened(source)
-        return None
-    return _hub_spec(source) if source.startswith(_HUB) else _text_spec(source)
+    if source.startswith((_HUB, _TEXT)):
+        return _hub_spec(source) if source.startswith(_HUB) else _text_spec(source)
+    if not _KALDI.isdisjoint(_ITEMS.split(source.partition(":")[0])):
+        return _kaldi_spec(source)
+    refuse_unopened(source)
+    return None
+
+
+def _kaldi_spec(text: str) -> KaldiSpec:
+    """Return a rspecifier whose table is files.
+
+    Raises:
+        InvalidArgument: it is no rspecifier, or its table is no file.
+    """
+    spec = KaldiSpec(text, specifiers.parse_rspecifier(text))
+    kind = filenames.check_rxfilename(spec.path)
+    if kind == "file":
+        return spec
+    if kind == "offset":
+        found = f"it names one byte of a file. Open all of it: {spec.format}:{spec.path.rpartition(':')[0]}"
+    else:
+        what = "standard input" if kind == "stdin" else "a command"
+        found = (
+            f"its table is {what}, which can only be read once, from start to end: "
+            f"seekable.kaldi.SequentialReader({text!r}, HOLDER) does so; or write the table to a file"
+        )
+    message = f"{text!r} cannot be opened, because a dataset needs files with records in any order; {found}"
+    raise InvalidArgument(message)
 
 
 def _text_spec(text: str) -> TextSpec:
@@ -154,16 +229,15 @@ def files_of(
     """
     if isinstance(spec, HubSpec):
         return hub_files(replace(spec, format=format_name), index_dir=index_dir)
-    if format_name not in (None, spec.format):
+    if format_name is not None and not f"{format_name}-".startswith(f"{spec.format}-"):
         message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
         raise InvalidArgument(message)
+    form = format_named(format_name or spec.format)
     endings = [
-        f"{suffix}{more}"
-        for suffix in format_named(spec.format).suffixes
-        for more in ("", *(f".{kind}" for kind in COMPRESSED))
+        f"{suffix}{more}" for suffix in form.suffixes for more in ("", *(f".{kind}" for kind in COMPRESSED))
     ]
     found = find_files(os.path.expanduser(spec.path), suffixes=endings, inspect=without_their_files)
-    return found, format_named(spec.format)
+    return found, form
 
 
 def refuse_specs_among(source: object) -> None:

@@ -13,14 +13,13 @@ import numpy as np
 
 from seekable.dataset.specs import files_of, spec_of
 from seekable.errors import CorruptRecord
-from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import SourceOptions, find_data, format_named, format_of_all
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verification import Verification, verify_files
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.readahead import read_rows
-from seekable.nodes.sources.file_source import FileSource, line_source
+from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
@@ -29,7 +28,6 @@ from seekable.storage.listing import Found
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.dataset.specs import Spec
     from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Node
@@ -84,11 +82,14 @@ def verify(
         ((), 2, 'changed')
     """
     spec = spec_of(source)
+    options = SourceOptions(shown="")
     if spec is not None:
         found, kind = files_of(spec, format, index_dir=index_dir)
+        options = spec.narrowed(options, kind)
     else:
         found = find_data(source, format_name=format)
         kind = format_of_all(found) if format is None else format_named(format)
+    kind = kind.settled(options, found)
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {os.path.abspath(os.fsdecode(path)) for path in asked if os.path.isdir(path)}
     verified = verify_files(
@@ -96,7 +97,7 @@ def verify(
     )
     if not decode:
         return verified
-    return _decoded(verified, _records(verified.good, kind, spec), jobs, progress)
+    return _decoded(verified, _records(verified.good, kind, options), jobs, progress)
 
 
 def verify_sources(
@@ -115,7 +116,7 @@ def verify_sources(
             continue
         verified = verify_files(
             list(_found(source.files)),
-            format_named(source.format).scanner,
+            source.scanner if isinstance(source, FileSource) else source.form,
             deep=deep,
             index_dir=index_dir,
             jobs=jobs,
@@ -156,13 +157,11 @@ def _decoded(
     return replace(verified, problems=(*verified.problems, *problems))
 
 
-def _records(files: FileSet, kind: Format, spec: Spec | None) -> FileSource | TableSource:
+def _records(files: FileSet, kind: Format, options: SourceOptions) -> FileSource | TableSource:
     if is_table_indexer(kind.scanner):
         return TableSource(files, kind.scanner, "python", asked="")
-    if spec is not None:
-        options = spec.narrowed(SourceOptions(shown=""), kind)
-        return line_source(kind, options)(files)
-    return FileSource(files, decoder_named(kind.decode, kind.name), format=kind.name, asked="", version=None)
+    records: FileSource = kind.source(options)(files)
+    return records
 
 
 def _undecodable(records: FileSource | TableSource, jobs: int | None, progress: ProgressHook | None) -> Bad:

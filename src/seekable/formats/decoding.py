@@ -20,6 +20,7 @@ from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     from seekable.formats import csv
+    from seekable.formats.kaldi.entries import Entries
 else:
     csv = lazy("seekable.formats.csv")
 
@@ -66,8 +67,13 @@ class Decoder:
     plain: Decoder | None = None
     """The decoder of the value of the column, or of all fields."""
 
+    entries: Entries | None = None
+    """How the entries of Kaldi's tables are read; None for other formats."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name, because some decoders are functions of C extensions."""
+        if self.entries is not None:
+            return entry_decoder, (self.entries,)
         if self.plain is not None and self.field:
             return only_field, (self.plain, self.field)
         if self.plain is not None:
@@ -84,6 +90,8 @@ class Decoder:
 
     def span(self, view: memoryview) -> int:
         """Return the length of the record at the start of its range, without its line end."""
+        if self.entries is not None and self.entries.kind == "ark":
+            return len(view)
         return csv.record_span(view) if self.form else line_span(view)
 
 
@@ -112,6 +120,11 @@ def decoder_named(decode: Decode, form: str = "") -> Decoder:
         raise WrongType(f"decode must be a name or a function of the line's bytes; got {decode!r}")
     line = _record if form else _line
     return Decoder(_qualified_name(decode), _OnLine(decode, line), None, decode, form=form)
+
+
+def entry_decoder(entries: Entries) -> Decoder:
+    """Return the decoder of the entries of Kaldi's tables."""
+    return Decoder(entries.holder.name, entries.read, None, entries=entries)
 
 
 def in_column(decoder: Decoder, column: str) -> Decoder:

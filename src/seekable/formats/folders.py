@@ -183,6 +183,13 @@ def _is_iceberg(folder: Folder) -> bool:
     return any(name.endswith(".metadata.json") for name in folder.below("metadata"))
 
 
+def _is_kaldi(folder: Folder) -> bool:
+    """Return True for a script of features or audio beside a table of the same utterances."""
+    return not folder.files.isdisjoint(("feats.scp", "wav.scp")) and not folder.files.isdisjoint(
+        ("segments", "spk2utt", "text", "utt2spk")
+    )
+
+
 def _to_sequence(reader: str) -> str:
     return f"read it with {reader}, and give that to sk.from_sequence(..., version=1)"
 
@@ -210,9 +217,9 @@ OTHER_TOOLS = (
               _to_sequence("megatron.core.datasets.indexed_dataset.IndexedDataset('DIR/PREFIX')")),
     OtherTool("tokens of datatrove", lambda folder: ".ds" in folder.suffixes and folder.has(r".+\.ds\.index"),
               _to_sequence("datatrove's DatatroveFolderDataset('DIR', ...)")),
-    OtherTool("a data folder of Kaldi", lambda folder: not folder.files.isdisjoint(("feats.scp", "wav.scp")),
-              "its text tables are opened as lines, sk.open('txt:DIR/text:line'); arrays and audio are read "
-              "in ds.map"),
+    OtherTool("a data folder of Kaldi", _is_kaldi,
+              "its tables are opened one by one, sk.open('scp:DIR/feats.scp'), and its text as lines, "
+              "sk.open('txt:DIR/text:line')"),
     OtherTool("a folder of WebDataset (tar files)", _is_webdataset,
               _to_iterable("webdataset.WebDataset")),
     OtherTool("a table of Delta Lake", lambda folder: "_delta_log" in folder.inner,

@@ -19,6 +19,7 @@ from seekable.errors import CorruptRecord, InvalidArgument, UnsupportedFormat, W
 from seekable.formats.huggingface import data_files
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 from seekable.storage.listing import find_files
+from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from seekable.formats.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
+    from seekable.kaldi.files.pipes import Pipes
+    from seekable.kaldi.holders.holder import Holder
     from seekable.storage.listing import Asked, Found, Listing
 else:
     folders = lazy("seekable.formats.folders")
@@ -38,6 +41,7 @@ __all__ = [
     "SUFFIXES",
     "Format",
     "OnError",
+    "Settler",
     "SourceBuilder",
     "SourceOptions",
     "find_data",
@@ -81,6 +85,18 @@ class SourceOptions:
     strict: bool = False
     """Of tables: whether all files must have the same columns of the same types."""
 
+    holder: Any = None
+    """Of Kaldi's tables: what reads the objects, as the user named it; None to find it from the files."""
+
+    pipes: Pipes = "refuse"
+    """Of Kaldi's scripts: ``"allow"`` runs the commands of their lines."""
+
+    permissive: bool = False
+    """Of Kaldi's tables: True if entries that cannot be read become holes, with a warning."""
+
+    most_open_files: int = MOST_OPEN_FILES
+    """Of Kaldi's scripts: the most files with objects that are open at once."""
+
     def __post_init__(self) -> None:
         """Check what all formats share.
 
@@ -110,6 +126,22 @@ class SourceBuilder(Protocol):
         """
 
 
+class Settler(Protocol):
+    """Settles what the name and the files of a format leave open."""
+
+    def __call__(self, form: Format, holder: object, found: Sequence[Found]) -> Format:
+        """Return the format with its holder.
+
+        Args:
+            form: the format without a holder.
+            holder: what the user named as the holder; None to find it from the files.
+            found: the files.
+
+        Raises:
+            InvalidArgument: there is no such holder, or the files do not tell which it is.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """A format of data files."""
@@ -121,7 +153,8 @@ class Format:
     """The ends of the names of its files, in lower case."""
 
     finder: str
-    """The class of what finds the records in its files, ``module:name``; it is made of the format's name."""
+    """The class of what finds the records in its files, ``module:name``; it is made of the format's name, and
+    of its holder if it has one."""
 
     builder: str
     """The `SourceBuilder` of its records, ``module:name``."""
@@ -135,11 +168,46 @@ class Format:
     multiline: bool = False
     """True if a record may be several lines of a file."""
 
+    settler: str = ""
+    """The `Settler` of a format that needs a holder, ``module:name``; empty if it needs none."""
+
+    holder: Holder | None = None
+    """The holder that reads the objects of Kaldi's tables; None before it is settled, and for others."""
+
     @property
     def scanner(self) -> Scanner | TableFormat:
         """The scanner that finds the records in its files; of tables, the format that reads them too."""
-        found: Scanner | TableFormat = _imported(self.finder)(self.name)
+        made_of = (self.name,) if self.holder is None else (self.name, self.holder)
+        found: Scanner | TableFormat = _imported(self.finder)(*made_of)
         return found
+
+    def settled(self, options: SourceOptions, found: Sequence[Found]) -> Format:
+        """Return the format with all that decides where records start: of Kaldi's tables, with their holder.
+
+        Args:
+            options: the arguments of the user.
+            found: the files; the holder is found from their first entries if the user named none.
+
+        Raises:
+            InvalidArgument: the files do not tell their holder, or the options are of another format.
+            WrongType: ``holder`` is of another type.
+        """
+        if not self.settler:
+            for name, given in (("holder", options.holder is not None), ("pipes", options.pipes != "refuse")):
+                if given:
+                    message = (
+                        f"{name}= is for Kaldi's tables (ark, scp), and this is {self.name}: leave it out"
+                    )
+                    raise InvalidArgument(message)
+            return self
+        if self.holder is not None and options.holder is None:
+            return self
+        return self.with_holder(options.holder, found)
+
+    def with_holder(self, holder: object, found: Sequence[Found] = ()) -> Format:
+        """Return the format with a holder; see `Settler`."""
+        settler: Settler = _imported(self.settler)
+        return settler(self, holder, found)
 
     def source(self, options: SourceOptions) -> Callable[[FileSet], Any]:
         """Return a function from indexed files to the node that reads them; see `SourceBuilder`.
@@ -157,8 +225,10 @@ def _imported(path: str) -> Any:
 
 
 _CSV = "seekable.formats.csv:CsvScanner"
-_LINES = "seekable.nodes.sources.file_source:line_source"
+_LINES = "seekable.nodes.sources.line_source:line_source"
 _TABLES = "seekable.nodes.sources.tables:table_source"
+_ENTRIES = "seekable.nodes.sources.entry_source:entry_source"
+_HOLDER = "seekable.formats.kaldi.settling:with_holder"
 
 FORMATS = MappingProxyType(
     {
@@ -175,6 +245,10 @@ FORMATS = MappingProxyType(
                    "python"),
             Format("arrow", (".arrow", ".feather", ".ipc"), "seekable.formats.arrow.format:ArrowFormat",
                    _TABLES, "python"),
+            Format("ark", (".ark",), "seekable.formats.kaldi.archive:ArchiveScanner", _ENTRIES, "kaldi",
+                   compressible=True, settler=_HOLDER),
+            Format("scp", (".scp",), "seekable.formats.kaldi.script_lines:ScriptScanner", _ENTRIES, "kaldi",
+                   compressible=True, settler=_HOLDER),
         )
     }
 )  # fmt: skip
@@ -254,14 +328,21 @@ def format_of(name: str) -> Format:
 
 
 def format_named(name: str) -> Format:
-    """Return the format that a user names with ``format=``.
+    """Return the format that a user names with ``format=``: of Kaldi's tables maybe with a holder.
 
     Raises:
-        InvalidArgument: no format has this name.
+        InvalidArgument: no format, or no holder, has this name.
+
+    Example:
+        >>> format_named("ark-int32-vector").holder.name
+        'int32-vector'
     """
-    if name not in FORMATS:
-        raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}; got {name!r}")
-    return FORMATS[name]
+    if name in FORMATS:
+        return FORMATS[name]
+    base, dash, holder = name.partition("-")
+    if dash and base in FORMATS and FORMATS[base].settler:
+        return FORMATS[base].with_holder(holder)
+    raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}; got {name!r}")
 
 
 def format_of_all(found: Sequence[Found]) -> Format:

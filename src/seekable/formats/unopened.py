@@ -59,7 +59,6 @@ _SUFFIXES = (
              _RANDOM.format(reader="datatrove's DatatroveFolderDataset")),
     Unopened((".npy", ".npz"), "a file of numpy",
              "give numpy.load(path, mmap_mode='r') to sk.from_sequence"),
-    Unopened((".ark", ".scp"), "a file of Kaldi's tables", _RANDOM.format(reader="kaldi_native_io")),
     Unopened((".tfrecord", ".tfrecords", ".array_record", ".arrayrecord"),
              "a file of TFRecord or ArrayRecord", _ITERATE.format(reader="tensorflow or array_record")),
     Unopened((".avro",), "a file of Avro", _TO_JSONL),
@@ -83,7 +82,6 @@ _SUFFIXES = (
 _CLOUD = "copy it to this machine, or mount it, and open the path"
 
 _SCHEMES = (
-    Unopened(("scp", "ark"), "an rspecifier of Kaldi", _RANDOM.format(reader="kaldi_native_io")),
     Unopened(("kaldi",), "a data folder of Kaldi",
              "its text tables are opened as sk.open('txt:DIR/text:line'); arrays are read in ds.map"),
     Unopened(("shar",), "a folder of Lhotse Shar",
@@ -105,8 +103,8 @@ _SCHEMES = (
              "sk.open_stream('COMMAND |', allow_pipes=True) reads its output from start to end", ever=False),
 )  # fmt: skip
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)((?:,[A-Za-z]+)*):(/{0,2})")
-"""A scheme has two letters at least, because one letter is a drive of Windows; Kaldi's have options."""
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/{0,2})")
+"""A scheme has two letters at least, because one letter is a drive of Windows."""
 
 
 def unopened_suffix(name: str) -> Unopened | None:
@@ -130,17 +128,17 @@ def refuse_unopened(source: str) -> None:
 
     Example:
         >>> refuse_unopened("corpus/*.jsonl")
-        >>> refuse_unopened("scp:feats.scp")
+        >>> refuse_unopened("wds:shards.tar")
         Traceback (most recent call last):
         ...
-        seekable.errors.UnsupportedFormat: 'scp:feats.scp' names an rspecifier of Kaldi, which cannot ...
+        seekable.errors.UnsupportedFormat: 'wds:shards.tar' names WebDataset, which cannot be opened yet; ...
     """
     found = _SCHEME.match(source)
     if found is None or os.path.lexists(source):
         return
-    scheme, options, slashes = found.group(1).lower(), found.group(2), found.group(3)
+    scheme, slashes = found.group(1).lower(), found.group(2)
     for line in _SCHEMES:
-        if scheme in line.marks and (not options or "scp" in line.marks):
+        if scheme in line.marks:
             message = f"{source!r} names {line.what}, {line.refusal}"
             raise UnsupportedFormat(message)
     if scheme == "file" and slashes:

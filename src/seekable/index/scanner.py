@@ -74,6 +74,11 @@ class ByteSource:
         self._hasher = PieceHasher()
 
     @property
+    def content_bytes(self) -> int | None:
+        """The number of bytes of the content; None if it is known only when all of it was read."""
+        return self.size
+
+    @property
     def before(self) -> bytes:
         """The byte before the part, none at the start of the file."""
         before = bytearray(1)

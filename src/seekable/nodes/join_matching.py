@@ -10,10 +10,11 @@ import numpy as np
 import xxhash
 
 from seekable.errors import AmbiguousKey, BadKey, KeyNotFound, WrongType
+from seekable.index.keys.key_hash import key_hash
 from seekable.nodes.columns.names import must_have
 from seekable.nodes.display import describe_place
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import is_key, key_hash
+from seekable.nodes.keys.key import is_key
 from seekable.nodes.readahead import read_rows
 from seekable.parallel.map_ranges import map_ranges
 

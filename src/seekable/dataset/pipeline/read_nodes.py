@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import PLAIN, arrow_type_from_json, checked, value_from_json
 from seekable.dataset.pipeline.functions import same_function, stand_in
 from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of
@@ -14,10 +15,11 @@ from seekable.dataset.pipeline.row_files import int_rows, kept_rows
 from seekable.dataset.pipeline.sources import found_files, saved_entries
 from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
 from seekable.formats.decoding import decoder_named, in_column
-from seekable.formats.registry import FORMATS, format_named
+from seekable.formats.registry import FORMATS, SourceOptions, format_named
 from seekable.index.opening import open_files
 from seekable.nodes.columns.cast import target_of
 from seekable.nodes.keys import key_index
+from seekable.nodes.keys.key import entry_key
 from seekable.parallel.map_ranges import execution_options
 
 if TYPE_CHECKING:
@@ -26,10 +28,14 @@ if TYPE_CHECKING:
     from seekable.dataset.pipeline.functions import Given
     from seekable.dataset.pipeline.sources import Roots
     from seekable.formats.decoding import Decoder
+    from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
+    from seekable.nodes.sources import entry_source
     from seekable.parallel.progress import ProgressHook
+else:
+    entry_source = lazy("seekable.nodes.sources.entry_source")
 
 __all__ = ["NodeReader", "Resources"]
 
@@ -189,6 +195,8 @@ class NodeReader:
     def _decoder(self, value: Any, given: Mapping[str, Any], where: str) -> Decoder:
         said = checked(value, dict[str, Any], where)
         form = format_named(_format(given.get("format"), where))
+        if form.settler:
+            return _entry_decoder(form, said, where)
         decode = self._named_or_function(said.get("decode"), f"{where}.decode")
         try:
             decoder = decoder_named(decode, form.name if form.multiline else "")
@@ -200,7 +208,7 @@ class NodeReader:
         return in_column(decoder, checked(said["column"], str, f"{where}.column"))
 
     def _with_keys(self, node: Any, value: Any, where: str) -> Node:
-        of = self._named_or_function(value, where)
+        of = entry_key if value == {"of": "entry"} else self._named_or_function(value, where)
         resources = self._resources
         keys = key_index.open_keys(
             node,
@@ -240,8 +248,20 @@ def _values(value: Any, where: str) -> tuple[tuple[str, Any], ...]:
     return tuple((name, value_from_json(said, f"{where}[{name!r}]")) for name, said in pairs)
 
 
+def _entry_decoder(form: Format, said: Mapping[str, Any], where: str) -> Decoder:
+    """Return the decoder of entries of Kaldi's tables; commands in scripts are refused."""
+    holder = checked(said.get("holder"), str, f"{where}.holder")
+    permissive = checked(said.get("permissive", False), bool, f"{where}.permissive")
+    try:
+        settled = form.with_holder(holder)
+    except InvalidArgument as error:
+        message = f"{where}.holder: {error}"
+        raise CorruptState(message) from None
+    return entry_source.decoder_of(settled, SourceOptions(shown="", permissive=permissive))
+
+
 def _format(value: Any, where: str) -> str:
-    if value not in FORMATS:
+    if value not in FORMATS and str(value).partition("-")[0] not in FORMATS:
         message = f"{where}: expected one of the formats {', '.join(map(repr, FORMATS))} (got {value!r})"
         raise CorruptState(message)
     return str(value)

@@ -9,6 +9,7 @@ from seekable.dataset.pipeline.functions import Names, described
 from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of, is_default
 from seekable.dataset.pipeline.sources import files_as_json
 from seekable.errors import InvalidArgument
+from seekable.nodes.keys.key import entry_key
 from seekable.nodes.sources.sequence_source import SequenceSource
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
+    from seekable.nodes.keys.key import Keys
 
 __all__ = ["NodeWriter"]
 
@@ -59,7 +61,7 @@ class NodeWriter:
             "Decoder": self._decoder,
             "FileSet": self._files,
             "Int64s": lambda rows, _: self._rows.add(rows),
-            "Keys | None": lambda keys, where: self._named_or_function(keys.of, where),
+            "Keys | None": self._keys,
             "KeptRows": lambda rows, _: self._rows.add(rows),
             "Node": lambda node, _: self._numbers[id(node)],
             "TableFormat": lambda form, _: form.name,
@@ -118,7 +120,13 @@ class NodeWriter:
     def _named_or_function(self, value: Any, where: str) -> Any:
         return value if isinstance(value, str) else self._function(value, where)
 
+    def _keys(self, keys: Keys, where: str) -> Any:
+        return {"of": "entry"} if keys.of is entry_key else self._named_or_function(keys.of, where)
+
     def _decoder(self, decoder: Decoder, where: str) -> dict[str, Any]:
+        if decoder.entries is not None:
+            # Not pipes: whoever opens a pipeline file decides if commands are run.
+            return {"holder": decoder.entries.holder.name, "permissive": decoder.entries.permissive}
         column = {"column": decoder.column} if decoder.column else {}
         inner = decoder.plain or decoder
         return {"decode": self._named_or_function(inner.function or inner.name, where), **column}

@@ -82,6 +82,11 @@ class DecompressingSource(ByteSource):
                 break
         self.head = self.head[:END_BYTES]
 
+    @property
+    def content_bytes(self) -> None:
+        """None: how much content there is, is known when all of it was decompressed."""
+        return None
+
     def chunks(self) -> Iterator[Chunk]:
         """Yield the content in order.
 

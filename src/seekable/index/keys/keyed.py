@@ -25,7 +25,19 @@ if TYPE_CHECKING:
 
     from seekable.index.fileset import FileSet
 
-__all__ = ["Head", "Keyed", "KeyedFile", "descriptions", "encode_description", "read_files", "read_head"]
+__all__ = [
+    "ENTRY_KEYS",
+    "Head",
+    "Keyed",
+    "KeyedFile",
+    "descriptions",
+    "encode_description",
+    "read_files",
+    "read_head",
+]
+
+ENTRY_KEYS = "entry"
+"""What describes the keys that entries of Kaldi's tables have themselves."""
 
 _SCHEMA = 1
 _HEAD_END = b', "files": [\n'

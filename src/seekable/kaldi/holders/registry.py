@@ -21,7 +21,7 @@ from seekable.kaldi.holders.sparse import SparseMatrixHolder, SparseVectorHolder
 from seekable.kaldi.holders.wave import WaveHolder, WaveInfoHolder
 from seekable.kaldi.objects.basic_types import BASIC_TYPES
 
-__all__ = ["find_holder", "holder_names", "register_holder"]
+__all__ = ["find_holder", "holder_names", "is_own", "register_holder"]
 
 
 def _own_holders() -> list[Holder]:
@@ -53,6 +53,16 @@ def holder_names() -> list[str]:
         True
     """
     return sorted(_HOLDERS)
+
+
+def is_own(holder: Holder) -> bool:
+    """Return True for a holder of seekable, whatever its options; False for one of the user.
+
+    Example:
+        >>> is_own(find_holder("matrix", precision=9))
+        True
+    """
+    return type(holder) is type(_OWN.get(holder.name))
 
 
 def register_holder(holder: Holder) -> None:

@@ -147,7 +147,7 @@ class MemoryCursor(Cursor):
 
     def __init__(
         self,
-        data: bytes | bytearray | mmap.mmap,
+        data: bytes | bytearray | memoryview | mmap.mmap,
         *,
         name: str = "<memory>",
         key: str | None = None,

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
-import xxhash
 
 from seekable.errors import WrongType
+from seekable.index.keys.key_hash import key_hash
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
     from seekable.index.keys.hashes import KeyIndex
 
-__all__ = ["KeyOf", "Keys", "asked_key", "is_key", "key_hash", "key_in"]
+__all__ = ["KeyOf", "Keys", "asked_key", "entry_key", "is_key", "key_in"]
 
 KeyOf = str | Callable[[Any], Any]
 """The definition of a record's key: the name of a field, or a function of the record."""
@@ -52,19 +52,9 @@ class Keys:
         return bool(found == key) and isinstance(found, str) == isinstance(key, str)
 
 
-def key_hash(key: str | int) -> int:
-    """Return the hash of a key: xxh3_64 of ``s`` and its UTF-8, or of ``i`` and its decimal digits.
-
-    Example:
-        >>> key_hash("1") == key_hash(1)
-        False
-    """
-    if not isinstance(key, str):
-        return xxhash.xxh3_64_intdigest(b"i%d" % key)
-    try:
-        return xxhash.xxh3_64_intdigest(f"s{key}".encode())
-    except UnicodeEncodeError:
-        return xxhash.xxh3_64_intdigest(b"s" + key.encode("utf-8", "surrogatepass"))
+def entry_key(record: Any) -> Any:
+    """Return the key of an entry of Kaldi's tables, the first of the pair that is its record."""
+    return record[0]
 
 
 def key_in(record: Any, of: KeyOf) -> Any:

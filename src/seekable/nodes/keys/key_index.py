@@ -8,20 +8,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from seekable._lazy import lazy
 from seekable.errors import BadKey, WrongType
 from seekable.formats.decoding import Decoder
 from seekable.index.build.commit import make_folder
 from seekable.index.keys.hashes import known_hashes, lock_of, places, read_keys, write_keys
-from seekable.index.keys.keyed import Keyed
+from seekable.index.keys.key_hash import key_hash, text_key_hashes
+from seekable.index.keys.keyed import ENTRY_KEYS, Keyed
 from seekable.nodes.display import add_place
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import Keys, is_key, key_hash, key_in
+from seekable.nodes.keys.key import Keys, entry_key, is_key, key_in
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.tables import TableSource
@@ -31,12 +34,12 @@ from seekable.state.functions import code_digest, describe_function, python_vers
 from seekable.storage.files import locked
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.formats.kaldi import entry_keys
     from seekable.index.keys.hashes import KeyIndex
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.map_ranges import ExecutionOptions
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
 
     UInt64s = NDArray[np.uint64]
     Bools = NDArray[np.bool_]
+
+else:
+    entry_keys = lazy("seekable.formats.kaldi.entry_keys")
 
 __all__ = ["duplicates_message", "find_duplicates", "open_keys"]
 
@@ -96,6 +102,8 @@ def open_keys(
 
 def _made(source: FileSource | TableSource, of: KeyOf) -> dict[str, Any]:
     """Return, as JSON-safe values, all that decides the keys besides the files."""
+    if of is entry_key:
+        return {"scanned_as": source.files.entry(0).format, "key": ENTRY_KEYS}
     if isinstance(source, TableSource):
         decode: Any = source.decode
     else:
@@ -175,6 +183,8 @@ class _Hashing:
     def __call__(self, start: int, stop: int) -> tuple[UInt64s, Bools]:
         """Return the hash of each row's key, and a bool array that is False for holes."""
         rows = self.rows(start, stop)
+        if self.of is entry_key:
+            return self._of_entries(rows)
         hashes: list[int | None] = []
         if (
             isinstance(self.of, str)
@@ -192,6 +202,16 @@ class _Hashing:
                 hashes += [self._hash(record, rows[i]) for i, record in enumerate(found, start=at)]
         has_key = np.array([hashed is not None for hashed in hashes], dtype=bool)
         return np.array([hashed or 0 for hashed in hashes], dtype=np.uint64), has_key
+
+    def _of_entries(self, rows: Int64s) -> tuple[UInt64s, Bools]:
+        """Return what a call does, for rows that are entries of Kaldi's tables; no object is read."""
+        files = np.searchsorted(self.source.files.starts, rows, side="right") - 1
+        keys = [
+            key
+            for file in np.unique(files).tolist()
+            for key in _entry_keys(self.source, file, rows[files == file])
+        ]
+        return text_key_hashes(keys), np.fromiter(map(bool, keys), np.bool_, len(keys))
 
     def _read_one(self, row: np.int64) -> int | None:
         return self._hash(self.source.record(int(row)), row)
@@ -223,6 +243,18 @@ class _Hashing:
     def _place(self, row: np.int64) -> str:
         place = self.source.plan(np.array([row], dtype=np.int64)).locate()[0]
         return f"{place.path}: record {place.row} at byte {place.offset}"
+
+
+def _entry_keys(source: FileSource | TableSource, file: int, rows: Int64s) -> list[bytes]:
+    """Return the keys of consecutive entries of one file; an empty key for an entry that has none."""
+    assert isinstance(source, FileSource)
+    assert source.decoder.entries is not None
+    files = source.files
+    mapped = files.mapped(file)
+    mapped.check()
+    within = rows - files.starts[file]
+    starts, ends = files.ranges(np.full(len(rows), file, np.int64), within)
+    return entry_keys.entry_keys(source.decoder.entries.kind, mapped.view, starts, ends)
 
 
 @functools.lru_cache(maxsize=16)
@@ -310,4 +342,7 @@ def _same(source: FileSource | TableSource, of: KeyOf, rows: list[int]) -> Itera
 
 
 def _key(source: FileSource | TableSource, of: KeyOf, row: int) -> Any:
+    if of is entry_key:
+        file = int(np.searchsorted(source.files.starts, row, side="right")) - 1
+        return os.fsdecode(_entry_keys(source, file, np.array([row], np.int64))[0])
     return key_in(source.record(row), of)

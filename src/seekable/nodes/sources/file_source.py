@@ -1,4 +1,4 @@
-"""The source of the formats whose records are runs of bytes: lines of JSON, text or CSV."""
+"""The source of the formats whose records are runs of bytes: lines of JSON, text or CSV, entries of Kaldi."""
 
 from __future__ import annotations
 
@@ -10,34 +10,37 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
-from seekable.errors import CorruptRecord, InvalidArgument
-from seekable.formats.decoding import decoder_named, in_column, only_field
+from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
 from seekable.nodes.graph import Plan, Reader
+from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins
 from seekable.nodes.readahead import SequentialReads
+from seekable.nodes.sources.recovery import recovered
 from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
 from seekable.state.functions import describe_function
 from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.formats.decoding import Decoder
-    from seekable.formats.registry import Format, OnError, SourceOptions
+    from seekable.formats.registry import OnError
+    from seekable.formats.table_format import TableFormat
     from seekable.index import remote_file
     from seekable.index.fileset import FileSet
+    from seekable.index.scanner import Scanner
     from seekable.nodes.keys.key import Keys
 else:
     remote_file = lazy("seekable.index.remote_file")
 
-__all__ = ["FileSource", "line_source"]
+__all__ = ["FileSource"]
 
 
 _STREAK, _STREAK_BEGINS = 64, 8
@@ -97,11 +100,17 @@ class FileSource(Leaf):
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
-        key = "" if self.keys is None else f", key={self.keys.name}"
+        key = "" if self.keys is None or self.keys.of is entry_key else f", key={self.keys.name}"
         errors = (
             "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
         )
         return f"open({self.asked}{key}{errors})"
+
+    @property
+    def scanner(self) -> Scanner | TableFormat:
+        """The scanner that found the records."""
+        form, entries = format_named(self.format), self.decoder.entries
+        return (form if entries is None else form.with_holder(entries.holder)).scanner
 
     @classmethod
     def reader(cls, nodes: Sequence[FileSource]) -> Reader:
@@ -135,7 +144,7 @@ class FileSource(Leaf):
             return decoder.fast(view)
         except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
             path, offset = self.files.shown_path(file), self.files.range(file, row)[0]
-            return _recovered(self.errors, decoder, view, error, path=path, row=row, offset=offset)
+            return recovered(self.errors, decoder, view, error, path=path, row=row, offset=offset)
 
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows, counted over all files, of a row in each file of that path."""
@@ -144,6 +153,8 @@ class FileSource(Leaf):
     def close(self) -> None:
         """Close the files of the source. They are opened again when a record is read."""
         self.files.close()
+        if self.decoder.entries is not None:
+            self.decoder.entries.files.close()
 
     def _advise(self, file: int, row: int) -> None:
         """Advise the system to fetch the rows of a file from this one on."""
@@ -223,7 +234,7 @@ class _FilesPlan(Plan):
                 out[place] = decode(record)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
                 row = int(self.rows[place] - fileset.starts[file])
-                out[place] = _recovered(
+                out[place] = recovered(
                     self.reader.errors[file],
                     decoder,
                     record,
@@ -287,110 +298,3 @@ class _FilesPlan(Plan):
 def _head(files: FileSet, file: int) -> bytes:
     """Return the bytes before the first record of a file that has a record."""
     return bytes(files.mapped(file).view[: files.range(file, 0)[0]])
-
-
-def _recovered(
-    errors: OnError | None,
-    decoder: Decoder,
-    view: memoryview,
-    error: Exception,
-    *,
-    path: str,
-    row: int,
-    offset: int,
-) -> Any:
-    """Decode a record that ``decoder.fast`` raised for, or return the result of ``errors`` instead.
-
-    Raises:
-        CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
-    """
-    record, recover = bytes(view[: decoder.span(view)]), decoder.recover
-    try:
-        if recover is not None:
-            return recover(record)
-    except ValueError as recovering:
-        error = recovering
-    corrupt = CorruptRecord(path, row, offset=offset, length=len(record), preview=record, cause=error)
-    if errors is None:
-        raise corrupt from error
-    corrupt.__cause__ = error
-    return errors(corrupt)
-
-
-_COLUMN_VALUES = ("text", "bytes", "json")
-"""The decodings of a line that is the only value of a record."""
-
-
-def line_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
-    """Return a function from indexed files to the source of their lines.
-
-    Args:
-        form: the format.
-        options: the decoding of lines; those of tables must be left out.
-
-    Raises:
-        InvalidArgument: there is no such decoding, or an option is for tables.
-        WrongType: ``decode`` is neither a name nor a function.
-    """
-    _refuse_options_of_tables(form.name, options)
-    if options.column is not None:
-        decoder = _column_decoder(options.column, options.decode)
-    elif options.field is not None:
-        decoder = _field_decoder(form, options.field, options.decode)
-    else:
-        decode = form.decode if options.decode is None else options.decode
-        decoder = decoder_named(decode, form.name if form.multiline else "")
-
-    def source(files: FileSet) -> FileSource:
-        return FileSource(
-            files,
-            decoder,
-            format=form.name,
-            asked=options.shown,
-            version=options.version,
-            errors=options.errors,
-        )
-
-    return source
-
-
-def _column_decoder(column: str, decode: Any) -> Decoder:
-    """Return the decoder of lines that are the only value of a record.
-
-    Raises:
-        InvalidArgument: the value cannot be decoded so.
-    """
-    if decode is None or decode in _COLUMN_VALUES:
-        return in_column(decoder_named(decode or "text"), column)
-    message = (
-        f"decode must be one of {', '.join(map(repr, _COLUMN_VALUES))} for txt:PATH:COLUMN (got {decode!r}); "
-        f"a function of records goes into ds.map"
-    )
-    raise InvalidArgument(message)
-
-
-def _field_decoder(form: Format, field: str, decode: Any) -> Decoder:
-    """Return the decoder of records of which one field is read.
-
-    Raises:
-        InvalidArgument: records are not decoded into fields.
-    """
-    if decode is None or decode == form.decode:
-        return only_field(decoder_named(form.decode, form.name if form.multiline else ""), field)
-    message = (
-        f"decode={decode!r} returns no fields, and the spec chooses the field {field!r} of {form.name}: "
-        f"leave :{field} out of the spec, or decode="
-    )
-    raise InvalidArgument(message)
-
-
-def _refuse_options_of_tables(name: str, options: SourceOptions) -> None:
-    if options.columns is not None:
-        message = (
-            f"columns= is for tables (Parquet, Arrow), and this is {name}, where a line is read as a whole: "
-            f"sk.open(...).select_columns({list(options.columns)!r})"
-        )
-        raise InvalidArgument(message)
-    if options.strict:
-        message = f"strict= is for tables (Parquet, Arrow), and this is {name}"
-        raise InvalidArgument(message)

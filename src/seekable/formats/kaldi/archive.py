@@ -1,0 +1,125 @@
+"""Archives: the bytes at which their entries start, found by the headers of the objects."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xxhash
+
+from seekable.errors import CorruptTable, InvalidArgument, UnsupportedFormat
+from seekable.formats.kaldi.chunk_cursor import ChunkCursor
+from seekable.formats.kaldi.entries import ENTRY
+from seekable.formats.kaldi.settling import candidates_of
+from seekable.kaldi.holders.objects import ObjectHolder
+from seekable.kaldi.holders.registry import is_own
+from seekable.kaldi.objects.cursor import MemoryCursor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.index.scanner import ByteSource
+    from seekable.kaldi.holders.holder import Holder
+
+__all__ = ["ArchiveScanner"]
+
+_CUT_BYTES = 64
+"""An error so near the end of the first bytes may come from their end."""
+
+_SHOWN_BYTES = 24
+
+_AT_ONCE = 1 << 16
+
+_SPACES = b" \t\n\r\f\v"
+
+_TORN_KEY = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveScanner:
+    """Finds the entries of an archive, whose holder tells where an object ends.
+
+    Bytes from which on no entry can be found, of a torn or damaged archive, are the last record, which cannot
+    be read.
+    """
+
+    form: str = "ark"
+    """The name of the format."""
+
+    holder: Holder | None = None
+
+    splittable: bool = False
+    """False: where an entry starts is known from the one before it."""
+
+    @property
+    def name(self) -> str:
+        """The name in the index: ``ark-`` and the name of the holder; of the user's own, a digest too."""
+        if self.holder is None or is_own(self.holder):
+            return self.form
+        kind = self.holder.kind if isinstance(self.holder, ObjectHolder) else type(self.holder)
+        digest = xxhash.xxh3_64_hexdigest(
+            f"{self.holder.name} {kind.__module__}.{kind.__qualname__}".encode()
+        )
+        return f"ark-user-{digest}"
+
+    def check_head(self, head: bytes, path: str) -> None:
+        """Check the first entry of a file.
+
+        Raises:
+            InvalidArgument: the archive has no holder.
+            UnsupportedFormat: the first entry is not one of the holder.
+        """
+        holder = self._holder()
+        start = len(head) - len(head.lstrip(_SPACES))
+        key = ENTRY.match(head, start)
+        if key is None:
+            if start < len(head) and not _TORN_KEY.fullmatch(head, start):
+                shown = head[start : start + _SHOWN_BYTES]
+                message = (
+                    f"{path!r} is no archive: expected a key and a space at byte {start}, found {shown!r}"
+                )
+                raise UnsupportedFormat(message)
+            return
+        cursor = MemoryCursor(head, name=path, key=str(key[1], "utf-8", "replace"), position=key.end())
+        try:
+            holder.skip(cursor)
+        except CorruptTable as error:
+            at = getattr(error, "offset", len(head))
+            if at < len(head) - _CUT_BYTES:
+                names = [name for name in candidates_of(head[key.end() :]) if name != holder.name]
+                hint = f"; it looks like {' or '.join(names)}" if names else ""
+                message = f"{path!r} is no archive of the holder {holder.name!r}{hint}: {error}"
+                raise UnsupportedFormat(message) from error
+
+    def scan(self, source: ByteSource) -> NDArray[np.uint64]:
+        """Return the offsets of the keys, uint64."""
+        holder, cursor = self._holder(), ChunkCursor(source)
+        starts: list[int] = []
+        found: list[NDArray[np.uint64]] = []
+        while (start := cursor.next_entry()) is not None:
+            starts.append(start)
+            if not cursor.skip_key() or not _skip(holder, cursor):
+                break
+            if len(starts) == _AT_ONCE:
+                found.append(np.array(starts, np.uint64))
+                starts.clear()
+        cursor.finish()
+        return np.concatenate([*found, np.array(starts, np.uint64)])
+
+    def _holder(self) -> Holder:
+        if self.holder is None:
+            raise InvalidArgument(
+                "an archive needs a holder: say holder=, or format='ark-matrix' and the like"
+            )
+        return self.holder
+
+
+def _skip(holder: Holder, cursor: Any) -> bool:
+    """Move past an object; return False if none is there."""
+    try:
+        holder.skip(cursor)
+    except CorruptTable:
+        return False
+    return True

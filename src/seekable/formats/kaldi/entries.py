@@ -1,0 +1,212 @@
+"""Entries of archives and of scripts: from the bytes of one to a pair of its key and its object."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from seekable.errors import CorruptObject, CorruptTable, DataNotFound, InvalidArgument
+from seekable.formats.kaldi.script_lines import parse_line
+from seekable.kaldi.files.local_files import missing_error
+from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.holders.holder import SupportsRange
+from seekable.kaldi.objects.cursor import MemoryCursor
+from seekable.kaldi.objects.file_cursor import FileCursor
+from seekable.kaldi.objects.tokens import decoded
+from seekable.storage.memory import DiskActivity, disk_reads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.formats.kaldi.object_files import ObjectFiles
+    from seekable.formats.kaldi.script_lines import ScriptLine
+    from seekable.kaldi.files.pipes import Pipes
+    from seekable.kaldi.holders.holder import Holder
+    from seekable.kaldi.objects.cursor import Cursor
+    from seekable.storage.mapped import MappedFile
+
+__all__ = ["ENTRY", "Entries", "Wanted", "owned"]
+
+Wanted = Literal["object", "key", "shape"]
+"""What is read of an entry besides its key: the object, nothing, or the shape of the object."""
+
+ENTRY = re.compile(rb"([\x21-\x7e\x80-\xfe]+)(?:[ \t]|(?=[\n\r]))")
+"""The start of an entry of an archive: its key and the space behind it; a newline is the object's."""
+
+_SHOWN_BYTES = 24
+_HEAD_BYTES = 1 << 12
+_REST_BYTES = 64 << 10
+_COMPRESSED = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd")
+_SPACES = b" \t\n"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """How the entries of a table are read. Small, picklable if its holder is, and safe from threads."""
+
+    kind: Literal["ark", "scp"]
+    """``"ark"`` for entries of an archive, ``"scp"`` for lines of a script."""
+
+    holder: Holder
+
+    pipes: Pipes
+    """``"allow"`` runs the commands of lines."""
+
+    permissive: bool
+    """True if entries that cannot be read become holes, with a warning."""
+
+    files: ObjectFiles
+    """The files that lines name."""
+
+    wanted: Wanted = "object"
+
+    folder: str | None = None
+    """The folder of the script, in which files are looked for that the current folder lacks; None if it is
+    not known."""
+
+    @property
+    def read(self) -> Callable[[memoryview], Any]:
+        """The function that returns the entry whose bytes are given: a pair, or the key alone."""
+        return self._of_archive if self.kind == "ark" else self._of_line
+
+    def _of_archive(self, view: memoryview) -> Any:
+        found = ENTRY.match(view)
+        if found is None:
+            raise CorruptObject("", None, 0, "a key and a space", repr(bytes(view[:_SHOWN_BYTES])))
+        key = decoded(found[1])
+        if self.wanted == "key":
+            return key
+        cursor = MemoryCursor(view, name="", key=key, position=found.end())
+        value = self._value(cursor)
+        if (rest := bytes(view[cursor.position : cursor.position + _SHOWN_BYTES])).strip():
+            raise cursor.error("the end of the entry", repr(rest))
+        return key, value
+
+    def _value(self, cursor: Cursor) -> Any:
+        return self.holder.shape(cursor) if self.wanted == "shape" else owned(self.holder.read(cursor))
+
+    def _of_line(self, view: memoryview) -> Any:
+        line = parse_line(bytes(view))
+        if self.wanted == "key":
+            return line.key
+        if line.kind in {"file", "offset"}:
+            mapped = self._mapped(line.path)
+            if mapped is not None and not mapped.view[:4].tobytes().startswith(_COMPRESSED):
+                return line.key, self._of_map(line, mapped)
+            path = self._path(line.path)
+            return line.key, self._of_stream(line, f"{path}:{line.offset}" if line.kind == "offset" else path)
+        if line.kind == "stdin":
+            message = "the line names standard input, which cannot be read again: name a file"
+            raise InvalidArgument(message)
+        return line.key, self._of_stream(line, line.rxfilename)
+
+    def _mapped(self, path: str) -> MappedFile | None:
+        return self.files.mapped(path if path.startswith("/") else self._path(path))
+
+    def _path(self, path: str) -> str:
+        """Return the absolute path of a file: below the current folder, else below that of the script.
+
+        Raises:
+            DataNotFound: the folder of the script is known, and a relative path leads to a file in neither.
+        """
+        here = os.path.join(os.getcwd(), path)
+        if self.folder is None or path.startswith("/") or os.path.exists(here):
+            return here
+        there = os.path.join(self.folder, path)
+        if not os.path.exists(there):
+            message = (
+                f"{missing_error(here)}, and the folder of the script, {self.folder!r}, does not have it "
+                f"either; paths in scripts begin at the current folder, or else at that of the script"
+            )
+            raise DataNotFound(message)
+        return there
+
+    def _of_map(self, line: ScriptLine, mapped: MappedFile) -> Any:
+        if line.offset > mapped.size:
+            raise CorruptObject(
+                mapped.path, line.key, line.offset, "an object", f"the end of the file at byte {mapped.size}"
+            )
+        cursor = MemoryCursor(mapped.view[:], name=mapped.path, key=line.key, position=line.offset)
+        activity = mapped.reader
+        if activity is None:
+            activity = mapped.reader = DiskActivity()
+        before = disk_reads()
+        try:
+            if activity.may_wait and line.part is None:
+                self.holder.skip(cursor)
+                mapped.advise(line.offset, cursor.position)
+                cursor.seek(line.offset)
+            return self._part(line, cursor)
+        except CorruptObject as error:
+            if hint := _misplaced(line, mapped):
+                raise CorruptTable(f"{error}. {hint}") from error
+            raise
+        finally:
+            activity.note(disk_reads() - before)
+
+    def _of_stream(self, line: ScriptLine, rxfilename: str) -> Any:
+        with open_rx(rxfilename, header=False, pipes=self.pipes) as file:
+            found = self._part(line, FileCursor(file, name=line.rxfilename, key=line.key))
+            if line.kind == "pipe":
+                file.read(_REST_BYTES)  # At the end of its output, a command says if it failed.
+            return found
+
+    def _part(self, line: ScriptLine, cursor: Cursor) -> Any:
+        if line.part is None:
+            return self._value(cursor)
+        holder = self.holder
+        if not isinstance(holder, SupportsRange):
+            message = f"objects of the holder {holder.name!r} have no ranges (got {line.part.text})"
+            raise InvalidArgument(message)
+        if self.wanted == "shape":
+            return np.shape(holder.read_range(cursor, line.part))
+        return owned(holder.read_range(cursor, line.part))
+
+
+def owned(value: Any) -> Any:
+    r"""Return an object whose arrays have memory of their own, where they are views of a file.
+
+    Example:
+        >>> view = np.frombuffer(b"\0" * 8, np.float32)
+        >>> owned(view).flags.writeable, owned([1, "a"])
+        (True, [1, 'a'])
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.flags.owndata and value.flags.writeable else np.array(value)
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, list) and value and isinstance(value[0], np.ndarray | tuple | list):
+        return [owned(each) for each in value]
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return tuple(owned(each) for each in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {
+            field.name: own
+            for field in dataclasses.fields(value)
+            if (own := owned(getattr(value, field.name))) is not getattr(value, field.name)
+        }
+        return replace(value, **changed) if changed else value
+    return value
+
+
+def _misplaced(line: ScriptLine, mapped: MappedFile) -> str:
+    """Return why no object is at an offset, as far as the bytes around it say so; else an empty text."""
+    if not line.offset:
+        head = bytes(mapped.view[:_HEAD_BYTES])
+        found = ENTRY.match(head)
+        if line.kind == "file" and found and head[found.end() : found.end() + 2] == b"\0B":
+            return "The file is an archive: the line must name the offset of the entry, PATH:OFFSET"
+        return ""
+    key = line.key.encode("utf-8", "surrogateescape")
+    before = bytes(mapped.view[max(line.offset - len(key) - 1, 0) : line.offset])
+    if before[:-1] == key and before[-1:] in _SPACES:
+        return ""
+    return (
+        f"Before the offset stands {before!r} and not the key: the archive was changed after the script was "
+        f"written; write both again"
+    )

@@ -1,0 +1,96 @@
+"""The files that the lines of scripts name: a bounded number of them is open and mapped."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from seekable.errors import IndexStale
+from seekable.kaldi.files.local_files import local_errors, missing_error
+from seekable.storage.mapped import MappedFile, OpenFiles, next_use
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ObjectFiles"]
+
+_MOST_ATTEMPTS = 3
+_MOST_KNOWN = 4096
+
+
+class ObjectFiles:
+    """Local files by path, at most so many open at once. Safe from threads and after fork.
+
+    A file that was changed since it was opened is opened again. A pickle has the bound alone.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Open nothing yet.
+
+        Args:
+            most: the most files that are open at once.
+        """
+        self._most = most
+        self._files = OpenFiles(most)
+        self._known: dict[str, weakref.ref[MappedFile]] = {}
+        self._number: Callable[[], int] = itertools.count().__next__
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ObjectFiles, (self._most,)
+
+    def mapped(self, path: str) -> MappedFile | None:
+        """Return a regular file, mapped as it is now; None for a file that can only be read forward.
+
+        Args:
+            path: the absolute path of the file.
+
+        Raises:
+            DataNotFound: there is no such file.
+            AccessDenied: this user may not read it.
+            IndexStale: the file changes while it is opened, each time again.
+        """
+        known = self._known.get(path)
+        mapped = known() if known else None
+        if mapped is not None:
+            try:
+                mapped.check()
+            except IndexStale:
+                self._known.pop(path, None)
+            else:
+                mapped.last_use = next_use()
+                return mapped
+        return self._opened(path)
+
+    def close(self) -> None:
+        """Close all files; a file that is read again is opened again."""
+        self._known.clear()
+        self._files.close()
+
+    def _opened(self, path: str) -> MappedFile | None:
+        for attempt in range(_MOST_ATTEMPTS):
+            with local_errors(path, writing=False):
+                status = os.stat(path)
+            if stat.S_ISDIR(status.st_mode):
+                raise missing_error(path)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            size, mtime_ns = status.st_size, status.st_mtime_ns
+            try:
+                # A file that was changed gets a new number: the old one stays open until it is the oldest.
+                mapped = self._files.open(self._number(), lambda: _map(path, size, mtime_ns))  # noqa: B023
+            except IndexStale:
+                if attempt == _MOST_ATTEMPTS - 1:
+                    raise
+                continue
+            if len(self._known) >= _MOST_KNOWN:
+                self._known = {name: known for name, known in list(self._known.items()) if known()}
+            self._known[path] = weakref.ref(mapped)
+            return mapped
+        raise AssertionError
+
+
+def _map(path: str, size: int, mtime_ns: int) -> MappedFile:
+    return MappedFile(path, size=size, mtime_ns=mtime_ns)

@@ -1,0 +1,139 @@
+"""Lines of scripts: where they start, and what they name."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from seekable.errors import CorruptTable, UnsupportedFormat
+from seekable.formats.lines import scan_lines
+from seekable.formats.sniff import check_is_text
+from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split_range
+from seekable.kaldi.holders.ranges import Range, parse_range
+from seekable.kaldi.objects.header import BINARY_HEADER
+from seekable.kaldi.objects.tokens import decoded
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable.index.scanner import ByteSource
+    from seekable.kaldi.files.filenames import RxKind
+    from seekable.kaldi.holders.holder import Holder
+
+__all__ = ["ScriptLine", "ScriptScanner", "line_key", "parse_line"]
+
+_PLAIN = re.compile(
+    rb"([\x21-\x7e\x80-\xfe]+)[ \t]+(/[^\s|\[\]:\x00]*|[b-rt-zA-Z0-9._][^\s|\[\]:\x00]*):([0-9]{1,18})\s*"
+)
+"""Most lines by far: a key, a path without characters that have a meaning, and an offset."""
+
+_KEY = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
+
+_FIELDS = 2
+_SHOWN_BYTES = 80
+
+_WAY_OUT = "each line of a script is '<key> <filename>'; an archive is named by ark: and not by scp:"
+
+
+class ScriptLine(NamedTuple):
+    """One line of a script."""
+
+    key: str
+    """The key. Bytes that are no UTF-8 are surrogates, as in file names."""
+
+    rxfilename: str
+    """The extended filename without a range."""
+
+    kind: RxKind
+    """The kind of the extended filename."""
+
+    path: str
+    """The path of the file; empty for a command."""
+
+    offset: int
+    """The byte at which the object begins."""
+
+    part: Range | None
+    """The range of the object; None for all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptScanner:
+    """Finds the lines of a script; a blank line is an entry that cannot be read."""
+
+    name: str = "scp"
+    holder: Holder | None = None
+    """It does not matter for lines."""
+
+    splittable: bool = True
+
+    def check_head(self, head: bytes, path: str) -> None:
+        """Check the first bytes of a file.
+
+        Raises:
+            UnsupportedFormat: they are not the lines of a script.
+        """
+        if head.startswith(BINARY_HEADER):
+            raise UnsupportedFormat(f"{path!r} begins as a binary object and is no script: {_WAY_OUT}")
+        check_is_text(head, path)
+        line, end, _ = head.partition(b"\n")
+        fields = line.split(None, 1)
+        if line and (len(fields) != _FIELDS or b"\0" in line) and (end or len(fields) == 1):
+            shown = line[:_SHOWN_BYTES]
+            raise UnsupportedFormat(f"{path!r} is no script, because its first line is {shown!r}: {_WAY_OUT}")
+
+    def scan(self, source: ByteSource) -> NDArray[np.uint64]:
+        """Return the offsets at which lines start, uint64."""
+        return scan_lines(source, keep_blank=True)
+
+
+def parse_line(line: bytes) -> ScriptLine:
+    r"""Return the parts of a line of a script, whose end it may have.
+
+    Raises:
+        CorruptTable: the line is blank, or has no filename, or its key has control characters.
+        InvalidArgument: the filename, or its range, breaks a rule.
+
+    Example:
+        >>> found = parse_line(b"utt1 feats.ark:12[0:9]\n")
+        >>> found.key, found.path, found.offset, found.part.rows
+        ('utt1', 'feats.ark', 12, (0, 9))
+    """
+    if plain := _PLAIN.fullmatch(line):
+        key, path, digits = plain.groups()
+        path = decoded(path)
+        return ScriptLine(decoded(key), f"{path}:{int(digits)}", "offset", path, int(digits), None)
+    fields = line.split(None, 1)
+    if len(fields) != _FIELDS or not _KEY.fullmatch(fields[0]) or b"\0" in line:
+        raise _bad_line(line, fields)
+    name, brackets = split_range(decoded(fields[1].rstrip()))
+    kind = check_rxfilename(name)
+    path, offset = split_offset(name) if kind == "offset" else (name if kind == "file" else "", 0)
+    part = None if brackets is None else _range(brackets)
+    return ScriptLine(decoded(fields[0]), name, kind, path, offset, part)
+
+
+def line_key(line: bytes) -> bytes:
+    """Return the key of a line; empty if it has none."""
+    fields = line.split(None, 1)
+    return fields[0] if len(fields) == _FIELDS else b""
+
+
+@functools.lru_cache(maxsize=256)
+def _range(text: str) -> Range:
+    return parse_range(text)
+
+
+def _bad_line(line: bytes, fields: list[bytes]) -> CorruptTable:
+    if not fields:
+        problem = "is blank"
+    elif len(fields) == 1:
+        problem = "has a key and no filename"
+    elif b"\0" in line:
+        problem = "has a NUL character"
+    else:
+        problem = "has a key with control characters"
+    return CorruptTable(f"the line {problem}: {line[:_SHOWN_BYTES]!r}; {_WAY_OUT}")

@@ -1,0 +1,191 @@
+"""The holder of a table: the one that the user named, or the one that the first entries of its files tell."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seekable.errors import InvalidArgument, SeekableError
+from seekable.formats.kaldi.script_lines import parse_line
+from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.holders.registry import find_holder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from seekable.formats.registry import Format
+    from seekable.storage.listing import Found
+
+__all__ = ["candidates_of", "with_holder"]
+
+_MOST_FILES = 3
+_MOST_LINES = 3
+_HEAD_BYTES = 64 << 10
+_SHOWN_BYTES = 24
+
+_AFTER_KEY = re.compile(rb"\s*[\x21-\x7e\x80-\xfe]+(?:[ \t]|(?=[\n\r]))")
+
+_TOKENS = {
+    b"FM ": "matrix",
+    b"DM ": "double-matrix",
+    b"CM ": "matrix",
+    b"CM2 ": "matrix",
+    b"CM3 ": "matrix",
+    b"FV ": "vector",
+    b"DV ": "double-vector",
+    b"SM ": "sparse-matrix",
+    b"SV ": "sparse-vector",
+    b"FP ": "packed-matrix",
+    b"DP ": "double-packed-matrix",
+    b"\x14\x11\x22\x20": "blob",
+    b"\x93NUMPY": "numpy-array",
+}
+"""The holder of a binary object by the bytes behind the binary header."""
+
+_SIZED = (
+    *("int32", "float", "int32-vector", "int32-vector-vector", "int32-pair-vector", "float-pair-vector"),
+    *("posterior", "gauss-posterior"),
+)
+"""Objects that begin with the size of a number, 4, so that their first bytes do not tell which they are."""
+
+_LINES = ("token", "token-vector", "int32", "float", "bool", "int32-vector", "int32-vector-vector")
+"""Objects that are a line of text."""
+
+
+def with_holder(form: Format, holder: object, found: Sequence[Found]) -> Format:
+    """Return a format with its holder; the name of that of archives has the holder's too.
+
+    Args:
+        form: the format, ``ark`` or ``scp``.
+        holder: a name, a holder, or a class with Read and Write; None to find it from the first entries.
+        found: the files.
+
+    Raises:
+        InvalidArgument: no holder has the name, or the first entries do not tell the holder.
+        WrongType: the holder is of another type.
+    """
+    base = form.name.partition("-")[0]
+    settled = find_holder(_found_holder(base, found) if holder is None else holder)
+    return replace(form, name=f"ark-{settled.name}" if base == "ark" else base, holder=settled)
+
+
+def _found_holder(base: str, found: Sequence[Found]) -> str:
+    """Return the name of the holder that the first entries of some files tell.
+
+    Raises:
+        InvalidArgument: they do not tell it, or they are of several holders.
+    """
+    told: dict[str, str] = {}
+    empty = True
+    for path in _first_paths(found):
+        for where, head in _objects(base, path):
+            empty = False
+            names = candidates_of(head)
+            if len(names) != 1:
+                raise InvalidArgument(_asking(base, where, head, names))
+            told[names[0]] = where
+    if empty:
+        return "matrix"  # Without any entry, all holders read the same.
+    if len(told) > 1:
+        shown = ", ".join(f"{name} ({where})" for name, where in told.items())
+        message = f"the first entries are of several holders: {shown}; say holder= which one reads all"
+        raise InvalidArgument(message)
+    return next(iter(told))
+
+
+def candidates_of(head: bytes) -> tuple[str, ...]:
+    r"""Return the names of the holders that an object can be of, by its first bytes; none if it is unknown.
+
+    Example:
+        >>> candidates_of(b"\0BFM \4"), candidates_of(b" [ 1 2 ]\n")
+        (('matrix',), ('vector',))
+        >>> candidates_of(b"\0B\4\3\0\0\0\4")[:2]
+        ('int32', 'float')
+    """
+    if head.startswith((b"RIFF", b"RIFX")):
+        return ("wave",)
+    if head.startswith(b"\0B"):
+        return _of_binary(head[2:])
+    if head[:1] == b"\0":
+        return ()  # Such as features of HTK, which have no mark.
+    return _of_text(head)
+
+
+def _of_binary(head: bytes) -> tuple[str, ...]:
+    for token, name in _TOKENS.items():
+        if head.startswith(token):
+            return (name,)
+    if head[:1] == b"\4":
+        return _SIZED
+    if head[:1] in {b"T", b"F"}:
+        return ("bool",)
+    return {b"\10": ("int64", "double", "int64-vector"), b"\1": ("int8", "int8-vector")}.get(head[:1], ())
+
+
+def _of_text(head: bytes) -> tuple[str, ...]:
+    first, newline, rest = head.partition(b"\n")
+    content = first.strip()
+    if not content.startswith(b"["):
+        return _LINES
+    inner = content[1:].strip()
+    if not inner:
+        return ("matrix",) if newline and rest.strip() else ("matrix", "vector")
+    if inner == b"]":
+        return ("matrix", "vector", "posterior")
+    if inner.count(b"[") or inner.count(b"]") > 1:
+        return ("posterior",)
+    # Vectors are written with a space before the bracket, posteriors without one.
+    if inner.endswith(b"]") and not first.startswith(b" "):
+        return ("vector", "matrix", "posterior")
+    return ("vector",) if inner.endswith(b"]") else ("matrix",)
+
+
+def _first_paths(found: Sequence[Found]) -> Iterator[str]:
+    """Yield the paths of the first files that are not empty."""
+    left = _MOST_FILES
+    for run in found:
+        for name in run.names:
+            path = os.path.join(run.root, name)
+            if left and os.path.isfile(path) and os.path.getsize(path):
+                left -= 1
+                yield path
+
+
+def _objects(base: str, path: str) -> Iterator[tuple[str, bytes]]:
+    """Yield where the first objects of a file are, and the first bytes of each."""
+    with open_rx(path, header=False) as file:
+        head = file.read(_HEAD_BYTES)
+    if base == "ark":
+        key = _AFTER_KEY.match(head)
+        if key is not None:
+            yield f"{path!r}, byte {key.end()}", head[key.end() :]
+        return
+    for line in head.split(b"\n")[:_MOST_LINES]:
+        if line.strip():
+            yield from _named_object(line, path)
+
+
+def _named_object(line: bytes, script: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the first bytes of the object that a line names; nothing if they cannot be read."""
+    try:
+        entry = parse_line(line)
+        name = entry.rxfilename
+        if entry.path and not os.path.isabs(entry.path) and not os.path.exists(entry.path):
+            name = os.path.join(os.path.dirname(script), name)
+        with open_rx(name, header=False) as file:
+            yield f"{name!r}, named by {script!r}", file.read(_HEAD_BYTES)
+    except SeekableError as error:
+        message = f"say holder=, because no entry can be read to find it: {script!r}: {error}"
+        raise InvalidArgument(message) from error
+
+
+def _asking(base: str, where: str, head: bytes, names: tuple[str, ...]) -> str:
+    shown = head[:_SHOWN_BYTES]
+    which = f"it can be {', '.join(names)}" if names else "no holder is known by them"
+    example = names[0] if names else "htk-matrix"
+    return (
+        f"the holder cannot be told from the first bytes of an object, {shown!r} in {where}: {which}. Say "
+        f"which it is: holder={example!r}, or format={f'{base}-{example}'!r}"
+    )

@@ -1,0 +1,73 @@
+"""The builder of sources of Kaldi's tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seekable.errors import InvalidArgument
+from seekable.formats.decoding import entry_decoder
+from seekable.formats.kaldi.entries import Entries
+from seekable.formats.kaldi.object_files import ObjectFiles
+from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
+from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.line_source import refuse_options_of_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.formats.decoding import Decoder
+    from seekable.formats.registry import Format, SourceOptions
+    from seekable.index.fileset import FileSet
+
+__all__ = ["decoder_of", "entry_source"]
+
+
+def entry_source(form: Format, options: SourceOptions) -> Callable[[FileSet], FileSource]:
+    """Return a function from indexed files to the source of their entries.
+
+    Args:
+        form: the format, ``ark`` or ``scp``, with its holder.
+        options: those of tables, and of the decoding of lines, must be left out.
+
+    Raises:
+        InvalidArgument: an option is for other formats.
+    """
+    refuse_options_of_tables(form.name, options)
+    for name, given in (("decode=", options.decode), ("a column", options.column or options.field)):
+        if given is not None:
+            message = f"{name} is for lines (got {given!r}); the objects of {form.name} are read by holder="
+            raise InvalidArgument(message)
+    decoder = decoder_of(form, options)
+
+    def source(files: FileSet) -> FileSource:
+        return FileSource(
+            files,
+            decoder,
+            format=form.name,
+            asked=options.shown,
+            version=options.version,
+            errors=options.errors,
+        )
+
+    return source
+
+
+def decoder_of(form: Format, options: SourceOptions) -> Decoder:
+    """Return the decoder of entries.
+
+    Args:
+        form: the format, ``ark`` or ``scp``, with its holder.
+        options: the arguments of the user.
+
+    Raises:
+        InvalidArgument: ``pipes`` is not known.
+    """
+    assert form.holder is not None
+    entries = Entries(
+        "scp" if form.name == "scp" else "ark",
+        form.holder,
+        pipes=pipes_inside(checked_pipes(options.pipes)),
+        permissive=options.permissive,
+        files=ObjectFiles(options.most_open_files),
+    )
+    return entry_decoder(entries)
