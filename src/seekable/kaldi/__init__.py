@@ -47,7 +47,10 @@ from seekable.kaldi.objects.tokens import (
     write_pretty,
     write_token,
 )
+from seekable.kaldi.tables.mapped_reader import MappedReader
+from seekable.kaldi.tables.random_access import RandomAccessReader
 from seekable.kaldi.tables.script import ScriptEntry, iter_script, read_script
+from seekable.kaldi.tables.sequential import SequentialReader
 from seekable.kaldi.tables.single import read, write
 from seekable.kaldi.tables.writer import Writer
 
@@ -57,13 +60,16 @@ __all__ = [
     "FileCursor",
     "Holder",
     "HtkMatrix",
+    "MappedReader",
     "MemoryCursor",
     "Output",
     "Problem",
+    "RandomAccessReader",
     "Range",
     "Rspecifier",
     "RxFile",
     "ScriptEntry",
+    "SequentialReader",
     "SparseMatrix",
     "SparseVector",
     "SupportsRange",

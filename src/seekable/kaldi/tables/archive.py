@@ -1,0 +1,178 @@
+"""Archives, read forward: ``<key> <object><key> <object>...``."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final, final
+
+from seekable.errors import CorruptObject, CorruptTable, ForkUnsafe, PipeFailed
+from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.objects.cursor import Cursor, MemoryCursor
+from seekable.kaldi.objects.file_cursor import FileCursor
+from seekable.kaldi.objects.tokens import decoded
+from seekable.storage.map_file import map_file
+
+if TYPE_CHECKING:
+    from seekable.kaldi.files.pipes import Pipes
+    from seekable.kaldi.files.rx_file import RxFile
+    from seekable.kaldi.holders.holder import Holder
+
+__all__ = ["Archive", "cause_of"]
+
+_WORD: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
+_KEY: Final = re.compile(rb"[ \t\n\v\f\r]*([\x21-\x7e\x80-\xfe]+)(?:[ \t]|(?=[\r\n]))")
+"""A key with the space behind it. A line end behind a key belongs to the object, which is empty then."""
+
+_EXPECTED: Final = "a key and a space, or the end of the archive"
+_LONGEST_KEY: Final = 1 << 20
+_SHOWN_BYTES: Final = 24
+
+
+@final
+class Archive:
+    """One archive, read forward from key to key. One thread at a time may use it.
+
+    A local file that is not compressed is mapped. Everything else is a stream.
+    """
+
+    def __init__(self, rxfilename: str, *, pipes: Pipes) -> None:
+        """Open an archive.
+
+        Args:
+            rxfilename: its extended filename.
+            pipes: ``"allow"`` if it may be a command.
+
+        Raises:
+            InvalidArgument, PipeRefused, DataNotFound, AccessDenied, ...: as in `open_rx`.
+        """
+        self._file = open_rx(rxfilename, header=False, pipes=pipes)
+        self._process_id = os.getpid()
+        self.view: memoryview | None = None
+        """The bytes of a local file that is not compressed; None for a stream."""
+        raw = self._file.raw
+        if isinstance(raw, io.FileIO):
+            self.view = map_file(raw.fileno(), os.fstat(raw.fileno()).st_size)
+            self.cursor: Cursor = self.cursor_at(self._file.tell())
+            """It stands behind the last key or object that was read."""
+        else:
+            self.cursor = FileCursor(self._file)
+
+    @property
+    def name(self) -> str:
+        """The name of the file, for messages."""
+        return self.cursor.name
+
+    def cursor_at(self, position: int, key: str | None = None) -> MemoryCursor:
+        """Return a cursor at a byte of an archive that is mapped. It reads arrays into their own memory."""
+        assert self.view is not None
+        name = str(self._file.name)
+        return MemoryCursor(self.view, name=name, key=key, position=position, file=self._file.fileno())
+
+    def next_key(self) -> str | None:
+        """Move past the next key and the space behind it; return the key, or None at the end.
+
+        Raises:
+            CorruptObject: something else than a key is there, or the archive ends behind a key.
+            CorruptTable: the file was cut while it was read.
+            PipeFailed: the archive is the output of a command, which has failed.
+            ForkUnsafe: this process was forked from the one that opened the stream.
+        """
+        cursor = self.cursor
+        cursor.key = None
+        if self.view is not None:
+            assert isinstance(cursor, MemoryCursor)
+            self.check()
+            found = _KEY.match(self.view, cursor.position)
+            if found is not None:
+                cursor.seek(found.end())
+        else:
+            self._check_process()
+            cursor.skip_spaces()
+            found = _KEY.match(cursor.preview())
+            if found is not None:
+                cursor.skip(found.end(), "a key")
+        key = self._rare_key() if found is None else decoded(found[1])
+        cursor.key = key
+        return key
+
+    def _rare_key(self) -> str | None:
+        """Return a key that is partly in the buffer, or None at the end, or raise the error."""
+        cursor = self.cursor
+        if cursor.skip_spaces() < 0:
+            if self.view is None:
+                self._file.close()
+            return None
+        start = cursor.position
+        word = cursor.word("a key", at_most=_LONGEST_KEY)
+        if not _WORD.fullmatch(word):
+            raise cursor.error(_EXPECTED, repr(decoded(word[:_SHOWN_BYTES])), at=start)
+        after = bytes(cursor.preview()[:1])
+        if after in {b" ", b"\t"}:
+            cursor.skip(1, "a space")
+        elif after not in {b"\n", b"\r"}:
+            cursor.key = decoded(word)
+            raise cause_of(cursor.error("a space and an object behind the key"), self._file)
+        return decoded(word)
+
+    def read(self, holder: Holder) -> Any:
+        """Return the object behind the key that was read last.
+
+        Raises:
+            CorruptObject: no such object is there, or the archive ends in it.
+            PipeFailed: it ends in it because a command has failed.
+        """
+        try:
+            return holder.read(self.cursor)
+        except CorruptObject as error:
+            raise cause_of(error, self._file) from None
+
+    def skip(self, holder: Holder) -> None:
+        """Move past the object behind the key that was read last; errors as in `read`."""
+        try:
+            holder.skip(self.cursor)
+        except CorruptObject as error:
+            raise cause_of(error, self._file) from None
+
+    def check(self) -> None:
+        """Make sure that a file that is mapped did not become shorter.
+
+        Raises:
+            CorruptTable: it did.
+        """
+        assert self.view is not None
+        size = os.lseek(self._file.fileno(), 0, os.SEEK_END)
+        if size < len(self.view):
+            raise CorruptTable(
+                f"{self.name!r} was cut while it was read: it had {len(self.view):,} bytes, and has {size:,} "
+                f"now. Open it again when it is complete"
+            )
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process_id:
+            raise ForkUnsafe(
+                f"{self.name!r} is a stream that process {self._process_id} opened, and a forked process "
+                f"cannot share it: open the table after the fork"
+            )
+
+    def close(self) -> None:
+        """Close the file. The exit code of a command that was not read to its end is ignored."""
+        if self.view is not None or os.getpid() == self._process_id:
+            self._file.abandon()
+
+
+def cause_of(error: CorruptObject, file: RxFile) -> CorruptObject | PipeFailed:
+    """Return the failure of the command whose output ends too early; otherwise the error itself.
+
+    Args:
+        error: the error of an object of a file.
+        file: the file, which is closed if it is at its end.
+    """
+    if file.kind == "pipe" and not file.closed and not file.peek(1):
+        try:
+            file.close()
+        except PipeFailed as failure:
+            failure.add_note(str(error))
+            return failure
+    return error

@@ -1,0 +1,130 @@
+"""The entries of a table, one after the other: of an archive, and of a script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+
+from seekable.errors import InvalidArgument
+from seekable.kaldi.files.pipes import pipes_inside
+from seekable.kaldi.tables.archive import Archive
+from seekable.kaldi.tables.script import iter_script
+from seekable.kaldi.tables.script_objects import ScriptObjects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.kaldi.files.pipes import Pipes
+    from seekable.kaldi.files.specifiers import Rspecifier
+    from seekable.kaldi.holders.holder import Holder
+    from seekable.kaldi.tables.script import ScriptEntry
+
+__all__ = ["Entries", "open_entries"]
+
+_NOTHING: Final = object()
+
+
+class Entries(Protocol):
+    """The entries of a table, read forward. One thread at a time uses them."""
+
+    def advance(self) -> str | None:
+        """Move to the next entry; return its key, or None behind the last one.
+
+        Raises:
+            CorruptTable, PipeFailed, OSError: the table cannot be read on.
+        """
+
+    def value(self) -> Any:
+        """Return the object of the present entry, again if it is asked for again.
+
+        Raises:
+            CorruptTable, InvalidArgument, OSError, ...: it cannot be read; later entries may be.
+        """
+
+    def free(self) -> None:
+        """Drop the object of the present entry."""
+
+    def close(self) -> None:
+        """Close all files."""
+
+
+@final
+class ArchiveEntries:
+    """The entries of an archive. To move to an entry is to read its object."""
+
+    def __init__(self, archive: Archive, holder: Holder) -> None:
+        """Take an archive and what reads its objects."""
+        self._archive = archive
+        self._holder = holder
+        self._value: Any = _NOTHING
+
+    def advance(self) -> str | None:
+        """Move to the next entry, and read its object."""
+        self._value = _NOTHING
+        key = self._archive.next_key()
+        if key is not None:
+            self._value = self._archive.read(self._holder)
+        return key
+
+    def value(self) -> Any:
+        """Return the object, which was read before."""
+        if self._value is _NOTHING:
+            raise InvalidArgument(
+                "the present object was freed, and an archive is not read again. Call next()"
+            )
+        return self._value
+
+    def free(self) -> None:
+        """Drop the object."""
+        self._value = _NOTHING
+
+    def close(self) -> None:
+        """Close the archive."""
+        self._archive.close()
+
+
+@final
+class ScriptEntries:
+    """The entries of a script. An object is read when it is asked for."""
+
+    def __init__(self, lines: Iterator[ScriptEntry], objects: ScriptObjects) -> None:
+        """Take the lines and what reads their objects."""
+        self._lines = lines
+        self._objects = objects
+        self._entry: ScriptEntry | None = None
+        self._value: Any = _NOTHING
+
+    def advance(self) -> str | None:
+        """Move to the next line."""
+        self._value = _NOTHING
+        self._entry = next(self._lines, None)
+        return None if self._entry is None else self._entry.key
+
+    def value(self) -> Any:
+        """Return the object that the line names."""
+        if self._value is _NOTHING:
+            assert self._entry is not None
+            self._value = self._objects.read(*self._entry)
+        return self._value
+
+    def free(self) -> None:
+        """Drop the object; it is read again if it is asked for again."""
+        self._value = _NOTHING
+
+    def close(self) -> None:
+        """Close the script and all files."""
+        close = getattr(self._lines, "close", None)
+        if close is not None:
+            close()
+        self._objects.close()
+
+
+def open_entries(specifier: Rspecifier, holder: Holder, *, pipes: Pipes) -> Entries:
+    """Open a table.
+
+    Raises:
+        InvalidArgument, PipeRefused, DataNotFound, AccessDenied, ...: as in `open_rx`.
+    """
+    if specifier.kind == "ark":
+        return ArchiveEntries(Archive(specifier.rxfilename, pipes=pipes), holder)
+    lines = iter_script(specifier.rxfilename, pipes=pipes)
+    return ScriptEntries(lines, ScriptObjects(holder, pipes=pipes_inside(pipes), own=True))

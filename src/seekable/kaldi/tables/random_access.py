@@ -1,0 +1,126 @@
+"""Tables, read by key."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, final
+
+from seekable.errors import InvalidArgument, WrongType
+from seekable.kaldi.files.pipes import checked_pipes
+from seekable.kaldi.files.specifiers import parse_rspecifier
+from seekable.kaldi.holders.registry import find_holder
+from seekable.kaldi.tables.archive_lookup import ArchiveLookup
+from seekable.kaldi.tables.script_lookup import ScriptLookup
+from seekable.kaldi.tables.unreadable import LeftOut
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from seekable.kaldi.files.pipes import Pipes
+    from seekable.kaldi.holders.holder import Holder
+
+__all__ = ["RandomAccessReader"]
+
+_KEY: Final = re.compile("[^\\x00-\\x20\\x7f\\udcff]+")
+"""A token: see `seekable.kaldi.is_token`."""
+
+
+@final
+class RandomAccessReader:
+    r"""The entries of a table by their keys: ``key in reader`` and ``reader[key]``.
+
+    A script is read when the reader is made. An archive is read forward, as far as a key asks for. Threads
+    may share a reader, and it works after a fork unless it reads a stream.
+
+    Args:
+        rspecifier: the table: ``"scp:feats.scp"``, ``"ark:feats.ark"``, with options. For archives, ``o``
+            promises that each key is used once, ``s`` that keys ascend, ``s,cs`` that they are asked for in
+            ascending order too; the reader then keeps less in memory, and raises an error where a promise is
+            broken. For scripts, ``s`` promises that keys ascend. ``p`` takes what cannot be read for missing,
+            with a `KaldiWarning`. ``bg`` means nothing here.
+        holder: what the table holds: a name such as ``"matrix"``, or a holder.
+        pipes: ``"allow"`` if the rspecifier and the lines of the script may be commands.
+        holder_options: fields of the holder, as in `find_holder`.
+
+    Raises:
+        InvalidArgument: it is no rspecifier, there is no such holder, or no such option.
+        PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: the table cannot be opened.
+        CorruptTable: the script has a bad line, a key twice, or does not keep the promise of option ``s``.
+        PipeFailed: the command that prints the script has failed.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     _ = file.write(b"utt1 1 2\nutt2 3\n"), file.flush()
+        ...     with RandomAccessReader(f"ark:{file.name}", "int32-vector") as reader:
+        ...         reader["utt2"].tolist(), "utt3" in reader
+        ([3], False)
+    """
+
+    def __init__(
+        self, rspecifier: str, holder: str | Holder | type, *, pipes: Pipes = "refuse", **holder_options: Any
+    ) -> None:
+        specifier = parse_rspecifier(rspecifier)
+        found, allowed = find_holder(holder, **holder_options), checked_pipes(pipes)
+        left_out = LeftOut(rspecifier) if specifier.permissive else None
+        self._rspecifier = rspecifier
+        self._lookup: ArchiveLookup | ScriptLookup
+        if specifier.kind == "ark":
+            self._lookup = ArchiveLookup(specifier, found, left_out, allowed)
+        else:
+            self._lookup = ScriptLookup(specifier, found, left_out, allowed)
+        self._is_open = True
+
+    @property
+    def is_open(self) -> bool:
+        """True until `close` is called."""
+        return self._is_open
+
+    def __contains__(self, key: str) -> bool:
+        """Return True if the table has an entry with this key.
+
+        Raises:
+            WrongType, InvalidArgument: it is no key; the reader is closed; a promise of an option is broken.
+            CorruptTable, PipeFailed, ...: an archive cannot be read up to the key.
+        """
+        self._check(key)
+        return self._lookup.has(key)
+
+    def __getitem__(self, key: str) -> Any:
+        """Return the object of a key.
+
+        An array may be a read-only view of its file; ``.copy()`` it to change it. It stays valid when the
+        reader is closed.
+
+        Raises:
+            KeyNotFound: the table has no entry with this key.
+            WrongType, InvalidArgument: it is no key; the reader is closed; a promise of an option is broken;
+                the object does not have the range that a script names.
+            CorruptTable, PipeFailed, DataNotFound, ...: the object cannot be read.
+        """
+        self._check(key)
+        return self._lookup.value(key)
+
+    def _check(self, key: object) -> None:
+        if not self._is_open:
+            raise InvalidArgument(f"the reader of {self._rspecifier!r} is closed: make a new one")
+        if not isinstance(key, str):
+            raise WrongType(f"key must be a str (got {key!r} of type {type(key).__name__})")
+        if not _KEY.fullmatch(key):
+            raise InvalidArgument(
+                f"key must be a word without whitespace or control characters (got {key!r})"
+            )
+
+    def close(self) -> None:
+        """Close all files. Objects stay valid. Closing again does nothing."""
+        if self._is_open:
+            self._is_open = False
+            self._lookup.close()
+
+    def __enter__(self) -> RandomAccessReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
