@@ -1,8 +1,10 @@
-"""Work that is killed at one of its file operations, in a fork of a process that has imported everything."""
+"""Work that is killed at one of its file operations, in a fork of a process that has imported its modules."""
 
 from __future__ import annotations
 
 import faulthandler
+import gc
+import importlib
 import os
 import pickle
 import signal
@@ -10,6 +12,7 @@ import subprocess
 import sys
 import traceback
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -105,14 +108,39 @@ def serve() -> None:
             _run(folder, operation, kind, work, arguments, writer)
         os.close(writer)
         with os.fdopen(reader, "rb") as noted:
-            kinds = noted.read().decode().split()
+            kinds, imported = _read_notes(noted.read().decode())
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         pickle.dump((code, kinds), answers)
         answers.flush()
+        if imported:
+            _import(imported)
+
+
+_IMPORTED = "imported:"
+
+
+def _read_notes(text: str) -> tuple[list[str], list[str]]:
+    """Return the kinds of operations that a fork noted, and the modules that it imported."""
+    notes = text.split()
+    imported = [note.removeprefix(_IMPORTED) for note in notes if note.startswith(_IMPORTED)]
+    return [note for note in notes if not note.startswith(_IMPORTED)], imported
+
+
+def _import(names: list[str]) -> None:
+    """Import what a fork imported late, so that the next forks need not: it takes longer than their work."""
+    for name in names:
+        with suppress(ImportError):  # Some packages put modules into sys.modules that cannot be imported.
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 def _run(folder: str, operation: int, kind: str | None, work: Work, arguments: Any, noted: int) -> None:
-    left, sync = operation, os.fsync
+    left, sync, before = operation, os.fsync, set(sys.modules)
+
+    def note_imports() -> None:
+        names = [name for name in list(sys.modules) if name not in before]
+        os.write(noted, "".join(f"{_IMPORTED}{name}\n" for name in names).encode())
 
     def count(name: str, path: object) -> None:
         nonlocal left
@@ -120,6 +148,7 @@ def _run(folder: str, operation: int, kind: str | None, work: Work, arguments: A
             os.write(noted, f"{name}\n".encode())
             left -= kind in (None, name)
             if left == 0 and operation and kind in (None, name):
+                note_imports()
                 os.kill(os.getpid(), signal.SIGKILL)
 
     def fsync(fd: FileDescriptorLike) -> None:
@@ -137,6 +166,7 @@ def _run(folder: str, operation: int, kind: str | None, work: Work, arguments: A
         os.fsync = fsync
         sys.addaudithook(heard)
         work(*arguments)
+        note_imports()
         code = 0
     except BaseException:  # noqa: BLE001 - a fork must not go on as the process that it was forked from
         traceback.print_exc()
