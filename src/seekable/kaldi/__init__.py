@@ -49,6 +49,7 @@ from seekable.kaldi.objects.tokens import (
 )
 from seekable.kaldi.tables.mapped_reader import MappedReader
 from seekable.kaldi.tables.random_access import RandomAccessReader
+from seekable.kaldi.tables.repair import Repair, repair
 from seekable.kaldi.tables.script import ScriptEntry, iter_script, read_script
 from seekable.kaldi.tables.sequential import SequentialReader
 from seekable.kaldi.tables.single import read, write
@@ -66,6 +67,7 @@ __all__ = [
     "Problem",
     "RandomAccessReader",
     "Range",
+    "Repair",
     "Rspecifier",
     "RxFile",
     "ScriptEntry",
@@ -101,6 +103,7 @@ __all__ = [
     "read_script",
     "read_token",
     "register_holder",
+    "repair",
     "split_offset",
     "split_range",
     "validate_directory",

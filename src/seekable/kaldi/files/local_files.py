@@ -22,6 +22,7 @@ __all__ = [
     "Coding",
     "check_local",
     "coding_by_magic",
+    "coding_of",
     "decompressed",
     "local_errors",
     "missing_error",
@@ -137,7 +138,16 @@ def coding_by_magic(file: io.FileIO) -> Coding | None:
     No uncompressed table or object begins with these bytes: a key has no control character, and is not the
     torn UTF-8 that zstd begins with.
     """
-    head = os.pread(file.fileno(), 4, 0)
+    return coding_of(os.pread(file.fileno(), 4, 0))
+
+
+def coding_of(head: bytes) -> Coding | None:
+    r"""Return the compression that the first four bytes of a file show.
+
+    Example:
+        >>> coding_of(b"\x1f\x8b\x08\0"), coding_of(b"utt1")
+        ('gz', None)
+    """
     if head[:3] == b"\x1f\x8b\x08":
         return "gz"
     return "zst" if head == b"\x28\xb5\x2f\xfd" else None

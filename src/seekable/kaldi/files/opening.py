@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from seekable.kaldi.files.filenames import RxKind
 
-__all__ = ["open_rx", "open_wx"]
+__all__ = ["open_rx", "open_to_append", "open_wx"]
 
 _BUFFER_BYTES: Final = 64 << 10
 _OFFSET_BUFFER_BYTES: Final = 8 << 10
@@ -157,6 +157,22 @@ def open_wx(
     if header:
         write_header(file, binary=binary)
     return file
+
+
+def open_to_append(path: str) -> WxFile:
+    """Return a file that is written behind its last byte; a missing one is made.
+
+    Args:
+        path: a wxfilename that is a file.
+
+    Raises:
+        DataNotFound: the folder of the file does not exist, or the file is a folder.
+        AccessDenied: this user may not write the file.
+        UnsupportedFormat: an address, which is not written.
+    """
+    _refuse_address(path)
+    with local_errors(path, writing=True):
+        return WxFile(io.FileIO(path, "a"), wxfilename=path, kind="file")
 
 
 def _refuse_address(name: str) -> None:

@@ -63,9 +63,10 @@ class Writer:
         *,
         pipes: Pipes = "refuse",
         atomic: bool = False,
+        append: bool = False,
         **holder_options: Any,
     ) -> None:
-        """Open the files; existing ones are emptied, unless ``atomic`` is true.
+        """Open the files; existing ones are emptied, unless ``atomic`` or ``append`` is true.
 
         Args:
             wspecifier: says what is written where.
@@ -75,13 +76,17 @@ class Writer:
             atomic: True to give files their names when the writer is closed, complete and synced to disk: the
                 archive, then the script. After an error in a ``with`` block no file appears, and files of the
                 same names stay as they were. With ``scp:`` each object is written so.
+            append: True to write behind the entries of an existing archive, and of its script; a missing
+                archive is made. The end of the archive is checked: an archive whose last entry is torn is
+                refused, and `repair` cuts it.
             holder_options: fields of the holder, such as ``precision=9`` for text that reads back exactly, or
                 ``method=2`` of a compressed-matrix.
 
         Raises:
             InvalidArgument: it is no wspecifier; the holder lacks an option; an archive with a script is no
-                regular file; ``atomic`` is true for something else than regular files.
-            CorruptTable: the script of ``scp:`` has a bad line, or a key twice.
+                regular file; ``atomic`` or ``append`` is true for something else than files.
+            CorruptTable: the script of ``scp:`` has a bad line, or a key twice; with ``append``, the archive
+                or its script is torn.
             InvalidArgument, PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: as in `open_wx`.
         """
         self._process_id = os.getpid()
@@ -92,7 +97,7 @@ class Writer:
         """The wspecifier, as it was given."""
         specifier = parse_wspecifier(wspecifier)
         self._holder = find_holder(holder, **holder_options)
-        self._target = _open(specifier, self._holder, checked_pipes(pipes), atomic=atomic)
+        self._target = _open(specifier, self._holder, checked_pipes(pipes), atomic=atomic, append=append)
 
     def __repr__(self) -> str:
         state = "" if self.is_open else ", closed"
@@ -179,7 +184,8 @@ class Writer:
         entry = f"the entry {self._failed_key!r}" if self._failed_key else "an entry"
         return CorruptTable(
             f"{self.wspecifier!r}: {entry} could not be written ({self._failure}), so the table may end with "
-            f"a torn entry, and nothing is written behind it. Remove the cause, and write the table again"
+            f"a torn entry, and nothing is written behind it. Remove the cause; then write the table again, "
+            f"or cut it with kaldi.repair and go on with append=True"
         )
 
     def __enter__(self) -> Writer:
@@ -205,6 +211,12 @@ class Writer:
                 target.abandon()
 
 
-def _open(specifier: Wspecifier, holder: Holder, pipes: Pipes, *, atomic: bool) -> WriterTarget:
-    open_target = open_files if specifier.kind == "scp" else open_archive
-    return open_target(specifier, holder, pipes, atomic=atomic)
+def _open(specifier: Wspecifier, holder: Holder, pipes: Pipes, *, atomic: bool, append: bool) -> WriterTarget:
+    if append and atomic:
+        raise InvalidArgument("append=True adds to files in place, and atomic=True makes new ones: name one")
+    if specifier.kind != "scp":
+        return open_archive(specifier, holder, pipes, atomic=atomic, append=append)
+    if append:
+        message = "append=True is for archives: with scp: each object has a file of its own. Leave it out"
+        raise InvalidArgument(message)
+    return open_files(specifier, holder, pipes, atomic=atomic)

@@ -11,8 +11,10 @@ from seekable.errors import CorruptTable, InvalidArgument, KeyNotFound, PipeFail
 from seekable.kaldi.files.filenames import check_wxfilename
 from seekable.kaldi.files.opening import open_wx
 from seekable.kaldi.objects.tokens import decoded
+from seekable.kaldi.tables.offset_lines import offset_line
 from seekable.kaldi.tables.script import iter_script
 from seekable.kaldi.tables.single import write_object
+from seekable.kaldi.tables.writer_append import open_behind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,7 +113,7 @@ class ArchiveTarget(WriterTarget):
             raise
         try:
             if self._script is not None:
-                self._add_line(b"%s%s:%d\n" % (head, self._path, start + len(head)))
+                self._add_line(offset_line(key, self._path, start + len(head)))
             if self._flush_each:
                 self.flush()
         except BaseException:
@@ -268,26 +270,32 @@ def open_files(specifier: Wspecifier, holder: Holder, pipes: Pipes, *, atomic: b
     )
 
 
-def open_archive(specifier: Wspecifier, holder: Holder, pipes: Pipes, *, atomic: bool) -> ArchiveTarget:
+def open_archive(
+    specifier: Wspecifier, holder: Holder, pipes: Pipes, *, atomic: bool, append: bool
+) -> ArchiveTarget:
     """Return the target of an ``ark:`` or ``ark,scp:`` wspecifier, with its files open.
 
     Raises:
-        InvalidArgument: an archive with a script is no regular file, or is its own script.
+        InvalidArgument: an archive with a script is no regular file, or is its own script; ``atomic`` or
+            ``append`` for something else than regular files.
+        CorruptTable: with ``append``, the archive or its script is torn.
         InvalidArgument, PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: as in `open_wx`.
     """
     archive, script = specifier.archive_wxfilename, specifier.script_wxfilename
     assert archive is not None
     if script is not None:
         _check_pair(archive, script)
-    script_file = None
-    try:
-        if script is not None:
-            script_file = open_wx(script, binary=False, pipes=pipes, atomic=atomic)
-        archive_file = open_wx(archive, binary=specifier.binary, header=False, pipes=pipes, atomic=atomic)
-    except BaseException:
-        if script_file is not None:
-            script_file.discard()
-        raise
+    open_files = contextlib.ExitStack()
+    with open_files:
+        script_file = None
+        if append:
+            archive_file, script_file = open_behind(archive, script, holder)
+        else:
+            if script is not None:
+                script_file = open_wx(script, binary=False, pipes=pipes, atomic=atomic)
+                open_files.callback(script_file.discard)
+            archive_file = open_wx(archive, binary=specifier.binary, header=False, pipes=pipes, atomic=atomic)
+        open_files.pop_all()
     return ArchiveTarget(
         holder, archive_file, script_file, binary=specifier.binary, flush_each=specifier.flush
     )
