@@ -14,11 +14,13 @@ from seekable.kaldi.holders.feature_files import refuse_text
 from seekable.kaldi.objects.basic_types import BASIC_TYPES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from seekable.kaldi.objects.cursor import Cursor, Output
 
-__all__ = ["Wave", "WaveHolder", "WaveInfo", "WaveInfoHolder"]
+__all__ = ["Wave", "WaveHolder", "WaveInfo", "WaveInfoHolder", "read_wave_header", "read_wave_part"]
 
 _PCM, _EXTENSIBLE = 1, 0xFFFE
 _PCM_GUID = bytes.fromhex("0100000000001000800000aa00389b71")
@@ -78,13 +80,12 @@ class WaveHolder:
 
     def read(self, cursor: Cursor) -> Wave:
         """Return the next wave."""
-        header = _read_header(cursor)
+        header = read_wave_header(cursor)
         raw, start = self._samples(cursor, header), cursor.position
         frame_bytes = _SAMPLE_BYTES * header.channels
         if len(raw) < frame_bytes:
             raise cursor.error("at least one sample", f"{len(raw)} bytes of samples", at=start)
-        samples = np.frombuffer(raw, f"{header.order}i2", len(raw) // frame_bytes * header.channels)
-        return Wave(header.rate, np.ascontiguousarray(samples.reshape(-1, header.channels).T, np.float32))
+        return header.wave(raw)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a wave; samples are truncated to integers, and clipped with a warning."""
@@ -99,7 +100,7 @@ class WaveHolder:
 
     def shape(self, cursor: Cursor) -> tuple[int, int]:
         """Return the shape (channels, samples) of the next wave."""
-        header = _read_header(cursor)
+        header = read_wave_header(cursor)
         if header.data_bytes is None or self.keep_short:
             return header.channels, len(self._samples(cursor, header)) // (_SAMPLE_BYTES * header.channels)
         cursor.skip(header.data_bytes, f"{header.data_bytes} bytes of samples")
@@ -126,7 +127,7 @@ class WaveInfoHolder:
 
     def read(self, cursor: Cursor) -> WaveInfo:
         """Return the header of the next wave, and move past the wave (not past one of unknown size)."""
-        header = _read_header(cursor)
+        header = read_wave_header(cursor)
         if header.data_bytes is None:
             return WaveInfo(header.rate, header.channels, -1)
         cursor.skip(header.data_bytes, f"{header.data_bytes} bytes of samples")
@@ -155,8 +156,37 @@ class _Header:
     data_bytes: int | None
     """The number of bytes of the samples; None where the samples reach to the end of the file."""
 
+    def wave(self, raw: Any) -> Wave:
+        """Return the wave of some samples, given as the bytes of the file."""
+        count = len(raw) // (_SAMPLE_BYTES * self.channels)
+        samples = np.frombuffer(raw, f"{self.order}i2", count * self.channels)
+        return Wave(self.rate, np.ascontiguousarray(samples.reshape(-1, self.channels).T, np.float32))
 
-def _read_header(cursor: Cursor) -> _Header:
+
+def read_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> Wave:
+    """Return some samples of the next wave, and leave the cursor behind them.
+
+    Args:
+        cursor: stands at the first byte of the wave.
+        part: returns the samples to read, given the rate and the number of samples of each channel.
+    """
+    header = read_wave_header(cursor)
+    frame_bytes, start = _SAMPLE_BYTES * header.channels, cursor.position
+    if header.data_bytes is None:
+        raw = cursor.read()
+        wanted = part(header.rate, len(raw) // frame_bytes)
+        raw = raw[wanted.start * frame_bytes : wanted.stop * frame_bytes]
+    else:
+        wanted = part(header.rate, header.data_bytes // frame_bytes)
+        cursor.skip(wanted.start * frame_bytes, "the samples before the part")
+        raw = cursor.take((wanted.stop - wanted.start) * frame_bytes, "the samples of the part")
+    if not len(raw):
+        raise cursor.error("at least one sample", "none", at=start)
+    return header.wave(raw)
+
+
+def read_wave_header(cursor: Cursor) -> _Header:
+    """Move behind the header of the next wave, to its first sample."""
     start = cursor.position
     tag = bytes(cursor.take(4, "RIFF or RIFX (a wave file)"))
     if tag not in {b"RIFF", b"RIFX"}:
