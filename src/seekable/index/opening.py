@@ -42,9 +42,12 @@ else:
     parts = lazy("seekable.index.build.parts")
     scan = lazy("seekable.index.build.scan")
 
-__all__ = ["open_files"]
+__all__ = ["find_indexed", "open_files"]
 
 _MOST_BUILDS = 3
+
+_MOST_READ_BYTES = 64 << 20
+"""The most bytes of a file that is compared with its index because both were written at nearly one time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,6 +116,45 @@ def open_files(
         build_index.build(tasks, scanner, notices=notices, jobs=jobs, executor=executor, progress=progress)
         wanted = [_stat_again(index) for index in indexes]
     return _file_set(found, indexes)
+
+
+def find_indexed(path: str, *, format_name: str) -> FileSet | None:
+    """Return a file as an index has it, None if no index has it as it is now; nothing is built or written.
+
+    The index is that of the folder of the file, or of a folder above.
+
+    Args:
+        path: the path of the file.
+        format_name: the name of the format in the index.
+
+    Raises:
+        DataNotFound: the file does not exist.
+    """
+    root, name = os.path.split(os.path.abspath(path))
+    while True:
+        index = _compared(
+            _stat(root, {name: 0}),
+            format_name,
+            find_index(root, index_dir=None).folder,
+            notice="",
+            doubt=True,
+        )
+        if index.table is not None and index.status.rows[0] >= 0 and _is_sure(index, path):
+            return FileSet((indexed_files(root, index.folder, index.table, index.status.rows),))
+        above, last = os.path.split(root)
+        if not last:
+            return None
+        root, name = above, os.path.join(last, name)
+
+
+def _is_sure(index: _Index, path: str) -> bool:
+    """Return True unless the one file of an index may have changed since it was indexed."""
+    assert index.table is not None
+    if not index.status.racy[0]:
+        return True
+    if index.files.sizes[0] > _MOST_READ_BYTES:
+        return False
+    return scan.bytes_digest(path) == index.table.digest("content", int(index.status.rows[0]))
 
 
 def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:

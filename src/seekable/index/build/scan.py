@@ -279,11 +279,17 @@ def _points(data: Data, source: DecompressingSource) -> bytes:
 
 def content_digest(path: str, scanner: Scanner | TableIndexer) -> int:
     """Return the digest of a whole file; of a table, of the ranges that are read to index it."""
-    with _opened(path) as file:
-        if is_table_indexer(scanner):
+    if is_table_indexer(scanner):
+        with _opened(path) as file:
             ranges = hashed_ranges(file.fileno(), path=path, size=os.fstat(file.fileno()).st_size)
             scanner.read_layout(ranges)
             return digest_of_pieces(ranges.digest())
+    return bytes_digest(path)
+
+
+def bytes_digest(path: str) -> int:
+    """Return the digest of a whole file; of a placeholder, of the file that it stands for."""
+    with _opened(path) as file:
         head = os.pread(file.fileno(), len(PLACEHOLDER_HEAD), 0)
         with data_of(file, path, os.fstat(file.fileno()).st_size, head=head) as data:
             source = ByteSource(data.file, size=data.size, head=b"")
