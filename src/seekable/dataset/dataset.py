@@ -27,14 +27,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.nodes import entry_shapes
     from seekable.nodes.graph import Plan
     from seekable.nodes.keys import key as keys
-    from seekable.nodes.keys import lookup
+    from seekable.nodes.keys import key_sequence, lookup
+    from seekable.nodes.keys.key_sequence import KeySequence
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
 else:
     keys = lazy("seekable.nodes.keys.key")
+    entry_shapes = lazy("seekable.nodes.entry_shapes")
+    key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
     stream_source = lazy("seekable.stream.source")
     stream_face = lazy("seekable.stream.stream")
@@ -254,6 +258,43 @@ class Dataset(Ordering, Choosing, ColumnTools, Files):
             positions = [self._lookup.position(keys.asked_key(each)) for each in key]
             return self.fetch(np.array(positions, dtype=np.int64))
         return self._lookup.record(keys.asked_key(key))
+
+    def keys(self) -> KeySequence:
+        r"""Return the keys of the records as a sequence, which is read when it is used.
+
+        Kaldi's tables have keys of their own; of other data ``sk.open(..., key=)`` decides what the keys are.
+        The sequence has ``len``, iteration, rows by number, slices, and ``in``, which looks into the index of
+        keys. Objects of Kaldi's tables are not read.
+
+        Raises:
+            InvalidArgument: a source was opened without keys, or records are made of several.
+            EndlessDataset: the dataset has no end.
+
+        Example:
+            >>> import pathlib, tempfile, seekable as sk
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     _ = pathlib.Path(folder, "a.ark").write_bytes(b"utt1 [ 1 2 ]\nutt2 [ 3 ]\n")
+            ...     keys = sk.open(folder, holder="vector").keys()
+            ...     list(keys), keys[1], "utt2" in keys
+            (['utt1', 'utt2'], 'utt2', True)
+        """
+        return key_sequence.keys_of(self._node)
+
+    def shapes(self) -> NDArray[np.int64] | list[tuple[int, ...] | None]:
+        """Return the shapes of the objects of Kaldi's tables in epoch 0; only their headers are read.
+
+        Objects in text, compressed files and output of commands have no header, and are read for it.
+
+        Returns:
+            An int64 array of shape (records, dimensions), such as the rows and columns of each matrix; if not
+            all objects have as many dimensions, a list of tuples. Then a hole has None.
+
+        Raises:
+            InvalidArgument: records are not the entries of Kaldi's tables, in some order.
+            EndlessDataset: the dataset has no end.
+            CorruptRecord: an entry cannot be read.
+        """
+        return entry_shapes.shapes_of(self._node)
 
     def explain(self) -> str:
         """Return the pipeline as a tree: each node with its arguments, records and files."""

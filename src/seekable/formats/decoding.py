@@ -80,6 +80,11 @@ class Decoder:
             return in_column, (self.plain, self.column)
         return decoder_named, (self.function or self.name, self.form)
 
+    @property
+    def needs_head_only(self) -> bool:
+        """True if records are decoded from their first bytes, so that the rest need not be fetched."""
+        return self.entries is not None and self.entries.kind == "ark" and self.entries.wanted != "object"
+
     def for_head(self, head: bytes) -> Decoder:
         """Return the decoder of the records of one file, if this one is `headed`.
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.compile import CompiledGraph
-from seekable.nodes.contract import InnerNode, Leaf, OrderNode
-from seekable.nodes.graph import Plan, Reader, Router, known_size, part_of
+from seekable.nodes.contract import InnerNode, Leaf, OrderNode, RecordNode
+from seekable.nodes.graph import Plan, Reader, Router, known_size, part_of, with_children
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ __all__ = [
     "UnaryReader",
     "int64s",
     "leaves_of",
+    "with_leaves",
 ]
 
 
@@ -302,3 +303,27 @@ def leaves_of(node: Node) -> list[Leaf]:
             found.append(node)
         pending.extend(reversed(node.children))
     return found
+
+
+def with_leaves(node: Node, change: Callable[[Leaf], Node], *, past_records: bool) -> Node | None:
+    """Return the order of a dataset over other sources; None if a node between makes records of its own.
+
+    Args:
+        node: the dataset.
+        change: returns the node to put in the place of a source; it has as many records.
+        past_records: True to leave out the nodes that make one record of one record, such as maps.
+    """
+    if isinstance(node, Leaf):
+        return change(node)
+    if past_records and isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode):
+        if isinstance(node, RecordNode):
+            return with_leaves(node.child, change, past_records=True)
+    elif not isinstance(node, OrderNode):
+        return None
+    below: dict[int, Node] = {}
+    for child in node.children:
+        changed = with_leaves(child, change, past_records=past_records)
+        if changed is None:
+            return None
+        below[id(child)] = changed
+    return with_children(node, below) if isinstance(node, OrderNode) else None

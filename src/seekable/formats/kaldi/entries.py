@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, InvalidArgument
-from seekable.formats.kaldi.script_lines import parse_line
+from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.kaldi.files.local_files import missing_error
 from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.holders.holder import SupportsRange
@@ -91,9 +91,10 @@ class Entries:
         return self.holder.shape(cursor) if self.wanted == "shape" else owned(self.holder.read(cursor))
 
     def _of_line(self, view: memoryview) -> Any:
-        line = parse_line(bytes(view))
-        if self.wanted == "key":
-            return line.key
+        text = bytes(view)
+        if self.wanted == "key" and (key := line_key(text)):
+            return decoded(key)
+        line = parse_line(text)
         if line.kind in {"file", "offset"}:
             mapped = self._mapped(line.path)
             if mapped is not None and not mapped.view[:4].tobytes().startswith(_COMPRESSED):
@@ -137,7 +138,7 @@ class Entries:
             activity = mapped.reader = DiskActivity()
         before = disk_reads()
         try:
-            if activity.may_wait and line.part is None:
+            if activity.may_wait and line.part is None and self.wanted == "object":
                 self.holder.skip(cursor)
                 mapped.advise(line.offset, cursor.position)
                 cursor.seek(line.offset)

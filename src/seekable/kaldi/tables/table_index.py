@@ -69,7 +69,7 @@ class TableIndex:
 
 
 def find_table_index(path: str | os.PathLike[str], format_name: str) -> TableIndex | None:
-    """Return the index of an archive or a script, None if there is none that is valid; none is built.
+    r"""Return the index of an archive or a script, None if there is none that is valid; none is built.
 
     An index is valid if the file has the size and the modification time that it had when it was indexed.
 
@@ -84,7 +84,7 @@ def find_table_index(path: str | os.PathLike[str], format_name: str) -> TableInd
         >>> import pathlib, tempfile, seekable as sk
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = pathlib.Path(folder, "a.ark")
-        ...     _ = path.write_bytes(b"utt1 7 \\nutt2 8 \\n")
+        ...     _ = path.write_bytes(b"utt1 7 \nutt2 8 \n")
         ...     before = find_table_index(path, "ark-int32")
         ...     _ = sk.open(path, holder="int32")
         ...     before, find_table_index(path, "ark-int32").ranges("utt2")

@@ -64,6 +64,10 @@ class Lookup:
             )
             raise InvalidArgument(message)
 
+    def has(self, key: str | int) -> bool:
+        """Return True if a record has the key, also if several records have it."""
+        return any(self._positions(match).size for match in self._matches(key))
+
     def record(self, key: str | int) -> Any:
         """Return the record with a key.
 

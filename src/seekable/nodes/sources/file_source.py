@@ -158,6 +158,8 @@ class FileSource(Leaf):
 
     def _advise(self, file: int, row: int) -> None:
         """Advise the system to fetch the rows of a file from this one on."""
+        if self.decoder.needs_head_only:
+            return
         last = min(row + 2 * _STREAK, int(self.files.records[file])) - 1
         self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
 
@@ -178,6 +180,7 @@ class _FilesReader(Reader):
         self.decoders = [node.decoder for node in nodes for _ in range(len(node.files))]
         """The decoder of each file. The nodes are not kept: they hold this reader."""
         self.errors = [node.errors for node in nodes for _ in range(len(node.files))]
+        self.needs_heads_only = all(node.decoder.needs_head_only for node in nodes)
         self.activity = DiskActivity()
         self.has_remote = self.files.has_remote
         self._lengths = np.array([node.size for node in nodes], dtype=np.int64)
@@ -263,6 +266,8 @@ class _FilesPlan(Plan):
 
     def _advise(self, order: NDArray[np.intp]) -> None:
         """Advise the system to fetch the bytes of the rows, in their order in the files."""
+        if self.reader.needs_heads_only:
+            return
         runs = np.count_nonzero(np.diff(self.rows[order] // BLOCK_ROWS)) + 1
         gap = _DENSE_GAP_BYTES if len(self) * _DENSE >= runs * BLOCK_ROWS else _GAP_BYTES
         merged = merge_near(self.files[order], self.starts[order], self.ends[order], gap=gap)

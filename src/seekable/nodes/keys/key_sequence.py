@@ -1,0 +1,139 @@
+"""The keys of the records of a dataset, one by one, without their values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final, overload
+
+import numpy as np
+
+from seekable._arguments import checked_rows
+from seekable._cached import cached
+from seekable.errors import InvalidArgument
+from seekable.formats.decoding import entry_decoder
+from seekable.nodes.bases import with_leaves
+from seekable.nodes.epoch import Epoch
+from seekable.nodes.graph import known_size
+from seekable.nodes.hole import HOLE
+from seekable.nodes.keys.key import Keys, entry_key, is_key, key_in
+from seekable.nodes.keys.lookup import lookup_of
+from seekable.nodes.map import Map
+from seekable.nodes.readahead import read_rows
+from seekable.nodes.sources.file_source import FileSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.nodes.contract import Leaf, Node
+    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.keys.lookup import Lookup
+
+__all__ = ["KeySequence", "keys_of"]
+
+_PLANNED = 1 << 16
+
+
+@final
+class KeySequence(Sequence[Any]):
+    """The key of each record of epoch 0, in their order. Nothing is kept in memory; safe from threads.
+
+    The keys of Kaldi's tables are read without their objects. ``key in keys`` looks into the index of keys,
+    and takes microseconds.
+    """
+
+    def __init__(self, node: Node, keys: Node) -> None:
+        """Take a dataset and the same order of keys; callers use `keys_of`.
+
+        Args:
+            node: the dataset.
+            keys: the same rows, whose records are the keys.
+        """
+        self._node = node
+        self._keys = keys
+
+    def __len__(self) -> int:
+        """Return the number of records of an epoch."""
+        return known_size(self._node, "keys()")
+
+    def __repr__(self) -> str:
+        """Show the number of keys and the dataset."""
+        return f"<Keys, {self._node.in_words()}>"
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the keys of epoch 0."""
+        for start in range(0, len(self), _PLANNED):
+            rows = np.arange(start, min(start + _PLANNED, len(self)), dtype=np.int64)
+            for _, found in read_rows(self._keys, rows):
+                yield from found
+
+    @overload
+    def __getitem__(self, rows: int) -> Any: ...
+
+    @overload
+    def __getitem__(self, rows: slice) -> list[Any]: ...
+
+    def __getitem__(self, rows: int | slice) -> Any:
+        """Return the key of a row, or a list of the keys of a slice.
+
+        Raises:
+            OutOfRange: there is no such row.
+            CorruptRecord: the record has no key.
+        """
+        if isinstance(rows, slice):
+            wanted = np.arange(*rows.indices(len(self)), dtype=np.int64)
+            return self._keys.fetch(wanted)
+        return self._keys.record(int(checked_rows([rows], len(self))[0]))
+
+    def __contains__(self, key: object) -> bool:
+        """Return True if a record has the key."""
+        return is_key(key) and self._lookup.has(key)
+
+    @cached
+    def _lookup(self) -> Lookup:
+        return lookup_of(self._keys if self._keys.steady else Epoch(self._keys, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class _KeyIn:
+    """Returns the key of a record."""
+
+    of: KeyOf
+
+    def __call__(self, record: Any) -> Any:
+        return record if record is HOLE else key_in(record, self.of)
+
+
+def keys_of(node: Node) -> KeySequence:
+    """Return the keys of the records of a dataset.
+
+    Raises:
+        InvalidArgument: a source was opened without keys, or records are made of several.
+        EndlessDataset: the dataset has no end.
+    """
+    known_size(node, "keys()")
+    keys = with_leaves(node, _keys_of_leaf, past_records=True)
+    if keys is None:
+        message = f"keys() needs one key a record, and {node!r} makes records of several"
+        raise InvalidArgument(message)
+    return KeySequence(node, keys)
+
+
+def _itself(key: Any) -> Any:
+    """Return a record that is the key of an entry."""
+    return key
+
+
+def _keys_of_leaf(leaf: Leaf) -> Node:
+    if leaf.keys is None:
+        message = (
+            f"keys() needs to know what the key of a record is, and {leaf!r} was opened without one: "
+            f'sk.open(..., key="id"), or a function of the record'
+        )
+        raise InvalidArgument(message)
+    of = leaf.keys.of
+    if of is entry_key and isinstance(leaf, FileSource) and leaf.decoder.entries is not None:
+        decoder = entry_decoder(replace(leaf.decoder.entries, wanted="key"))
+        return replace(leaf, decoder=decoder, keys=Keys(_itself, leaf.keys.index))
+    lean = leaf.narrowed(frozenset([of])) if isinstance(of, str) else leaf
+    return Map(lean, _KeyIn(of), None, "keys")
