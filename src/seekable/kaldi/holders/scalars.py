@@ -18,7 +18,7 @@ from seekable.kaldi.objects.basic_types import (
     read_binary,
     write_basic_type,
 )
-from seekable.kaldi.objects.header import read_header, write_header
+from seekable.kaldi.objects.header import BINARY_HEADER, read_header, write_header
 from seekable.kaldi.objects.tokens import checked_token, decoded, is_token
 
 if TYPE_CHECKING:
@@ -44,11 +44,13 @@ class NumberHolder:
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a number."""
-        number = self.basic.checked("value", value)
-        write_header(file, binary=binary)
-        write_basic_type(file, number, self.basic.name, binary=binary, precision=self.precision)
-        if not binary:
-            file.write(b"\n")
+        basic = self.basic
+        number = basic.checked("value", value)
+        file.write(
+            BINARY_HEADER + basic.packed(number)
+            if binary
+            else f"{basic.text(number, self.precision)} \n".encode()
+        )
 
     def skip(self, cursor: Cursor) -> None:
         """Move past the next number."""

@@ -80,12 +80,14 @@ class BasicType:
             InvalidArgument: it is too large for the type.
         """
         if self.is_float:
-            if not isinstance(value, SupportsFloat) or isinstance(value, str):
+            if type(value) is not float and (not isinstance(value, SupportsFloat) or isinstance(value, str)):
                 raise WrongType(f"{name} must be a number (got {value!r} of type {type(value).__name__})")
             number = float(value)
             if not (self.least < number < self.most) and math.isfinite(number):
                 raise InvalidArgument(f"{name} must fit into a {self.name} (got {value!r})")
             return float(self.dtype.type(number))
+        if type(value) is int and self.least <= value <= self.most:
+            return value
         if not isinstance(value, SupportsIndex) or isinstance(value, bool):
             raise WrongType(f"{name} must be an integer (got {value!r} of type {type(value).__name__})")
         integer = operator.index(value)
@@ -157,10 +159,11 @@ def find_type(kind: str, *, integer: bool = False) -> BasicType:
     Raises:
         InvalidArgument: there is none, or it is no integer type where `integer` asks for one.
     """
-    names = [name for name, each in BASIC_TYPES.items() if not (integer and each.is_float)]
-    if kind not in names:
+    found = BASIC_TYPES.get(kind)
+    if found is None or (integer and found.is_float):
+        names = [name for name, each in BASIC_TYPES.items() if not (integer and each.is_float)]
         raise InvalidArgument(f"kind must be one of {', '.join(names)} (got {kind!r})")
-    return BASIC_TYPES[kind]
+    return found
 
 
 def read_basic_type(

@@ -39,8 +39,9 @@ def is_token(text: str) -> bool:
         >>> is_token("utt-1"), is_token("a b"), is_token(""), is_token("\x01")
         (True, False, False, False)
     """
-    raw = text.encode("utf-8", "surrogateescape")
-    return bool(raw) and _BAD_TOKEN_BYTES.isdisjoint(raw)
+    if text.isascii():
+        return text.isprintable() and " " not in text and bool(text)
+    return _BAD_TOKEN_BYTES.isdisjoint(text.encode("utf-8", "surrogateescape"))
 
 
 def checked_token(name: str, value: object) -> bytes:
