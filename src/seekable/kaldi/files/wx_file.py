@@ -59,6 +59,7 @@ class WxFile(io.BufferedWriter):
         self._temporary = temporary
         self._target = target
         self._failure: PipeFailed | None = None
+        self._synced = -1
         super().__init__(raw, _BUFFER_BYTES)
 
     def __del__(self) -> None:
@@ -114,8 +115,9 @@ class WxFile(io.BufferedWriter):
             PipeFailed: the command does not read any more.
         """
         self.flush()
-        if self._temporary:
+        if self._temporary and self._synced != self.tell():
             os.fsync(self.fileno())
+            self._synced = self.tell()
 
     def _end(self, *, keep: bool) -> None:
         is_complete = False
