@@ -63,7 +63,7 @@ def step() -> None:
     Deadly.left -= 1
 
 
-def killed(write: Callable[[Callable[[], None]], None], *, at: int, part: float) -> int | None:
+def killed(write: Callable[[Callable[[], Any]], Any], *, at: int, part: float) -> int | None:
     """Run a function in a child that dies in a step; return how often it acknowledged, None if it ended."""
     reader, writer = os.pipe()
     if not (child := os.fork()):
@@ -102,7 +102,7 @@ def content(folder: Path) -> tuple[bytes, bytes]:
 
 def read_complete(table: Table) -> int:
     """Read the archive up to its end or a torn entry; return the number of its complete entries."""
-    entries = []
+    entries: list[tuple[str, Any]] = []
     try:
         with kaldi.SequentialReader("ark:a.ark", table.holder) as reader:
             entries.extend(reader)
