@@ -19,6 +19,7 @@ from seekable.kaldi.holders.matrix_coding import (
     decode_columns,
     decode_rows,
 )
+from seekable.kaldi.objects.header import BINARY_HEADER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,7 +27,16 @@ if TYPE_CHECKING:
     from seekable.kaldi.holders.ranges import Range
     from seekable.kaldi.objects.cursor import Cursor
 
-__all__ = ["FIRST", "compressed_bytes", "read_compressed", "read_part", "skip_compressed"]
+__all__ = [
+    "FIRST",
+    "HEAD_BYTES",
+    "compressed_bytes",
+    "read_compressed",
+    "read_part",
+    "read_values",
+    "read_with_header",
+    "skip_compressed",
+]
 
 FIRST = ord("C")
 """The first byte of every compressed matrix in binary form."""
@@ -34,6 +44,12 @@ FIRST = ord("C")
 _TOKENS = {b"CM ": 1, b"CM2 ": 2, b"CM3 ": 3}
 _WHAT = "CM, CM2 or CM3 (a compressed matrix)"
 _HEADER = struct.Struct("<ffii")
+_CODES = {form: each.dtype for form, each in FORMATS.items()}
+_CODES_NAME = "the codes"
+_STARTS = {BINARY_HEADER + token: form for token, form in _TOKENS.items()}
+HEAD_BYTES = max(map(len, _STARTS)) + _HEADER.size
+"""The number of bytes before the codes, or before the headers of the columns, at most."""
+
 _HEAD = np.dtype("<u2")
 _NONE = np.empty((0, 4), _HEAD)
 _FORMAT_FIELD = b"\0\0\0\0"
@@ -42,16 +58,35 @@ _FORMAT_FIELD = b"\0\0\0\0"
 
 def read_compressed(cursor: Cursor) -> CompressedMatrix:
     """Return the compressed matrix behind the binary header, without decoding it."""
-    scale, columns, codes = _layout(cursor)
-    heads = (
-        cursor.array(_HEAD, 4 * columns, "the headers of the columns").reshape(columns, 4)
-        if columns
-        else _NONE
-    )
-    data = cursor.array(FORMATS[scale.form].dtype, codes, "the codes")
-    _skip_format_field(cursor, scale)
-    shape = (scale.columns, scale.rows) if scale.form == BYTES_BY_COLUMN else (scale.rows, scale.columns)
-    return CompressedMatrix(scale, heads, data.reshape(shape))
+    return _compressed(cursor, *_layout(cursor))
+
+
+def read_values(cursor: Cursor) -> NDArray[np.float32]:
+    """Return the values of the compressed matrix behind the binary header."""
+    return read_compressed(cursor).decode()
+
+
+def read_with_header(cursor: Cursor, head: bytes) -> NDArray[np.float32] | None:
+    """Return the values of the compressed matrix whose binary header is at a cursor; None of anything unusual.
+
+    Args:
+        cursor: it is moved only past a matrix that is returned.
+        head: the next bytes, `HEAD_BYTES` of them.
+    """
+    token = next((token for token in _STARTS if head.startswith(token)), None)
+    if token is None or len(head) < HEAD_BYTES:
+        return None
+    minimum, span, rows, columns = _HEADER.unpack_from(head, len(token))
+    if rows <= 0 or columns <= 0:
+        return None
+    scale = Scale(_STARTS[token], minimum, span, rows, columns)
+    behind = len(token) + _HEADER.size
+    if scale.form == BYTES_BY_COLUMN:
+        heads = cursor.array(_HEAD, 4 * columns, "the headers of the columns", behind=behind)
+        codes = cursor.array(_CODES[scale.form], rows * columns, _CODES_NAME)
+        return decode_columns(scale, heads.reshape(columns, 4), codes.reshape(columns, rows))
+    codes = cursor.array(_CODES[scale.form], rows * columns, _CODES_NAME, behind=behind)
+    return decode_rows(scale, codes).reshape(rows, columns)
 
 
 def skip_compressed(cursor: Cursor) -> tuple[int, int]:
@@ -88,14 +123,26 @@ def compressed_bytes(matrix: CompressedMatrix) -> bytes:
     return token + header + matrix.heads.tobytes() + matrix.codes.tobytes()
 
 
+def _compressed(cursor: Cursor, scale: Scale, columns: int, codes: int) -> CompressedMatrix:
+    """The compressed matrix behind its header, which is `scale`."""
+    heads = _NONE
+    if columns:
+        heads = cursor.array(_HEAD, 4 * columns, "the headers of the columns").reshape(columns, 4)
+    data = cursor.array(_CODES[scale.form], codes, _CODES_NAME)
+    _skip_format_field(cursor, scale)
+    shape = (scale.columns, scale.rows) if scale.form == BYTES_BY_COLUMN else (scale.rows, scale.columns)
+    return CompressedMatrix(scale, heads, data.reshape(shape))
+
+
 def _layout(cursor: Cursor) -> tuple[Scale, int, int]:
     """The header at a cursor, the number of column headers that follow, and the number of codes."""
     start = cursor.position
     token = bytes(cursor.take(3, _WHAT))
-    if token not in _TOKENS:
+    if token != b"CM ":
         token += bytes(cursor.take(1, _WHAT))
-        if token not in _TOKENS:
-            raise cursor.error(_WHAT, repr(token), at=start)
+    form = _TOKENS.get(token)
+    if form is None:
+        raise cursor.error(_WHAT, repr(token), at=start)
     start = cursor.position
     minimum, span, rows, columns = _HEADER.unpack(
         cursor.take(_HEADER.size, "the header of a compressed matrix")
@@ -103,8 +150,8 @@ def _layout(cursor: Cursor) -> tuple[Scale, int, int]:
     if rows < 0 or columns < 0 or (rows == 0) != (columns == 0):
         found = f"{rows} x {columns}"
         raise cursor.error("a matrix with both rows and columns, or neither", found, at=start + 8)
-    scale = Scale(_TOKENS[token], minimum, span, rows, columns)
-    return scale, columns if scale.form == BYTES_BY_COLUMN else 0, rows * columns
+    scale = Scale(form, minimum, span, rows, columns)
+    return scale, columns if form == BYTES_BY_COLUMN else 0, rows * columns
 
 
 def _skip_format_field(cursor: Cursor, scale: Scale) -> None:

@@ -42,9 +42,13 @@ __all__ = [
 _FLOAT, _DOUBLE = BASIC_TYPES["float"], BASIC_TYPES["double"]
 _VECTORS = {b"FV ": _FLOAT, b"DV ": _DOUBLE}
 _VECTOR_HEAD, _MATRIX_HEAD = struct.Struct("<3sBi"), struct.Struct("<3sBiBi")
+_ELEMENTS = "the elements"
 _FIRST_LETTERS = frozenset(b"FD")
 _INT_MARK = BASIC_TYPES["int32"].mark
 _MATRICES = {b"FM ": _FLOAT, b"DM ": _DOUBLE}
+_VECTOR_START, _MATRIX_START = struct.Struct("<6si"), struct.Struct("<6siBi")
+_VECTOR_STARTS = {basic.mark: BINARY_HEADER + token + b"\4" for token, basic in _VECTORS.items()}
+_MATRIX_STARTS = {basic.mark: BINARY_HEADER + token + b"\4" for token, basic in _MATRICES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,11 @@ class VectorHolder:
 
     def read(self, cursor: Cursor) -> NDArray[Any]:
         """Return the next vector."""
+        head = cursor.ahead(_VECTOR_START.size)
+        if len(head) == _VECTOR_START.size:
+            start, size = _VECTOR_START.unpack(head)
+            if size > 0 and start == _VECTOR_STARTS[self.basic.mark]:
+                return cursor.array(self.basic.dtype, size, _ELEMENTS, behind=_VECTOR_START.size)
         return read_vector(cursor, self.basic, binary=read_header(cursor))
 
     def read_range(self, cursor: Cursor, part: Range) -> NDArray[Any]:
@@ -103,6 +112,14 @@ class MatrixHolder:
 
     def read(self, cursor: Cursor) -> NDArray[Any]:
         """Return the next matrix."""
+        head = cursor.ahead(compressed.HEAD_BYTES)
+        if len(head) >= _MATRIX_START.size:
+            start, rows, mark, columns = _MATRIX_START.unpack_from(head)
+            if mark == _INT_MARK and rows > 0 < columns and start == _MATRIX_STARTS[self.basic.mark]:
+                array = cursor.array(self.basic.dtype, rows * columns, _ELEMENTS, behind=_MATRIX_START.size)
+                return array.reshape(rows, columns)
+            if (values := compressed.read_with_header(cursor, head)) is not None:
+                return values.astype(self.basic.dtype, copy=False)
         return read_matrix(cursor, self.basic, binary=read_header(cursor))
 
     def read_range(self, cursor: Cursor, part: Range) -> NDArray[Any]:
@@ -162,13 +179,13 @@ def read_vector(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[A
     if not binary:
         return read_vector_text(cursor, wanted)
     basic, size = _vector_header(cursor)
-    return _converted(cursor.array(basic.dtype, size, f"{size} elements"), wanted)
+    return _converted(cursor.array(basic.dtype, size, _ELEMENTS), wanted)
 
 
 def skip_vector(cursor: Cursor) -> int:
     """Move past the vector behind the binary header; return the number of its elements."""
     basic, size = _vector_header(cursor)
-    cursor.skip(basic.dtype.itemsize * size, f"{size} elements")
+    cursor.skip(basic.dtype.itemsize * size, _ELEMENTS)
     return size
 
 
@@ -192,9 +209,9 @@ def read_matrix(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[A
     if not binary:
         return read_matrix_text(cursor, wanted)
     if cursor.peek() == compressed.FIRST:
-        return _converted(compressed.read_compressed(cursor).decode(), wanted)
+        return _converted(compressed.read_values(cursor), wanted)
     basic, rows, columns = _matrix_header(cursor)
-    found = cursor.array(basic.dtype, rows * columns, f"{rows} x {columns} elements")
+    found = cursor.array(basic.dtype, rows * columns, _ELEMENTS)
     return _converted(found.reshape(rows, columns), wanted)
 
 
@@ -232,7 +249,7 @@ def matrix_shape(cursor: Cursor, basic: BasicType, *, binary: bool) -> tuple[int
     if cursor.peek() == compressed.FIRST:
         return compressed.skip_compressed(cursor)
     found, rows, columns = _matrix_header(cursor)
-    cursor.skip(found.dtype.itemsize * rows * columns, f"{rows} x {columns} elements")
+    cursor.skip(found.dtype.itemsize * rows * columns, _ELEMENTS)
     return rows, columns
 
 

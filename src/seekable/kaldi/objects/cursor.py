@@ -69,6 +69,10 @@ class Cursor(ABC):
         """Return a few of the next bytes without moving; none at the end of the file."""
 
     @abstractmethod
+    def ahead(self, count: int) -> bytes:
+        """Return the next `count` bytes without moving: fewer if the file ends, or if fewer have arrived."""
+
+    @abstractmethod
     def take(self, count: int, what: str) -> Any:
         """Return the next `count` bytes (bytes or a view of them) and move past them.
 
@@ -85,8 +89,14 @@ class Cursor(ABC):
         """
 
     @abstractmethod
-    def array(self, dtype: DTypeLike, count: int, what: str) -> NDArray[Any]:
+    def array(self, dtype: DTypeLike, count: int, what: str, *, behind: int = 0) -> NDArray[Any]:
         """Return the next `count` items as an array: over memory, a read-only view at any alignment.
+
+        Args:
+            dtype: the dtype of an item.
+            count: the number of items.
+            what: the name of the items, for messages.
+            behind: the number of bytes to move past first; `ahead` has returned them.
 
         Raises:
             CorruptObject: the file ends before, or the count is negative.
@@ -198,6 +208,11 @@ class MemoryCursor(Cursor):
         """Return at most 4,096 of the next bytes without moving."""
         return bytes(self._view[self._at : min(self._at + 4096, self._end)])
 
+    def ahead(self, count: int) -> bytes:
+        """Return the next `count` bytes without moving: fewer at the end."""
+        at = self._at
+        return bytes(self._data[at : min(at + count, self._end)])
+
     def take(self, count: int, what: str) -> memoryview:
         """Return a view of the next `count` bytes and move past them."""
         at = self._at
@@ -212,14 +227,16 @@ class MemoryCursor(Cursor):
             raise self.cut_error(count, self._end - self._at, what)
         self._at += count
 
-    def array(self, dtype: DTypeLike, count: int, what: str) -> NDArray[Any]:
+    def array(self, dtype: DTypeLike, count: int, what: str, *, behind: int = 0) -> NDArray[Any]:
         """Return a view of the next `count` items, or a copy of them if the cursor has a file."""
         dtype = np.dtype(dtype)
         size = dtype.itemsize * count
-        at = self._at
-        if count < 0 or size > self._end - at:
+        at = self._at + behind
+        end = at + size
+        if count < 0 or end > self._end:
+            self.skip(behind, what)
             raise self.cut_error(size, self._end - at, what)
-        self._at = at + size
+        self._at = end
         if not count:
             return np.empty(0, dtype)
         if self._file is None:

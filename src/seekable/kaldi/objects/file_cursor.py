@@ -75,6 +75,10 @@ class FileCursor(Cursor):
         """Return the bytes that have already arrived, at least one before the end, without moving."""
         return bytes(self._ahead(1))
 
+    def ahead(self, count: int) -> bytes:
+        """Return the next `count` bytes without moving: fewer if fewer have arrived."""
+        return bytes(self._ahead(count)[:count])
+
     def take(self, count: int, what: str) -> bytes | bytearray:
         """Return the next `count` bytes and move past them; they are not views of memory used again."""
         remaining = self.remaining
@@ -115,9 +119,11 @@ class FileCursor(Cursor):
             self._position += part
             left -= part
 
-    def array(self, dtype: DTypeLike, count: int, what: str) -> NDArray[Any]:
+    def array(self, dtype: DTypeLike, count: int, what: str, *, behind: int = 0) -> NDArray[Any]:
         """Return the next `count` items in memory of their own."""
         dtype = np.dtype(dtype)
+        if behind:
+            self.skip(behind, what)
         return np.frombuffer(self.take(dtype.itemsize * count, what), dtype)
 
     def through(self, mark: bytes) -> bytes:
