@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
+from seekable.kaldi.holders.marked import (
+    grouped_bytes,
+    marked_bytes,
+    read_groups,
+    read_marked,
+    skip_marked,
+)
+from seekable.kaldi.holders.number_lists import groups_text, integers_text, parse_float_groups, parse_groups
 from seekable.kaldi.holders.scalars import text_line
 from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, BasicType, parse_number, read_size
 from seekable.kaldi.objects.header import BINARY_HEADER, read_header
@@ -23,8 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["BasicVectorHolder", "PairVectorHolder", "VectorVectorHolder"]
 
 _INT32 = BASIC_TYPES["int32"]
-_FLOATS = {each.mark: each for each in (BASIC_TYPES["float"], BASIC_TYPES["double"])}
 _INTEGERS = msgspec.json.Decoder(list[int])
+_START, _START_BYTES = struct.Struct("<3xi"), BINARY_HEADER + b"\4"
 _WORDS = re.compile(rb";|[^\s;]+")
 _SEMICOLON = b";"
 _PAIR = 2
@@ -41,15 +50,15 @@ class BasicVectorHolder:
 
     def read(self, cursor: Cursor) -> NDArray[Any]:
         """Return the next vector, in memory of its own. The last line of a text may lack its line end."""
+        head = cursor.ahead(_START.size)
+        if head[:3] == _START_BYTES and len(head) == _START.size and (size := _START.unpack(head)[0]) >= 0:
+            cursor.skip(_START.size, "the number of elements")
+            return read_marked(cursor, self.basic, size)
         if read_header(cursor):
-            return _read_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
+            return read_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
         at = cursor.position
         line = text_line(cursor, "a line of numbers", may_lack_end=True)
-        if (
-            not self.basic.is_float
-            and b"," not in line
-            and (fast := _parse_json(line, self.basic)) is not None
-        ):
+        if b"," not in line and (fast := _parse_json(line, self.basic)) is not None:
             return fast
         words = line.split()
         places = (found.start() for found in re.finditer(rb"\S+", line))
@@ -63,14 +72,14 @@ class BasicVectorHolder:
         """Write a vector."""
         array = _flat(self.basic, value)
         if binary:
-            file.write(BINARY_HEADER + _INT32.packed(len(array)) + _marked(self.basic, array))
+            file.write(BINARY_HEADER + _INT32.packed(len(array)) + marked_bytes(self.basic, array))
         else:
-            file.write(f"{_spaced(self.basic, array, self.precision)}\n".encode())
+            file.write(integers_text(array.tolist()) + b"\n")
 
     def skip(self, cursor: Cursor) -> None:
         """Move past the next vector."""
         if read_header(cursor):
-            _skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
+            skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
         else:
             text_line(cursor, "a line of numbers", may_lack_end=True)
 
@@ -78,7 +87,7 @@ class BasicVectorHolder:
         """Return the shape (n,) of the next vector."""
         if read_header(cursor):
             size = read_size(cursor, "the number of elements")
-            _skip_marked(cursor, self.basic, size)
+            skip_marked(cursor, self.basic, size)
             return (size,)
         return (len(text_line(cursor, "a line of numbers", may_lack_end=True).split()),)
 
@@ -91,19 +100,28 @@ class VectorVectorHolder:
     basic: BasicType = _INT32
     precision: int = DIGITS
 
-    def read(self, cursor: Cursor) -> list[list[int | float]]:
+    def read(self, cursor: Cursor) -> list[list[int]]:
         """Return the next list of vectors."""
         if read_header(cursor):
-            return [self._read_one(cursor) for _ in range(read_size(cursor, "the number of vectors"))]
-        groups, rest, at = _groups(cursor, self.basic)
+            size = read_size(cursor, "the number of vectors")
+            if self.basic.mark == _INT32.mark and (read := read_groups(cursor, size, _cut)) is not None:
+                found: list[list[int]] = read.found
+                return found
+            return [self._read_one(cursor) for _ in range(size)]
+        at = cursor.position
+        line = text_line(cursor, "a line of numbers and semicolons", may_lack_end=False)
+        body = line.rstrip(b" ")
+        if body.endswith(_SEMICOLON) and (fast := parse_groups(body[:-1], self.basic)) is not None:
+            return fast
+        groups, rest = _groups(cursor, line, self.basic, at)
         if rest:
             _refuse_rest(cursor, "';' behind each vector", rest, at)
         return groups
 
-    def _read_one(self, cursor: Cursor) -> list[int | float]:
+    def _read_one(self, cursor: Cursor) -> list[int]:
         size = read_size(cursor, "the number of elements")
         if size > _FEW:
-            return list(_read_marked(cursor, self.basic, size).tolist())
+            return list(read_marked(cursor, self.basic, size).tolist())
         start = cursor.position
         raw = cursor.take(size * self.basic.marked.itemsize, "the numbers of a vector")
         items = struct.unpack("<" + size * self.basic.packing[1:], raw)
@@ -113,13 +131,20 @@ class VectorVectorHolder:
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a list of vectors."""
-        arrays = [_flat(self.basic, each) for each in value]
-        if binary:
-            parts = [_INT32.packed(len(array)) + _marked(self.basic, array) for array in arrays]
-            file.write(BINARY_HEADER + _INT32.packed(len(arrays)) + b"".join(parts))
+        lists = [each.tolist() if isinstance(each, np.ndarray) else each for each in value]
+        if not set(map(type, lists)) <= {list, tuple}:
+            lists = [_flat(self.basic, each).tolist() for each in value]
+        array, sizes = _united(self.basic, lists), list(map(len, lists))
+        if not binary:
+            numbers = iter(array.tolist())
+            file.write(groups_text([list(islice(numbers, size)) for size in sizes]) + b"\n")
+            return
+        if self.basic.mark == _INT32.mark:
+            body = grouped_bytes(sizes, array)
         else:
-            parts_text = [f"{_spaced(self.basic, array, self.precision)}; " for array in arrays]
-            file.write(("".join(parts_text) + "\n").encode())
+            parts = np.split(array, np.cumsum(sizes)[:-1]) if sizes else []
+            body = b"".join(_INT32.packed(len(part)) + marked_bytes(self.basic, part) for part in parts)
+        file.write(BINARY_HEADER + _INT32.packed(len(sizes)) + body)
 
     def skip(self, cursor: Cursor) -> None:
         """Move past the next list."""
@@ -131,7 +156,7 @@ class VectorVectorHolder:
             return (text_line(cursor, "a line of vectors", may_lack_end=False).count(_SEMICOLON),)
         size = read_size(cursor, "the number of vectors")
         for _ in range(size):
-            _skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
+            skip_marked(cursor, self.basic, read_size(cursor, "the number of elements"))
         return (size,)
 
 
@@ -147,11 +172,16 @@ class PairVectorHolder:
         """Return the next vector of pairs."""
         if read_header(cursor):
             size = read_size(cursor, "the number of pairs")
-            numbers = _read_marked(cursor, self.basic, _PAIR * size).tolist()
+            numbers = read_marked(cursor, self.basic, _PAIR * size).tolist()
             return list(zip(numbers[::2], numbers[1::2], strict=True))
-        groups, rest, at = _groups(cursor, self.basic)
-        if groups or rest:
-            groups.append(rest)
+        at = cursor.position
+        line = text_line(cursor, "a line of numbers and semicolons", may_lack_end=False)
+        if not line.strip():
+            return []
+        if (pairs := _parse_pairs(line, self.basic)) is not None:
+            return pairs
+        groups, rest = _groups(cursor, line, self.basic, at)
+        groups.append(rest)
         if any(len(group) != _PAIR for group in groups):
             _refuse_rest(
                 cursor, "two numbers between semicolons", next(g for g in groups if len(g) != _PAIR), at
@@ -160,20 +190,18 @@ class PairVectorHolder:
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a vector of pairs."""
-        pairs = [tuple(pair) for pair in value]
-        if any(len(pair) != _PAIR for pair in pairs):
+        pairs = list(map(tuple, value))
+        if not set(map(len, pairs)) <= {_PAIR}:
             raise InvalidArgument(
                 f"value must hold pairs (got {next(p for p in pairs if len(p) != _PAIR)!r})"
             )
-        array = _flat(self.basic, [each for pair in pairs for each in pair])
+        array = _united(self.basic, pairs)
         if binary:
-            file.write(BINARY_HEADER + _INT32.packed(len(pairs)) + _marked(self.basic, array))
+            file.write(BINARY_HEADER + _INT32.packed(len(pairs)) + marked_bytes(self.basic, array))
         else:
-            words = [
-                _spaced(self.basic, array[first : first + _PAIR], self.precision)
-                for first in range(0, len(array), 2)
-            ]
-            file.write(("; ".join(words) + "\n").encode())
+            form = f"%.{self.precision}g" if self.basic.is_float else "%d"
+            words = "; ".join([f"{form} {form} "] * len(pairs)) % tuple(array.tolist())
+            file.write(f"{words}\n".encode())
 
     def skip(self, cursor: Cursor) -> None:
         """Move past the next vector."""
@@ -183,46 +211,10 @@ class PairVectorHolder:
         """Return the shape (n,) of the next vector of n pairs."""
         if read_header(cursor):
             size = read_size(cursor, "the number of pairs")
-            _skip_marked(cursor, self.basic, _PAIR * size)
+            skip_marked(cursor, self.basic, _PAIR * size)
             return (size,)
         line = text_line(cursor, "a line of pairs", may_lack_end=False)
         return (line.count(_SEMICOLON) + 1 if line.strip() else 0,)
-
-
-def _stored(cursor: Cursor, basic: BasicType, size: int) -> BasicType:
-    """The type of the numbers at a cursor: floats have the precision that the first byte says."""
-    mark = cursor.peek()
-    if basic.is_float and mark in _FLOATS:
-        return _FLOATS[mark]
-    if size and mark not in {basic.mark, -1}:
-        raise cursor.error(f"the byte {basic.mark:#04x} of a {basic.name}")
-    return basic
-
-
-def _read_marked(cursor: Cursor, basic: BasicType, size: int) -> NDArray[Any]:
-    """An array of numbers, each of which has the byte of its type before it."""
-    start = cursor.position
-    stored = _stored(cursor, basic, size)
-    records = cursor.array(stored.marked, size, f"{size} numbers of type {stored.name}")
-    marks = records["mark"]
-    if (marks != stored.mark).any():
-        first = int(np.argmax(marks != stored.mark))
-        found = f"{int(marks[first]):#04x} before element {first}"
-        at = start + first * stored.marked.itemsize
-        raise cursor.error(f"the byte {stored.mark:#04x} of a {stored.name}", found, at=at)
-    return records["value"].copy()
-
-
-def _skip_marked(cursor: Cursor, basic: BasicType, size: int) -> None:
-    stored = _stored(cursor, basic, size) if size else basic
-    cursor.skip(size * stored.marked.itemsize, f"{size} numbers of type {stored.name}")
-
-
-def _marked(basic: BasicType, array: NDArray[Any]) -> bytes:
-    records = np.empty(len(array), basic.marked)
-    records["mark"] = basic.mark
-    records["value"] = array
-    return records.tobytes()
 
 
 def _flat(basic: BasicType, value: Any) -> NDArray[Any]:
@@ -235,10 +227,15 @@ def _flat(basic: BasicType, value: Any) -> NDArray[Any]:
     return array
 
 
-def _spaced(basic: BasicType, array: NDArray[Any], precision: int) -> str:
-    numbers = array.tolist()
-    form = f"%.{precision}g " if basic.is_float else "%d "
-    return (form * len(numbers)) % tuple(numbers)
+def _united(basic: BasicType, lists: list[Any]) -> NDArray[Any]:
+    """The numbers of lists as one array."""
+    numbers = list(chain.from_iterable(lists))
+    if set(map(type, numbers)) == {int}:
+        try:
+            return np.frombuffer(struct.pack(f"<{len(numbers)}{basic.packing[-1]}", *numbers), basic.dtype)
+        except (struct.error, OverflowError):  # the careful way says what is too large
+            pass
+    return _flat(basic, numbers)
 
 
 def _parse_json(line: bytes, basic: BasicType) -> NDArray[Any] | None:
@@ -251,12 +248,10 @@ def _parse_json(line: bytes, basic: BasicType) -> NDArray[Any] | None:
     return np.frombuffer(bytearray(packed), basic.dtype)
 
 
-def _groups(cursor: Cursor, basic: BasicType) -> tuple[list[list[int | float]], list[int | float], int]:
-    """The numbers before each semicolon of a line, those behind the last one, and the place of the line."""
-    at = cursor.position
-    line = text_line(cursor, "a line of numbers and semicolons", may_lack_end=False)
-    groups: list[list[int | float]] = []
-    rest: list[int | float] = []
+def _groups(cursor: Cursor, line: bytes, basic: BasicType, at: int) -> tuple[list[list[Any]], list[Any]]:
+    """The numbers before each semicolon of a line that begins at `at`, and those behind the last one."""
+    groups: list[list[Any]] = []
+    rest: list[Any] = []
     for found in _WORDS.finditer(line):
         word = found.group()
         if word == _SEMICOLON:
@@ -264,8 +259,36 @@ def _groups(cursor: Cursor, basic: BasicType) -> tuple[list[list[int | float]], 
             rest = []
         else:
             rest.append(parse_number(cursor, word, basic, at + found.start()))
-    return groups, rest, at
+    return groups, rest
 
 
-def _refuse_rest(cursor: Cursor, expected: str, numbers: list[int | float], at: int) -> NoReturn:
+def _parse_pairs(line: bytes, basic: BasicType) -> list[tuple[Any, Any]] | None:
+    """The pairs of a line as Kaldi writes it; None of anything else, or of a number that is too large."""
+    found = parse_float_groups(line) if basic.is_float else parse_groups(line, basic)
+    if found is None or set(map(len, found)) != {_PAIR}:
+        return None
+    if basic.is_float:
+        with np.errstate(over="ignore"):
+            array = np.array(found).astype(basic.dtype)
+        found = None if np.isinf(array).any() else array.tolist()
+    return None if found is None else list(map(tuple, found))
+
+
+def _cut(values: list[int], groups: int) -> tuple[list[list[int]], int]:
+    """The vectors that begin with their sizes in `values`, and the number of values that they take."""
+    found: list[list[int]] = []
+    at = 0
+    try:
+        for _ in range(groups):
+            end = at + 1 + values[at]
+            if end <= at:
+                return found, -1
+            found.append(values[at + 1 : end])
+            at = end
+    except IndexError:
+        return found, len(values) + 1
+    return found, at
+
+
+def _refuse_rest(cursor: Cursor, expected: str, numbers: list[Any], at: int) -> NoReturn:
     raise cursor.error(expected, " ".join(map(str, numbers[:8])) or "nothing", at=at)

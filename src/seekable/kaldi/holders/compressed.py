@@ -67,7 +67,7 @@ def read_values(cursor: Cursor) -> NDArray[np.float32]:
 
 
 def read_with_header(cursor: Cursor, head: bytes) -> NDArray[np.float32] | None:
-    """Return the values of the compressed matrix whose binary header is at a cursor; None of anything unusual.
+    """Return the values of the compressed matrix at a cursor, binary header included; None of others.
 
     Args:
         cursor: it is moved only past a matrix that is returned.

@@ -257,8 +257,8 @@ def _column_codes(
     for first in range(0, len(columns), height):
         chosen = slice(first, first + height)
         values, bounds = columns[chosen], percentiles[chosen]
-        # A value lies on one line: it is the end of the lines below, and the start of those above. So the sum
-        # of the places on all lines is its code. Only the last sum is rounded, in double precision, as in C++.
+        # A value on one line is at the end of the lines below it, and at the start of those above. So the sum
+        # of its places on all lines is its code, rounded only at last, and in double precision, as in C++.
         total = np.full(values.shape, 0.5)
         for number, steps in enumerate(_STEPS):
             start = bounds[:, number : number + 1]
