@@ -35,7 +35,7 @@ RECORD_BYTES = 5
 _INT32 = BASIC_TYPES["int32"]
 _FLOATS = {each.mark: each for each in (BASIC_TYPES["float"], BASIC_TYPES["double"])}
 _MARK = bytes([_INT32.mark])
-_FIRST_RECORDS, _RECORDS_OF_A_GROUP = 1 << 12, 5
+_FIRST_RECORDS, _RECORDS_OF_A_GROUP = 1 << 12, 8
 """The most records that are looked at first, and how many a group may have: more if these are good."""
 
 

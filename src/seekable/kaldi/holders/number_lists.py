@@ -12,11 +12,13 @@ import msgspec
 if TYPE_CHECKING:
     from seekable.kaldi.objects.basic_types import BasicType
 
-__all__ = ["groups_text", "integers_text", "parse_float_groups", "parse_groups"]
+__all__ = ["groups_text", "integers_text", "parse_bracketed", "parse_float_groups", "parse_groups"]
 
 _INT64_MOST = (1 << 63) - 1
 _INTEGERS = b"0123456789- ;"
 _FLOATS = b"0123456789-+.e ;"
+_BRACKETED = b"0123456789-+.e []"
+_MIXED_DECODER = msgspec.json.Decoder(list[list[int | float]])
 _FLOAT_DECODER = msgspec.json.Decoder(list[list[float]])
 
 
@@ -47,6 +49,17 @@ def parse_float_groups(line: bytes) -> list[list[float]] | None:
         return None
     try:
         return _FLOAT_DECODER.decode(_json(line))
+    except msgspec.DecodeError:
+        return None
+
+
+def parse_bracketed(line: bytes) -> list[list[int | float]] | None:
+    """Return the numbers in each pair of brackets of a line, not rounded; None of other text than Kaldi's."""
+    if line.translate(None, _BRACKETED) or b"-0 " in line:
+        return None
+    text = line.strip(b" ").replace(b"[ ]", b"[]").replace(b"[ ", b"[").replace(b" ]", b"]")
+    try:
+        return _MIXED_DECODER.decode(b"[" + text.replace(b" ", b",") + b"]")
     except msgspec.DecodeError:
         return None
 

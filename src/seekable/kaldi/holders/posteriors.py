@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import chain, cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seekable.errors import InvalidArgument
 from seekable.kaldi.holders.dense import read_vector, skip_vector, vector_bytes
+from seekable.kaldi.holders.marked import RECORD_BYTES, grouped_bytes, read_groups
+from seekable.kaldi.holders.number_lists import parse_bracketed
 from seekable.kaldi.holders.number_text import read_vector_text, skip_brackets, vector_text
 from seekable.kaldi.holders.scalars import text_line
 from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, parse_number, read_binary, read_size
@@ -27,7 +29,6 @@ __all__ = ["GaussPosteriorHolder", "PosteriorHolder"]
 _INT32, _FLOAT = BASIC_TYPES["int32"], BASIC_TYPES["float"]
 _MOST = 10_000_000
 """Kaldi refuses more frames, and more numbers in a frame."""
-_ELEMENT = struct.Struct("<BiBf")  # the mark of an int32, an int32, the mark of a float, a float
 _BEFORE_WEIGHT = 6  # bytes of an element
 _WEIGHTS = {each.mark: each.packing[-1] for each in (_FLOAT, BASIC_TYPES["double"])}
 _MANY = 64  # pairs in a frame; below, numpy is slower
@@ -45,22 +46,29 @@ class PosteriorHolder:
         """Return the next posterior."""
         if not read_header(cursor):
             return _read_text(cursor)
-        return [_read_frame(cursor) for _ in range(_read_count(cursor, "the number of frames"))]
+        frames = _read_count(cursor, "the number of frames")
+        if (read := read_groups(cursor, frames, _frame_sizes)) is not None:
+            return _paired(read.found, read.raw)
+        return [_read_frame(cursor) for _ in range(frames)]
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a posterior."""
-        frames = [
-            [(_INT32.checked("each number", i), _FLOAT.checked("each weight", w)) for i, w in f]
-            for f in value
-        ]
-        if max(len(frames), *map(len, frames), 0) > _MOST:
+        sizes, numbers, weights = _united(value)
+        if max(len(sizes), *sizes, 0) > _MOST:
             raise InvalidArgument(f"value must have at most {_MOST} frames, and numbers in a frame")
         if binary:
-            parts = [_INT32.packed(len(frame)) + _frame_bytes(frame) for frame in frames]
-            file.write(BINARY_HEADER + _INT32.packed(len(frames)) + b"".join(parts))
+            records = np.empty((len(numbers), _PAIR), np.int32)
+            records[:, 0] = numbers
+            records[:, 1] = weights.view(np.int32)
+            file.write(BINARY_HEADER + _INT32.packed(len(sizes)) + grouped_bytes(sizes, records.ravel()))
             return
-        words = ("".join(f"{i} {_FLOAT.text(w, self.precision)} " for i, w in frame) for frame in frames)
-        file.write(("".join(f"[ {each}] " for each in words) + "\n").encode())
+        pairs = [*chain.from_iterable(zip(numbers.tolist(), weights.tolist(), strict=True))]
+        form, ends = f"%d %.{self.precision}g ", np.cumsum(sizes).tolist()
+        parts = [
+            (form * size) % tuple(pairs[_PAIR * (end - size) : _PAIR * end])
+            for size, end in zip(sizes, ends, strict=True)
+        ]
+        file.write(("".join(f"[ {each}] " for each in parts) + "\n").encode())
 
     def skip(self, cursor: Cursor) -> None:
         """Move past the next posterior."""
@@ -220,17 +228,92 @@ def _first_marks(cursor: Cursor) -> tuple[bytes, str]:
     return head, code
 
 
-def _frame_bytes(frame: list[tuple[int | float, int | float]]) -> bytes:
-    return b"".join(_ELEMENT.pack(4, each, 4, weight) for each, weight in frame)
+def _frame_sizes(values: list[int], frames: int) -> tuple[list[int], int]:
+    """The sizes of the frames that begin with them in `values`, and the number of values that they take."""
+    sizes: list[int] = []
+    at = 0
+    try:
+        for _ in range(frames):
+            size = values[at]
+            if not 0 <= size <= _MOST:
+                return sizes, -1
+            sizes.append(size)
+            at += 1 + _PAIR * size
+    except IndexError:
+        return sizes, len(values) + 1
+    return sizes, at
+
+
+def _paired(sizes: list[int], raw: bytes) -> list[list[tuple[int, float]]]:
+    """The frames of a posterior whose records are `raw`."""
+    count = len(raw) // RECORD_BYTES
+    if not count:
+        return []
+    steps = _PAIR * np.array(sizes) + 1
+    is_pair = np.ones(count, bool)
+    is_pair[np.cumsum(steps) - steps] = False
+    records = np.ndarray(count, np.int32, raw, 1, (RECORD_BYTES,))[is_pair].reshape(-1, _PAIR)
+    weights = np.ascontiguousarray(records[:, 1]).view(np.float32)
+    pairs = list(zip(records[:, 0].tolist(), weights.tolist(), strict=True))
+    return _divided(pairs, sizes)
+
+
+def _divided(pairs: list[tuple[int, float]], sizes: list[int]) -> list[list[tuple[int, float]]]:
+    """The pairs of each frame."""
+    end = 0
+    return [pairs[end : (end := end + size)] for size in sizes]
+
+
+def _united(value: Any) -> tuple[list[int], NDArray[np.int32], NDArray[np.float32]]:
+    """The size of each frame of a posterior, and all its numbers and weights."""
+    frames = [frame if isinstance(frame, list | tuple) else list(frame) for frame in value]
+    pairs = list(chain.from_iterable(frames))
+    if not set(map(len, pairs)) <= {_PAIR}:
+        raise InvalidArgument(f"value must hold pairs (got {next(p for p in pairs if len(p) != _PAIR)!r})")
+    flat = list(chain.from_iterable(pairs))
+    numbers, weights = flat[::2], flat[1::2]
+    if set(map(type, numbers)) <= {int}:
+        try:
+            array = np.frombuffer(struct.pack(f"<{len(numbers)}i", *numbers), np.int32)
+            rounded = np.frombuffer(struct.pack(f"<{len(weights)}f", *weights), np.float32)
+        except (struct.error, OverflowError):  # the careful way says what is too large
+            pass
+        else:
+            return list(map(len, frames)), array, rounded
+    checked = [_INT32.checked("each number", number) for number in numbers]
+    rounded_weights = [_FLOAT.checked("each weight", weight) for weight in weights]
+    return list(map(len, frames)), np.array(checked, np.int32), np.array(rounded_weights, np.float32)
 
 
 def _read_text(cursor: Cursor) -> list[list[tuple[int, float]]]:
     at = cursor.position
     line = text_line(cursor, "a line with a posterior", may_lack_end=False)
+    if (fast := _parse_as_written(line)) is not None:
+        return fast
     *parts, rest = line.split(b"]")
     if rest.strip():
         raise cursor.error("']' at the end of each frame", repr(decoded(rest[:60])), at=at)
     return [_parse_frame(cursor, part, at) for part in parts]
+
+
+def _parse_as_written(line: bytes) -> list[list[tuple[int, float]]] | None:
+    """A posterior in the very form that Kaldi writes; None of others, and of numbers that are too large."""
+    frames = parse_bracketed(line)
+    if frames is None:
+        return None
+    sizes = [len(frame) for frame in frames]
+    flat = list(chain.from_iterable(frames))
+    numbers = flat[::2]
+    if any(size % _PAIR for size in sizes) or not set(map(type, numbers)) <= {int}:
+        return None
+    with np.errstate(over="ignore"):
+        weights = np.array(flat[1::2], np.float64).astype(np.float32)
+    if (
+        np.isinf(weights).any()
+        or not _INT32.least <= min(numbers, default=0) <= max(numbers, default=0) <= _INT32.most
+    ):
+        return None
+    return _divided(list(zip(numbers, weights.tolist(), strict=True)), [size // _PAIR for size in sizes])
 
 
 def _parse_frame(cursor: Cursor, text: bytes, at: int) -> list[tuple[int, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +17,23 @@ from seekable.kaldi.objects.basic_types import (
     parse_number,
     read_basic_type,
     read_binary,
-    write_basic_type,
 )
-from seekable.kaldi.objects.header import BINARY_HEADER, read_header, write_header
+from seekable.kaldi.objects.header import BINARY_HEADER, read_header
 from seekable.kaldi.objects.tokens import checked_token, decoded, is_token
 
 if TYPE_CHECKING:
     from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = ["BoolHolder", "NumberHolder", "TokenHolder", "TokenVectorHolder", "text_line"]
+
+
+_WHOLE = {
+    name: (BINARY_HEADER + bytes([basic.mark]), struct.Struct(f"<3x{basic.packing[-1]}"))
+    for name, basic in BASIC_TYPES.items()
+}
+"""The first bytes of a number of each type in binary form, and the form of the whole."""
+
+_BOOLS, _BOOL_BYTES = {BINARY_HEADER + b"T": True, BINARY_HEADER + b"F": False}, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,12 @@ class NumberHolder:
 
     def read(self, cursor: Cursor) -> int | float:
         """Return the next number."""
+        start, form = _WHOLE[self.basic.name]
+        head = cursor.ahead(form.size)
+        if head[:3] == start and len(head) == form.size:
+            cursor.skip(form.size, "a number")
+            number: int | float = form.unpack(head)[0]
+            return number
         if read_header(cursor):
             return read_binary(cursor, self.basic)
         word, at = _only_word(cursor, f"a number of type {self.basic.name}")
@@ -44,13 +59,11 @@ class NumberHolder:
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a number."""
-        basic = self.basic
-        number = basic.checked("value", value)
-        file.write(
-            BINARY_HEADER + basic.packed(number)
-            if binary
-            else f"{basic.text(number, self.precision)} \n".encode()
-        )
+        number = self.basic.checked("value", value)
+        if binary:
+            file.write(BINARY_HEADER + self.basic.packed(number))
+        else:
+            file.write(f"{self.basic.text(number, self.precision)} \n".encode())
 
     def skip(self, cursor: Cursor) -> None:
         """Move past the next number."""
@@ -70,6 +83,10 @@ class BoolHolder:
 
     def read(self, cursor: Cursor) -> bool:
         """Return the next boolean."""
+        head = cursor.ahead(_BOOL_BYTES)
+        if head in _BOOLS:
+            cursor.skip(_BOOL_BYTES, "a boolean")
+            return _BOOLS[head]
         if read_header(cursor):
             return bool(read_basic_type(cursor, "bool", binary=True))
         word, at = _only_word(cursor, "T or F")
@@ -79,10 +96,8 @@ class BoolHolder:
         """Write a boolean."""
         if not isinstance(value, bool | np.bool_):
             raise WrongType(f"value must be True or False (got {value!r})")
-        write_header(file, binary=binary)
-        write_basic_type(file, bool(value), "bool", binary=binary)
-        if not binary:
-            file.write(b"\n")
+        letter = b"T" if value else b"F"
+        file.write(BINARY_HEADER + letter if binary else letter + b" \n")
 
     def skip(self, cursor: Cursor) -> None:
         """Move past the next boolean."""

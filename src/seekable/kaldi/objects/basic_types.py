@@ -80,6 +80,7 @@ class BasicType:
             InvalidArgument: it is too large for the type.
         """
         if self.is_float:
+            # The protocols of typing are slow to check.
             if type(value) is not float and (not isinstance(value, SupportsFloat) or isinstance(value, str)):
                 raise WrongType(f"{name} must be a number (got {value!r} of type {type(value).__name__})")
             number = float(value)
