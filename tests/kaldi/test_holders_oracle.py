@@ -139,11 +139,13 @@ def hard_matrices() -> list[Any]:
         found += [
             noise,
             noise * 0 + 2.5,
+            noise * 0,  # zeros of both signs
             noise * 30000,
             1e6 + noise,
             np.where(noise > 0, 0, noise),
             noise * 1e-30,
         ]
+    found.append(RNG.normal(size=(100, 150)))  # more columns, and more elements, than are coded at a time
     return [each.astype("f4") for each in found]
 
 

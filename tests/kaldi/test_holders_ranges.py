@@ -84,9 +84,9 @@ def test_only_the_bytes_of_the_part_are_touched(method: int | None) -> None:
     taken: list[int] = []
 
     class Watched(MemoryCursor):  # type: ignore[misc]
-        def array(self, dtype: Any, count: int, what: str) -> Any:
+        def array(self, dtype: Any, count: int, what: str, *, behind: int = 0) -> Any:
             taken.append(np.dtype(dtype).itemsize * count)
-            return super().array(dtype, count, what)
+            return super().array(dtype, count, what, behind=behind)
 
     holder = find_holder("matrix")
     assert isinstance(holder, SupportsRange)

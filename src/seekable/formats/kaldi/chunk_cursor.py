@@ -61,6 +61,10 @@ class ChunkCursor(Cursor):
             self._more()
         return bytes(self._data[self._at : min(self._at + _PREVIEW_BYTES, self._end)])
 
+    def ahead(self, count: int) -> bytes:
+        """Return the next `count` bytes without moving: fewer at the end of a chunk."""
+        return bytes(self._data[self._at : min(self._at + count, self._end)])
+
     def take(self, count: int, what: str) -> bytes | bytearray:
         """Return the next `count` bytes, copied, and move past them."""
         at = self._at
@@ -91,9 +95,11 @@ class ChunkCursor(Cursor):
                 raise self.cut_error(count, count - left, what)
         self._at += left
 
-    def array(self, dtype: DTypeLike, count: int, what: str) -> NDArray[Any]:
+    def array(self, dtype: DTypeLike, count: int, what: str, *, behind: int = 0) -> NDArray[Any]:
         """Return the next `count` items in memory of their own."""
         dtype = np.dtype(dtype)
+        if behind:
+            self.skip(behind, what)
         return np.frombuffer(self.take(dtype.itemsize * count, what), dtype)
 
     def through(self, mark: bytes) -> bytes:

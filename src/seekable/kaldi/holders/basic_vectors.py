@@ -271,7 +271,7 @@ def _parse_pairs(line: bytes, basic: BasicType) -> list[tuple[Any, Any]] | None:
         with np.errstate(over="ignore"):
             array = np.array(found).astype(basic.dtype)
         found = None if np.isinf(array).any() else array.tolist()
-    return None if found is None else list(map(tuple, found))
+    return None if found is None else [(one, two) for one, two in found]
 
 
 def _cut(values: list[int], groups: int) -> tuple[list[list[int]], int]:

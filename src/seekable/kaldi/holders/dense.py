@@ -42,7 +42,6 @@ __all__ = [
 _FLOAT, _DOUBLE = BASIC_TYPES["float"], BASIC_TYPES["double"]
 _VECTORS = {b"FV ": _FLOAT, b"DV ": _DOUBLE}
 _VECTOR_HEAD, _MATRIX_HEAD = struct.Struct("<3sBi"), struct.Struct("<3sBiBi")
-_ELEMENTS = "the elements"
 _FIRST_LETTERS = frozenset(b"FD")
 _INT_MARK = BASIC_TYPES["int32"].mark
 _MATRICES = {b"FM ": _FLOAT, b"DM ": _DOUBLE}
@@ -65,7 +64,7 @@ class VectorHolder:
         if len(head) == _VECTOR_START.size:
             start, size = _VECTOR_START.unpack(head)
             if size > 0 and start == _VECTOR_STARTS[self.basic.mark]:
-                return cursor.array(self.basic.dtype, size, _ELEMENTS, behind=_VECTOR_START.size)
+                return cursor.array(self.basic.dtype, size, f"{size} elements", behind=_VECTOR_START.size)
         return read_vector(cursor, self.basic, binary=read_header(cursor))
 
     def read_range(self, cursor: Cursor, part: Range) -> NDArray[Any]:
@@ -116,7 +115,12 @@ class MatrixHolder:
         if len(head) >= _MATRIX_START.size:
             start, rows, mark, columns = _MATRIX_START.unpack_from(head)
             if mark == _INT_MARK and rows > 0 < columns and start == _MATRIX_STARTS[self.basic.mark]:
-                array = cursor.array(self.basic.dtype, rows * columns, _ELEMENTS, behind=_MATRIX_START.size)
+                array = cursor.array(
+                    self.basic.dtype,
+                    rows * columns,
+                    f"{rows} x {columns} elements",
+                    behind=_MATRIX_START.size,
+                )
                 return array.reshape(rows, columns)
             if (values := compressed.read_with_header(cursor, head)) is not None:
                 return values.astype(self.basic.dtype, copy=False)
@@ -179,13 +183,13 @@ def read_vector(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[A
     if not binary:
         return read_vector_text(cursor, wanted)
     basic, size = _vector_header(cursor)
-    return _converted(cursor.array(basic.dtype, size, _ELEMENTS), wanted)
+    return _converted(cursor.array(basic.dtype, size, f"{size} elements"), wanted)
 
 
 def skip_vector(cursor: Cursor) -> int:
     """Move past the vector behind the binary header; return the number of its elements."""
     basic, size = _vector_header(cursor)
-    cursor.skip(basic.dtype.itemsize * size, _ELEMENTS)
+    cursor.skip(basic.dtype.itemsize * size, f"{size} elements")
     return size
 
 
@@ -211,7 +215,7 @@ def read_matrix(cursor: Cursor, wanted: BasicType, *, binary: bool) -> NDArray[A
     if cursor.peek() == compressed.FIRST:
         return _converted(compressed.read_values(cursor), wanted)
     basic, rows, columns = _matrix_header(cursor)
-    found = cursor.array(basic.dtype, rows * columns, _ELEMENTS)
+    found = cursor.array(basic.dtype, rows * columns, f"{rows} x {columns} elements")
     return _converted(found.reshape(rows, columns), wanted)
 
 
@@ -249,7 +253,7 @@ def matrix_shape(cursor: Cursor, basic: BasicType, *, binary: bool) -> tuple[int
     if cursor.peek() == compressed.FIRST:
         return compressed.skip_compressed(cursor)
     found, rows, columns = _matrix_header(cursor)
-    cursor.skip(found.dtype.itemsize * rows * columns, _ELEMENTS)
+    cursor.skip(found.dtype.itemsize * rows * columns, f"{rows} x {columns} elements")
     return rows, columns
 
 

@@ -56,7 +56,7 @@ def read_marked(cursor: Cursor, basic: BasicType, size: int) -> NDArray[Any]:
     start = cursor.position
     stored = _stored(cursor, basic, size)
     step = stored.marked.itemsize
-    raw = cursor.take(size * step, "the numbers")
+    raw = cursor.take(size * step, f"{size} numbers of type {stored.name}")
     if not size:
         return np.empty(0, stored.dtype)
     marks = bytes(raw)[::step]
@@ -70,7 +70,7 @@ def read_marked(cursor: Cursor, basic: BasicType, size: int) -> NDArray[Any]:
 def skip_marked(cursor: Cursor, basic: BasicType, size: int) -> None:
     """Move past the next numbers; only the type of the first one is looked at."""
     stored = _stored(cursor, basic, size)
-    cursor.skip(size * stored.marked.itemsize, "the numbers")
+    cursor.skip(size * stored.marked.itemsize, f"{size} numbers of type {stored.name}")
 
 
 def _stored(cursor: Cursor, basic: BasicType, size: int) -> BasicType:

@@ -135,7 +135,9 @@ def decode_rows(scale: Scale, codes: NDArray[Any]) -> NDArray[np.float32]:
     """Return the values of codes of format 2 or 3, of any shape."""
     # The step is rounded to single precision, as numpy does with a Python number beside a float32 array.
     step = scale.span * (1.0 / FORMATS[scale.form].steps)
-    values = codes.copy().astype(np.float32)  # a copy is read from memory much faster than numpy casts
+    # A copy is read from memory much faster than numpy casts.
+    own = codes if codes.flags.owndata else codes.copy()
+    values = own.astype(np.float32)
     if abs(scale.minimum) + abs(scale.span) < _NO_OVERFLOW:
         values *= step
         values += scale.minimum

@@ -303,8 +303,8 @@ def _parse_as_written(line: bytes) -> list[list[tuple[int, float]]] | None:
         return None
     sizes = [len(frame) for frame in frames]
     flat = list(chain.from_iterable(frames))
-    numbers = flat[::2]
-    if any(size % _PAIR for size in sizes) or not set(map(type, numbers)) <= {int}:
+    numbers = [number for number in flat[::2] if isinstance(number, int)]
+    if any(size % _PAIR for size in sizes) or len(numbers) != len(flat[::2]):
         return None
     with np.errstate(over="ignore"):
         weights = np.array(flat[1::2], np.float64).astype(np.float32)

@@ -1,0 +1,164 @@
+"""Lists of lists and posteriors that are larger than what is looked at first, and text in other forms."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.kaldi.holder_cases import cursors, dumped, i32
+
+from seekable.errors import CorruptObject, InvalidArgument, WrongType
+from seekable.kaldi import find_holder
+from seekable.kaldi.holders import marked
+from seekable.kaldi.objects.cursor import MemoryCursor
+
+RNG = random.Random(3)
+
+
+def lists(count: int, most: int) -> list[list[int]]:
+    return [[RNG.randrange(-(1 << 31), 1 << 31) for _ in range(RNG.randrange(most))] for _ in range(count)]
+
+
+def frames(count: int, most: int) -> list[list[tuple[int, float]]]:
+    return [
+        [(RNG.randrange(9000), RNG.randrange(1 << 20) / 1024) for _ in range(RNG.randrange(most))]
+        for _ in range(count)
+    ]
+
+
+def vectors_slowly(value: list[list[int]]) -> bytes:
+    return b"\0B" + i32(len(value)) + b"".join(i32(len(each), *each) for each in value)
+
+
+def posterior_slowly(value: list[list[tuple[int, float]]], form: str = "<Bf") -> bytes:
+    pair = b"".join
+    mark = struct.calcsize(form) - 1
+    body = (i32(len(f)) + pair(i32(i) + struct.pack(form, mark, w) for i, w in f) for f in value)
+    return b"\0B" + i32(len(value)) + b"".join(body)
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 3), (300, 4), (2000, 9), (3, 9000)])
+def test_long_lists_are_the_bytes_that_they_are_one_by_one(count: int, most: int) -> None:
+    for name, value, raw in (
+        ("int32-vector-vector", vectors := lists(count, most), vectors_slowly(vectors)),
+        ("posterior", posterior := frames(count, most), posterior_slowly(posterior)),
+    ):
+        assert dumped(name, value) == raw
+        holder = find_holder(name)
+        for data in (raw + b"key \0B", dumped(name, value, binary=False, precision=9)):
+            for cursor in cursors(data)[:3]:
+                assert holder.read(cursor) == value
+        assert holder.shape(MemoryCursor(raw)) == (count,)
+
+
+def test_weights_in_double_precision_are_read_too() -> None:
+    value = frames(20, 4)
+    for cursor in cursors(posterior_slowly(value, "<Bd")):
+        assert find_holder("posterior").read(cursor) == value
+
+
+@pytest.mark.parametrize("name", ["int32-vector-vector", "posterior"])
+def test_a_wrong_byte_anywhere_is_found(name: str) -> None:
+    value: Any = lists(4, 3) if name != "posterior" else frames(4, 3)
+    raw, holder = dumped(name, value), find_holder(name)
+    for at in range(0, len(raw) - 2, 5):  # each mark
+        damaged = raw[: 2 + at] + b"\5" + raw[3 + at :]
+        for cursor in cursors(damaged)[:1]:
+            with pytest.raises(CorruptObject, match="table"):
+                holder.read(cursor)
+    for size in (-1, -(1 << 31), (1 << 31) - 1):
+        for data in (b"\0B" + i32(size), b"\0B" + i32(2, size, 1, 2)):
+            with pytest.raises(CorruptObject, match="byte"):
+                holder.read(MemoryCursor(data))
+
+
+def test_no_more_is_looked_at_than_what_is_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A size that is wrong does not make the reader copy the rest of a large archive."""
+    asked: list[int] = []
+    ahead = MemoryCursor.ahead
+    monkeypatch.setattr(
+        MemoryCursor, "ahead", lambda cursor, count: (asked.append(count), ahead(cursor, count))[1]
+    )
+    huge = b"\0B" + i32((1 << 31) - 1, 5) + bytes(10 << 20)
+    for name in ("int32-vector-vector", "int32-vector"):
+        with pytest.raises(CorruptObject):
+            find_holder(name).read(MemoryCursor(huge))
+    with pytest.raises(CorruptObject):
+        find_holder("posterior").read(MemoryCursor(b"\0B" + i32(10_000_000, 5) + bytes(10 << 20)))
+    assert max(asked) <= 2 * 5 * marked._FIRST_RECORDS
+
+
+def test_numbers_of_numpy_and_bad_ones_take_the_careful_way() -> None:
+    whole = [[np.int64(1), 2], np.array([3], "i8"), ()]
+    assert dumped("int32-vector-vector", whole) == vectors_slowly([[1, 2], [3], []])
+    assert dumped("int32-vector-vector", whole, binary=False) == b"1 2 ; 3 ; ; \n"
+    assert dumped("int8-vector-vector", whole) == b"\0B" + i32(3, 2) + b"\1\1\1\2" + i32(1) + b"\1\3" + i32(0)
+    assert dumped("posterior", [((np.int32(1), np.float32(0.5)),), iter([])]) == posterior_slowly(
+        [[(1, 0.5)], []]
+    )
+    for name, value in (
+        ("int32-vector-vector", [[1, 1 << 31]]),
+        ("int32-pair-vector", [(1, 1 << 31)]),
+        ("int32-pair-vector", [(1, 2, 3)]),
+        ("posterior", [[(1, 1e39)]]),
+        ("posterior", [[(1 << 31, 1.0)]]),
+        ("posterior", [[(1, 1.0, 2)]]),
+    ):
+        with pytest.raises(InvalidArgument):
+            dumped(name, value)
+    for name, wrong in (
+        ("int32-vector-vector", [[1.5]]),
+        ("int32-vector-vector", ["ab"]),
+        ("posterior", [[(True, 1.0)]]),
+        ("posterior", [[(1.5, 1.0)]]),
+        ("posterior", [[(1, "x")]]),
+    ):
+        with pytest.raises(WrongType):
+            dumped(name, wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("int32-vector-vector", " 1  2 ;; -0 ;\n", [[1, 2], [], [0]]),
+        ("int32-vector-vector", "007 ; ; \n", [[7], []]),
+        ("int64-vector-vector", "9223372036854775807 ; \n", [[(1 << 63) - 1]]),
+        ("uint64-vector-vector", "18446744073709551615 ; \n", [[(1 << 64) - 1]]),
+        ("int32-pair-vector", "1 2;3 4\n", [(1, 2), (3, 4)]),
+        ("float-pair-vector", "0.1 -0 ; .5 inf\n", [(float(np.float32(0.1)), 0.0), (0.5, float("inf"))]),
+        ("posterior", "[ 1 .5 ][ ]\n", [[(1, 0.5)], []]),
+        ("posterior", "[ 1 1e-3 2 -inf ] \n", [[(1, float(np.float32(1e-3))), (2, -float("inf"))]]),
+    ],
+)
+def test_text_that_kaldi_does_not_write_is_read_too(name: str, text: str, value: Any) -> None:
+    for cursor in cursors(text.encode() + b"next"):
+        assert find_holder(name).read(cursor) == value
+        assert cursor.read() == b"next"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("int32-vector-vector", "1] [2 ;\n"),
+        ("int32-vector-vector", "1,2 ;\n"),
+        ("int32-vector-vector", "1 2147483648 ;\n"),
+        ("int32-vector-vector", "1.0 ;\n"),
+        ("uint8-vector-vector", "256 ;\n"),
+        ("int32-pair-vector", "1 2 ; 3 4 ; \n"),
+        ("float-pair-vector", "1 1e39\n"),
+        ("float-pair-vector", "1 2 3\n"),
+        ("posterior", "[ 1 0.5 ] ]\n"),
+        ("posterior", "[ [ 1 0.5 ] ]\n"),
+        ("posterior", "[ 1.0 0.5 ]\n"),
+        ("posterior", "[ 1 0.5 2 ]\n"),
+        ("posterior", "[ 1 1e39 ]\n"),
+        ("posterior", "[ 2147483648 1 ]\n"),
+    ],
+)
+def test_text_that_is_none_is_refused(name: str, text: str) -> None:
+    for cursor in cursors(text.encode()):
+        with pytest.raises(CorruptObject, match="byte"):
+            find_holder(name).read(cursor)
