@@ -79,9 +79,12 @@ def test_no_more_is_looked_at_than_what_is_good(monkeypatch: pytest.MonkeyPatch)
     """A size that is wrong does not make the reader copy the rest of a large archive."""
     asked: list[int] = []
     ahead = MemoryCursor.ahead
-    monkeypatch.setattr(
-        MemoryCursor, "ahead", lambda cursor, count: (asked.append(count), ahead(cursor, count))[1]
-    )
+
+    def watched(cursor: MemoryCursor, count: int) -> bytes:
+        asked.append(count)
+        return ahead(cursor, count)
+
+    monkeypatch.setattr(MemoryCursor, "ahead", watched)
     huge = b"\0B" + i32((1 << 31) - 1, 5) + bytes(10 << 20)
     for name in ("int32-vector-vector", "int32-vector"):
         with pytest.raises(CorruptObject):
