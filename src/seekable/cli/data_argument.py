@@ -48,6 +48,7 @@ class Opening:
     quiet: bool = field(kw_only=True)
     key: str | None = field(default=None, kw_only=True)
     partitions: Literal["hive"] | None = field(default=None, kw_only=True)
+    holder: str | None = field(default=None, kw_only=True)
 
     @cached_property
     def watch(self) -> BuildWatch:
@@ -143,6 +144,7 @@ class Opening:
                 progress=self.watch,
                 key=self.key,
                 partitions=self.partitions,
+                holder=self.holder,
             )
         finally:
             self.watch.close()

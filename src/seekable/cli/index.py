@@ -76,15 +76,20 @@ def index(  # noqa: PLR0913 - an argument for each option
             progress=not no_progress,
             quiet=quiet,
         )
-        documents.append(_indexed(opening, pages=pages))
+        documents.append(indexed(opening, pages=pages))
         if not as_json and not quiet:
-            write_line(_in_words(path, documents[-1]))
+            write_line(indexed_in_words(path, documents[-1]))
     if as_json:
         write_document({"datasets": documents})
 
 
-def _indexed(opening: Opening, *, pages: bool) -> dict[str, Any]:
-    """Index one dataset, and return the document about it."""
+def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
+    """Index one dataset, and return the document about it.
+
+    Args:
+        opening: the dataset.
+        pages: True to find the pages of Parquet files too.
+    """
     import time
 
     from seekable.cli.output import json_safe
@@ -110,11 +115,12 @@ def _indexed(opening: Opening, *, pages: bool) -> dict[str, Any]:
     }
 
 
-def _in_words(path: str, document: dict[str, Any]) -> str:
+def indexed_in_words(path: str, document: dict[str, Any]) -> str:
+    """Return the line about one dataset that is printed for people."""
     from seekable.cli.output import in_words
     from seekable.storage.memory import bytes_in_words
 
     counts = f"{in_words(document['records'], 'record')} in {in_words(document['files'], 'file')}"
-    indexed = f"{document['files_indexed']:,} indexed in {document['seconds']:.2f} s"
+    built = f"{document['files_indexed']:,} indexed in {document['seconds']:.2f} s"
     size = bytes_in_words(document["bytes"])
-    return f"{path}: {counts}, {size}; {indexed}; index in {document['index_folder']}"
+    return f"{path}: {counts}, {size}; {built}; index in {document['index_folder']}"

@@ -24,6 +24,7 @@ from seekable.cli import (
     verify,
 )
 from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
+from seekable.cli.kaldi import commands as kaldi
 from seekable.cli.options import examples, paragraph
 
 EPILOG = "\n\n".join(
@@ -61,6 +62,7 @@ app.command(epilog=recompress.EPILOG)(recompress.recompress)
 app.command(epilog=export.EPILOG)(export.export)
 app.command(epilog=plan.EPILOG)(plan.plan)
 app.add_typer(state.app, name="state")
+app.add_typer(kaldi.app, name="kaldi")
 app.command(epilog=doctor.EPILOG)(doctor.doctor)
 
 

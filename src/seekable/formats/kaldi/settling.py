@@ -13,12 +13,12 @@ from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.holders.registry import find_holder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from seekable.formats.registry import Format
     from seekable.storage.listing import Found
 
-__all__ = ["candidates_of", "with_holder"]
+__all__ = ["candidates_of", "told_holder", "with_holder"]
 
 _MOST_FILES = 3
 _MOST_LINES = 3
@@ -67,19 +67,24 @@ def with_holder(form: Format, holder: object, found: Sequence[Found]) -> Format:
         WrongType: the holder is of another type.
     """
     base = form.name.partition("-")[0]
-    settled = find_holder(_found_holder(base, found) if holder is None else holder)
+    settled = find_holder(told_holder(base, _first_paths(found)) if holder is None else holder)
     return replace(form, name=f"ark-{settled.name}" if base == "ark" else base, holder=settled)
 
 
-def _found_holder(base: str, found: Sequence[Found]) -> str:
-    """Return the name of the holder that the first entries of some files tell.
+def told_holder(base: str, rxfilenames: Iterable[str]) -> str:
+    """Return the name of the holder that the first entries of some tables tell; ``matrix`` without entries.
+
+    Args:
+        base: ``ark`` or ``scp``.
+        rxfilenames: the extended filenames of the tables.
 
     Raises:
-        InvalidArgument: they do not tell it, or they are of several holders.
+        InvalidArgument: the entries do not tell it, or they are of several holders.
+        PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: a table cannot be opened.
     """
     told: dict[str, str] = {}
     empty = True
-    for path in _first_paths(found):
+    for path in rxfilenames:
         for where, head in _objects(base, path):
             empty = False
             names = candidates_of(head)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from seekable.errors import CorruptTable, InvalidArgument, KeyNotFound, PipeFailed
 from seekable.kaldi.files.filenames import check_wxfilename
 from seekable.kaldi.files.opening import open_wx
+from seekable.kaldi.files.pipes import pipes_inside
 from seekable.kaldi.objects.tokens import decoded
 from seekable.kaldi.tables.offset_lines import offset_line
 from seekable.kaldi.tables.script import iter_script
@@ -249,7 +250,7 @@ def open_files(specifier: Wspecifier, holder: Holder, pipes: Pipes, *, atomic: b
         CorruptTable: the script has a bad line, or a key twice.
         InvalidArgument, PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: as in `open_rx`.
     """
-    script = specifier.script_wxfilename
+    script, inside = specifier.script_wxfilename, pipes_inside(pipes)
     assert script is not None
     names: dict[str, str] = {}
     for number, (key, name) in enumerate(iter_script(script, pipes=pipes), 1):
@@ -263,7 +264,7 @@ def open_files(specifier: Wspecifier, holder: Holder, pipes: Pipes, *, atomic: b
     return FilesTarget(
         holder,
         names,
-        lambda name: open_wx(name, binary=specifier.binary, header=False, pipes=pipes, atomic=atomic),
+        lambda name: open_wx(name, binary=specifier.binary, header=False, pipes=inside, atomic=atomic),
         script=script,
         binary=specifier.binary,
         permissive=specifier.permissive,

@@ -1,0 +1,173 @@
+"""``seekable kaldi copy``: tables and single objects, copied and converted."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from seekable.cli.kaldi.arguments import (
+    HolderOption,
+    PipesChoice,
+    PipesOption,
+    PrecisionOption,
+)
+from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
+
+EPILOG = examples(
+    "kaldi copy scp:feats.scp ark,scp:copy.ark,copy.scp",
+    "kaldi copy 'ark:gunzip -c ali.1.gz |' ark,t:- --holder int32-vector | head",
+    "kaldi copy ark:feats.ark ark:small.ark --compress 2",
+    "kaldi copy scp:feats.scp ark:part.ark --include keys.txt",
+    "kaldi copy scp:feats.scp ark:cut.ark --segments segments --frame-shift 0.01",
+    "kaldi copy final.mat - --text      one object, and no table",
+)
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RSPECIFIER",
+        help="The table to read, such as scp:feats.scp or ark:-; or the filename of one object.",
+        show_default=False,
+    ),
+]
+TargetArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WSPECIFIER",
+        help="The table to write, such as ark,scp:a.ark,a.scp or ark,t:-; or a filename.",
+        show_default=False,
+    ),
+]
+ToHolderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to-holder",
+        metavar="NAME",
+        help="The type of the objects that are written; the one that is read if left out.",
+        show_default=False,
+    ),
+]
+CompressOption = Annotated[
+    int | None,
+    typer.Option(
+        "--compress",
+        metavar="METHOD",
+        min=1,
+        max=7,
+        help="Write compressed matrices by one of Kaldi's methods; 1 chooses 2 or 3 by the number of rows.",
+        show_default=False,
+    ),
+]
+
+
+def _keys_option(name: str, help_text: str) -> Any:
+    return typer.Option(name, metavar="FILE", help=help_text, show_default=False)
+
+
+IncludeOption = Annotated[
+    str | None, _keys_option("--include", "Copy only the keys of this file: the first word of each line.")
+]
+ExcludeOption = Annotated[str | None, _keys_option("--exclude", "Leave out the keys of this file.")]
+SegmentsOption = Annotated[
+    str | None,
+    _keys_option("--segments", "Write rows of objects, as lines KEY OLD-KEY FIRST-ROW END-ROW say."),
+]
+FrameShiftOption = Annotated[
+    float | None,
+    typer.Option(
+        "--frame-shift",
+        metavar="SECONDS",
+        help="The time of a row; --segments has seconds then.",
+        show_default=False,
+    ),
+]
+TextOption = Annotated[
+    bool, typer.Option("--text", help="Write one object as text; of a table, the option t says that.")
+]
+AtomicOption = Annotated[
+    bool, typer.Option("--atomic", help="Give files their names at the end; after an error nothing is left.")
+]
+AppendOption = Annotated[bool, typer.Option("--append", help="Write behind the entries that are there.")]
+
+
+def copy(  # noqa: PLR0913 - an argument for each of its options
+    source: SourceArgument,
+    target: TargetArgument,
+    *,
+    holder: HolderOption = None,
+    to_holder: ToHolderOption = None,
+    compress: CompressOption = None,
+    precision: PrecisionOption = None,
+    include: IncludeOption = None,
+    exclude: ExcludeOption = None,
+    segments: SegmentsOption = None,
+    frame_shift: FrameShiftOption = None,
+    text: TextOption = False,
+    atomic: AtomicOption = False,
+    append: AppendOption = False,
+    pipes: PipesOption = PipesChoice.SPECIFIER,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Copy a table of Kaldi, and convert its objects.
+
+    It stands in pipes as Kaldi's own commands do. A torn entry, an unreadable file and a failed command are
+    errors, after the entries before them were written. Commands of the two specifiers run.
+    """
+    from seekable.cli.kaldi.copying import Job, copy_object, copy_table, is_table
+    from seekable.cli.kaldi.entry_count import tell
+    from seekable.cli.kaldi.holder_choice import chosen_holder
+    from seekable.cli.output import json_safe
+
+    found = chosen_holder(holder, source)
+    job = Job(
+        source,
+        target,
+        holder=found,
+        to_holder=_target_holder(found, to_holder, compress),
+        options=_given(precision=precision, method=compress),
+        pipes=pipes.value,
+    )
+    if is_table(source, target):
+        _refuse("a table", {"--text": text})
+        done = copy_table(
+            job,
+            include=include,
+            exclude=exclude,
+            segments=segments,
+            frame_shift=frame_shift,
+            files=_given(atomic=atomic or None, append=append or None),
+            shown=not no_progress and not quiet,
+        )
+    else:
+        given = {"--include": include, "--exclude": exclude, "--segments": segments, "--append": append}
+        _refuse("one object", given)
+        done = copy_object(job, text=text, atomic=atomic)
+    tell(
+        {"copied": done.copied, "read": done.read, "holder": job.to_holder, "target": json_safe(target)},
+        done.in_words(job.to_holder),
+        as_json=as_json,
+        quiet=quiet,
+        on_stdout=done.is_on_stdout,
+    )
+
+
+def _target_holder(holder: str, to_holder: str | None, compress: int | None) -> str:
+    if compress is None:
+        return holder if to_holder is None else to_holder
+    if to_holder not in {None, "compressed-matrix"}:
+        raise typer.BadParameter(f"--compress writes compressed matrices, and --to-holder is {to_holder}")
+    return "compressed-matrix"
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _refuse(what: str, options: dict[str, Any]) -> None:
+    for name, value in options.items():
+        if value:
+            raise typer.BadParameter(f"{name} has no meaning for {what}")

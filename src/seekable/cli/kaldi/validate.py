@@ -1,0 +1,178 @@
+"""``seekable kaldi validate``: the check of a table, or of a data directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seekable.cli.exits import ExitCode
+from seekable.cli.kaldi.arguments import HolderOption, PipesChoice, PipesOption
+from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
+
+if TYPE_CHECKING:
+    from seekable.cli.kaldi.table_check import TableCheck
+    from seekable.kaldi import Repair
+
+EPILOG = examples(
+    "kaldi validate data/train                            a data directory",
+    "kaldi validate feats.scp",
+    "kaldi validate 'ark:gunzip -c ali.1.gz |' --holder int32-vector --no-sort",
+    "kaldi validate feats.ark --repair    cut a torn last entry",
+)
+
+_MOST_SHOWN = 20
+
+
+def validate(  # noqa: PLR0913 - an argument for each of its options
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A data directory, an .ark or .scp file, or an rspecifier.",
+            show_default=False,
+        ),
+    ],
+    *,
+    holder: HolderOption = None,
+    no_sort: Annotated[
+        bool, typer.Option("--no-sort", help="Accept the keys of a table in any order.")
+    ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Cut a torn last entry off an archive, then check it.")
+    ] = False,
+    script: Annotated[
+        str | None,
+        typer.Option(
+            "--script",
+            metavar="FILE",
+            help="The script of offsets of the archive, which --repair makes fit.",
+            show_default=False,
+        ),
+    ] = None,
+    pipes: PipesOption = PipesChoice.SPECIFIER,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a table, or a data directory.
+
+    Each object of a table is read; keys must be sorted and occur once. A data directory is checked as
+    utils/validate_data_dir.sh does. The exit code is 3 where something is wrong.
+    """
+    import os
+
+    from seekable.cli.kaldi.targets import as_rspecifier
+
+    if repair:
+        _repair(path, holder, script, quiet=quiet or as_json)
+    if os.path.isdir(path):
+        found = _checked_directory(path)
+    else:
+        rspecifier = as_rspecifier(path)
+        check = _checked_table(
+            rspecifier, holder, is_sorted=not no_sort, pipes=pipes.value, shown=not no_progress and not quiet
+        )
+        found = _of_table(rspecifier, check)
+    _print(path, found, as_json=as_json, quiet=quiet)
+    if not found["good"]:
+        raise typer.Exit(ExitCode.MISMATCH)
+
+
+def _checked_directory(path: str) -> dict[str, Any]:
+    """Return the document about a data directory."""
+    from seekable.cli.output import json_safe
+    from seekable.kaldi import validate_directory
+
+    problems = [
+        {
+            "kind": each.level,
+            "path": json_safe(each.path),
+            "line": each.line,
+            "key": None,
+            "message": json_safe(each.message),
+        }
+        for each in validate_directory(path)
+    ]
+    return {"good": not any(each["kind"] == "error" for each in problems), "problems": problems}
+
+
+def _checked_table(
+    rspecifier: str, holder: str | None, *, is_sorted: bool, pipes: Any, shown: bool
+) -> TableCheck:
+    from seekable.cli.kaldi.entry_count import counted
+    from seekable.cli.kaldi.holder_choice import chosen_holder
+    from seekable.cli.kaldi.table_check import check_table
+    from seekable.kaldi import find_holder
+
+    with counted("Checked", shown=shown) as entries:
+        return check_table(
+            rspecifier,
+            find_holder(chosen_holder(holder, rspecifier)),
+            is_sorted=is_sorted,
+            pipes=pipes,
+            count=entries.count,
+        )
+
+
+def _of_table(rspecifier: str, check: TableCheck) -> dict[str, Any]:
+    """Return the document about a table."""
+    from seekable.cli.output import json_safe
+
+    problems = [
+        {
+            "kind": each.kind,
+            "path": json_safe(rspecifier),
+            "line": None,
+            "key": None if each.key is None else json_safe(each.key),
+            "message": json_safe(each.message),
+        }
+        for each in check.problems
+    ]
+    return {"good": not problems, "entries": check.entries, "problems": problems}
+
+
+def _repair(path: str, holder: str | None, script: str | None, *, quiet: bool) -> None:
+    """Cut a torn last entry off an archive, and say so on stderr."""
+    import os
+    import sys
+
+    from seekable.cli.kaldi.holder_choice import chosen_holder
+    from seekable.cli.kaldi.targets import as_rspecifier
+    from seekable.kaldi import parse_rspecifier
+    from seekable.kaldi import repair as cut
+
+    rspecifier = as_rspecifier(path)
+    specifier = parse_rspecifier(rspecifier)
+    if specifier.kind != "ark" or os.path.isdir(path):
+        raise typer.BadParameter("--repair cuts archives; name one", param_hint="--repair")
+    done = cut(specifier.rxfilename, chosen_holder(holder, rspecifier), script=script)
+    if not quiet:
+        print(f"seekable: {_repair_in_words(done)}", file=sys.stderr)
+
+
+def _repair_in_words(done: Repair) -> str:
+    if not done.changed:
+        return f"{done.path}: not torn, nothing was cut"
+    return f"{done.path}: cut {done.bytes_cut:,} bytes of a torn entry; {done.entries:,} entries are kept"
+
+
+def _print(path: str, found: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
+    from seekable.cli.kaldi.entry_count import entries_in_words
+    from seekable.cli.output import in_words, write_document, write_line
+
+    if as_json:
+        write_document({"path": path, **found})
+        return
+    problems = found["problems"]
+    for each in problems[:_MOST_SHOWN]:
+        line = "" if each["line"] is None else f", line {each['line']:,}"
+        write_line(f"{each['path']}{line}: {each['kind']}: {each['message']}")
+    if len(problems) > _MOST_SHOWN:
+        write_line(f"and {len(problems) - _MOST_SHOWN:,} more; --json lists all")
+    if not quiet:
+        verdict = "good" if found["good"] else "bad"
+        counts = [in_words(len(problems), "problem")] if problems else []
+        if "entries" in found:
+            counts.append(entries_in_words(found["entries"], found["entries"]))
+        write_line(": ".join([f"{path}: {verdict}", ", ".join(counts)]) if counts else f"{path}: {verdict}")
