@@ -9,7 +9,6 @@ know how many bytes remain (a pipe), memory grows only with the bytes that arriv
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol, final
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Cursor", "MemoryCursor", "Output"]
 
 _PREVIEW_BYTES = 24
-_READ_BYTES = range(16 << 10, 1 << 30)
-"""Arrays of so many bytes are read from the file: that is faster than page faults of the map and a copy."""
 _SPACES = frozenset(b" \t\n\r\f\v")
 
 
@@ -156,8 +153,6 @@ class MemoryCursor(Cursor):
         key: for messages.
         position: the first byte that is read.
         end: the byte at which reading ends; by default the end of `data`.
-        file: the descriptor of the file that `data` maps from its start. Arrays are then copies, in writable
-            memory of their own. Without it they are views of `data`.
 
     Example:
         >>> cursor = MemoryCursor(b"abcdef", name="demo", position=2)
@@ -165,7 +160,7 @@ class MemoryCursor(Cursor):
         (b'cde', 5, 1)
     """
 
-    __slots__ = ("_at", "_data", "_end", "_file", "_view")
+    __slots__ = ("_at", "_data", "_end", "_view")
 
     def __init__(
         self,
@@ -175,12 +170,10 @@ class MemoryCursor(Cursor):
         key: str | None = None,
         position: int = 0,
         end: int | None = None,
-        file: int | None = None,
     ) -> None:
         self.name = name
         self.key = key
         self._data = data
-        self._file = file
         self._view = memoryview(data)
         self._end = len(self._view) if end is None else min(end, len(self._view))
         self._at = min(position, self._end)
@@ -228,7 +221,7 @@ class MemoryCursor(Cursor):
         self._at += count
 
     def array(self, dtype: DTypeLike, count: int, what: str, *, behind: int = 0) -> NDArray[Any]:
-        """Return a view of the next `count` items, or a copy of them if the cursor has a file."""
+        """Return a view of the next `count` items."""
         dtype = np.dtype(dtype)
         size = dtype.itemsize * count
         at = self._at + behind
@@ -239,14 +232,7 @@ class MemoryCursor(Cursor):
         self._at = end
         if not count:
             return np.empty(0, dtype)
-        if self._file is None:
-            return np.frombuffer(self._data, dtype, count, at)
-        found = np.empty(count, dtype)
-        if size not in _READ_BYTES:
-            found[:] = np.frombuffer(self._data, dtype, count, at)
-        elif os.preadv(self._file, [found.data], at) != size:
-            raise self.error(what, "the end of a file that was cut while it was read", at=at)
-        return found
+        return np.frombuffer(self._data, dtype, count, at)
 
     def through(self, mark: bytes) -> bytes:
         """Return all bytes through the next `mark`; without it, all that remain."""

@@ -14,6 +14,7 @@ from seekable.errors import WrongType
 from seekable.kaldi.objects.cursor import Cursor
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterator
 
     from numpy.typing import DTypeLike, NDArray
@@ -78,6 +79,13 @@ class FileCursor(Cursor):
     def ahead(self, count: int) -> bytes:
         """Return the next `count` bytes without moving: fewer if fewer have arrived."""
         return bytes(self._ahead(count)[:count])
+
+    def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
+        """Move past bytes that match a pattern, and return the match; None, without moving, if none do."""
+        found = pattern.match(self.preview())
+        if found is not None:
+            self.skip(found.end(), "bytes")
+        return found
 
     def take(self, count: int, what: str) -> bytes | bytearray:
         """Return the next `count` bytes and move past them; they are not views of memory used again."""

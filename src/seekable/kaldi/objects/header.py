@@ -39,10 +39,10 @@ def read_header(file: Any) -> bool:
 def _read_header(cursor: Cursor) -> bool:
     if cursor.peek() != 0:
         return False
-    start = cursor.position
     header = cursor.take(2, "the binary header")
     if header != BINARY_HEADER:
-        raise cursor.error(f"the binary header {BINARY_HEADER!r}", repr(bytes(header)), at=start)
+        at = cursor.position - len(header)
+        raise cursor.error(f"the binary header {BINARY_HEADER!r}", repr(bytes(header)), at=at)
     return True
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 import os
 import re
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
-from seekable.errors import CorruptObject, CorruptTable, ForkUnsafe, PipeFailed
+from seekable.errors import CorruptObject, ForkUnsafe, PipeFailed
 from seekable.kaldi.files.opening import open_rx
-from seekable.kaldi.objects.cursor import Cursor, MemoryCursor
+from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi.objects.file_cursor import FileCursor
 from seekable.kaldi.objects.tokens import decoded
-from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
@@ -34,7 +33,7 @@ _SHOWN_BYTES: Final = 24
 class Archive:
     """One archive, read forward from key to key. One thread at a time may use it.
 
-    A local file that is not compressed is mapped. Everything else is a stream.
+    A local file that is not compressed can also go back. Everything else is a stream.
     """
 
     def __init__(self, rxfilename: str, *, pipes: Pipes) -> None:
@@ -49,59 +48,43 @@ class Archive:
         """
         self._file = open_rx(rxfilename, header=False, pipes=pipes)
         self._process_id = os.getpid()
-        self.view: memoryview | None = None
-        """The bytes of a local file that is not compressed; None for a stream."""
-        raw = self._file.raw
-        if isinstance(raw, io.FileIO):
-            self.view = map_file(raw.fileno(), os.fstat(raw.fileno()).st_size)
-            self.cursor: Cursor = self.cursor_at(self._file.tell())
-            """It stands behind the last key or object that was read."""
-        else:
-            self.cursor = FileCursor(self._file)
+        self.can_seek = isinstance(self._file.raw, io.FileIO)
+        """True for a regular file that is not compressed."""
+        self.cursor: BufferedCursor | FileCursor = _cursor(self._file)
+        """It stands behind the last key or object that was read."""
 
     @property
     def name(self) -> str:
         """The name of the file, for messages."""
         return self.cursor.name
 
-    def cursor_at(self, position: int, key: str | None = None) -> MemoryCursor:
-        """Return a cursor at a byte of an archive that is mapped. It reads arrays into their own memory."""
-        assert self.view is not None
-        name = str(self._file.name)
-        return MemoryCursor(self.view, name=name, key=key, position=position, file=self._file.fileno())
-
     def next_key(self) -> str | None:
         """Move past the next key and the space behind it; return the key, or None at the end.
 
         Raises:
             CorruptObject: something else than a key is there, or the archive ends behind a key.
-            CorruptTable: the file was cut while it was read.
             PipeFailed: the archive is the output of a command, which has failed.
             ForkUnsafe: this process was forked from the one that opened the stream.
         """
         cursor = self.cursor
         cursor.key = None
-        if self.view is not None:
-            assert isinstance(cursor, MemoryCursor)
-            self.check()
-            found = _KEY.match(self.view, cursor.position)
-            if found is not None:
-                cursor.seek(found.end())
-        else:
+        if not self.can_seek:
             self._check_process()
-            cursor.skip_spaces()
-            found = _KEY.match(cursor.preview())
-            if found is not None:
-                cursor.skip(found.end(), "a key")
-        key = self._rare_key() if found is None else decoded(found[1])
+        found = cursor.match(_KEY)
+        key = self._rare_key() if found is None else found[1].decode("utf-8", "surrogateescape")
         cursor.key = key
         return key
+
+    def seek(self, position: int) -> None:
+        """Move to a byte of an archive that can seek."""
+        assert isinstance(self.cursor, BufferedCursor)
+        self.cursor.seek(position)
 
     def _rare_key(self) -> str | None:
         """Return a key that is partly in the buffer, or None at the end, or raise the error."""
         cursor = self.cursor
         if cursor.skip_spaces() < 0:
-            if self.view is None:
+            if not self.can_seek:
                 self._file.close()
             return None
         start = cursor.position
@@ -135,20 +118,6 @@ class Archive:
         except CorruptObject as error:
             raise cause_of(error, self._file) from None
 
-    def check(self) -> None:
-        """Make sure that a file that is mapped did not become shorter.
-
-        Raises:
-            CorruptTable: it did.
-        """
-        assert self.view is not None
-        size = os.lseek(self._file.fileno(), 0, os.SEEK_END)
-        if size < len(self.view):
-            raise CorruptTable(
-                f"{self.name!r} was cut while it was read: it had {len(self.view):,} bytes, and has {size:,} "
-                f"now. Open it again when it is complete"
-            )
-
     def _check_process(self) -> None:
         if os.getpid() != self._process_id:
             raise ForkUnsafe(
@@ -158,8 +127,17 @@ class Archive:
 
     def close(self) -> None:
         """Close the file. The exit code of a command that was not read to its end is ignored."""
-        if self.view is not None or os.getpid() == self._process_id:
+        if self.can_seek or os.getpid() == self._process_id:
             self._file.abandon()
+
+
+def _cursor(file: RxFile) -> BufferedCursor | FileCursor:
+    name, raw = str(file.name), cast("io.RawIOBase", file.raw)
+    if isinstance(raw, io.FileIO):
+        return BufferedCursor(raw, name=name, position=file.tell(), size=os.fstat(raw.fileno()).st_size)
+    if file.kind == "stdin":
+        return FileCursor(file, name=name)  # What it does not read is left for the next reader.
+    return BufferedCursor(raw, name=name)
 
 
 def cause_of(error: CorruptObject, file: RxFile) -> CorruptObject | PipeFailed:

@@ -63,7 +63,7 @@ class ArchiveLookup:
         self._left_out = left_out
         self._archive = Archive(specifier.rxfilename, pipes=pipes)
         self._kept: dict[str, Any] = {}
-        """What is kept of entries: of a mapped file the byte of the object, of a stream the object."""
+        """What is kept of entries: of a file that can seek the byte of the object, of a stream the object."""
         self._used: set[str] = set()
         """The keys whose object was given, with option ``o``."""
         self._last: bytes | None = None
@@ -101,15 +101,24 @@ class ArchiveLookup:
             self._check_promises(key)
             if not self._find(key):
                 raise KeyNotFound(f"{self._name!r} has no entry with the key {key!r}")
+            kept = self._kept[key]
+            found = self._read_at(kept, key) if self._archive.can_seek else kept
             if self._is_once:
                 self._used.add(key)
-                kept = self._kept.pop(key)
-            else:
-                kept = self._kept[key]
-        if self._archive.view is not None:
-            self._archive.check()
-            return self._holder.read(self._archive.cursor_at(kept, key))
-        return kept if self._is_once else _copied(kept)
+                del self._kept[key]
+                return found
+        return found if self._archive.can_seek else _copied(found)
+
+    def _read_at(self, position: int, key: str) -> Any:
+        """Return an object that was read past, and go back behind the last one."""
+        cursor = self._archive.cursor
+        end = cursor.position
+        self._archive.seek(position)
+        cursor.key = key
+        try:
+            return self._archive.read(self._holder)
+        finally:
+            self._archive.seek(end)
 
     def _check_promises(self, key: str) -> None:
         if self._violation is not None:
@@ -163,7 +172,7 @@ class ArchiveLookup:
         return key
 
     def _read_object(self) -> Any:
-        if self._archive.view is None:
+        if not self._archive.can_seek:
             return self._archive.read(self._holder)
         position = self._archive.cursor.position
         if self._left_out is None:

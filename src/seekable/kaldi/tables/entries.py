@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 from seekable.errors import InvalidArgument
 from seekable.kaldi.files.pipes import pipes_inside
 from seekable.kaldi.tables.archive import Archive
+from seekable.kaldi.tables.local_data import BufferedFiles
 from seekable.kaldi.tables.script import iter_script
 from seekable.kaldi.tables.script_objects import ScriptObjects
 
@@ -127,4 +128,4 @@ def open_entries(specifier: Rspecifier, holder: Holder, *, pipes: Pipes) -> Entr
     if specifier.kind == "ark":
         return ArchiveEntries(Archive(specifier.rxfilename, pipes=pipes), holder)
     lines = iter_script(specifier.rxfilename, pipes=pipes)
-    return ScriptEntries(lines, ScriptObjects(holder, pipes=pipes_inside(pipes), own=True))
+    return ScriptEntries(lines, ScriptObjects(holder, BufferedFiles(), pipes=pipes_inside(pipes)))

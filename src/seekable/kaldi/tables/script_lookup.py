@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from seekable.errors import CorruptTable, KeyNotFound
 from seekable.kaldi.files.pipes import pipes_inside
+from seekable.kaldi.tables.local_data import MappedFiles
 from seekable.kaldi.tables.script import iter_script
 from seekable.kaldi.tables.script_objects import ScriptObjects
 from seekable.kaldi.tables.unreadable import UNREADABLE
@@ -46,7 +47,7 @@ class ScriptLookup:
         """
         self._name = specifier.rxfilename
         self._left_out = left_out
-        self._objects = ScriptObjects(holder, pipes=pipes_inside(pipes), own=False)
+        self._objects = ScriptObjects(holder, MappedFiles(), pipes=pipes_inside(pipes))
         self._loaded: _Loaded | None = None
         self._table: dict[str, str] = {}
         for key, xfilename in iter_script(specifier.rxfilename, pipes=pipes):

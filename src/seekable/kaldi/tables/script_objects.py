@@ -2,57 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 
 from seekable.errors import CorruptObject, CorruptTable, InvalidArgument
 from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split_range
-from seekable.kaldi.files.local_files import coding_by_magic, open_local
 from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.holders.holder import SupportsRange
 from seekable.kaldi.holders.matrix_coding import CompressedMatrix
 from seekable.kaldi.holders.ranges import Range, parse_range
 from seekable.kaldi.holders.sparse import SparseMatrix
-from seekable.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi.objects.file_cursor import FileCursor
 from seekable.kaldi.tables.archive import cause_of
-from seekable.storage.map_file import map_file
 
 if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.holders.holder import Holder
-    from seekable.kaldi.objects.cursor import Cursor
+    from seekable.kaldi.objects.buffered_cursor import BufferedCursor
+    from seekable.kaldi.objects.cursor import Cursor, MemoryCursor
+    from seekable.kaldi.tables.local_data import LocalData
 
 __all__ = ["ScriptObjects"]
-
-_SMALL_BYTES: Final = 256 << 10
-"""A file of at most this size is read as a whole: that is faster than a map."""
-
-_MOST_OPEN: Final = 64
-"""The number of files of one reader that stay mapped, each with a descriptor."""
 
 _MOST_DIGITS: Final = 18
 _FIRST_KEY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+[ \t]")
 _CUT: Final = (np.ndarray, SparseMatrix, CompressedMatrix, bytes)
-
-
-class _MappedFile:
-    """A local file, mapped. Arrays keep the map; the descriptor lasts as long as this object."""
-
-    __slots__ = ("descriptor", "path", "size", "view")
-
-    def __init__(self, path: str, descriptor: int, size: int) -> None:
-        self.path = path
-        self.descriptor = descriptor
-        self.size = size
-        self.view = map_file(descriptor, size)
-
-    def __del__(self) -> None:
-        os.close(self.descriptor)
 
 
 class _Whole(NamedTuple):
@@ -64,23 +40,19 @@ class _Whole(NamedTuple):
 
 @final
 class ScriptObjects:
-    """The objects of one holder that rxfilenames name. Safe from threads, and after a fork.
+    """The objects of one holder that rxfilenames name. It is as safe from threads and forks as its files."""
 
-    Local files that are not compressed stay mapped, so that an object is found by arithmetic alone.
-    """
-
-    def __init__(self, holder: Holder, *, pipes: Pipes, own: bool) -> None:
+    def __init__(self, holder: Holder, files: LocalData, *, pipes: Pipes) -> None:
         """Open nothing yet.
 
         Args:
             holder: reads the objects.
+            files: opens local files.
             pipes: ``"allow"`` if rxfilenames may be commands.
-            own: True if arrays have memory of their own; False if they may be read-only views of a file.
         """
         self._holder = holder
         self._pipes: Pipes = pipes
-        self._own = own
-        self._files: dict[str, _MappedFile] = {}
+        self._files = files
         self._whole: _Whole | None = None
 
     def read(self, key: str, xfilename: str) -> Any:
@@ -100,10 +72,11 @@ class ScriptObjects:
         if xfilename.endswith("]"):
             return self._read_part(key, xfilename)
         path, _, digits = xfilename.rpartition(":")
-        file = self._files.get(path)
-        if file is None or not (digits.isdecimal() and digits.isascii() and len(digits) <= _MOST_DIGITS):
-            return self._read_other(key, xfilename, None)
-        return self._holder.read(self._cursor(file, int(digits), key))
+        if path in self._files and digits.isdecimal() and digits.isascii() and len(digits) <= _MOST_DIGITS:
+            cursor = self._files.cursor(path, int(digits), key)
+            if cursor is not None:
+                return self._holder.read(cursor)
+        return self._read_other(key, xfilename, None)
 
     def _read_part(self, key: str, xfilename: str) -> Any:
         if not isinstance(self._holder, SupportsRange):
@@ -127,13 +100,13 @@ class ScriptObjects:
         except InvalidArgument as error:
             raise CorruptTable(f"the line of key {key!r}: {error}") from None
         if kind in {"file", "offset"}:
-            path, offset = split_offset(rxfilename) if kind == "offset" else (rxfilename, 0)
-            cursor = self._local_cursor(path, offset, key, is_whole=kind == "file")
+            path, offset = split_offset(rxfilename) if kind == "offset" else (rxfilename, None)
+            cursor = self._files.cursor(path, offset, key)
             if cursor is not None:
                 return self._read_local(cursor, rxfilename, part)
         return self._read_stream(key, rxfilename, part)
 
-    def _read_local(self, cursor: MemoryCursor, rxfilename: str, part: Range | None) -> Any:
+    def _read_local(self, cursor: BufferedCursor | MemoryCursor, rxfilename: str, part: Range | None) -> Any:
         start = cursor.position
         try:
             if part is None:
@@ -166,7 +139,7 @@ class ScriptObjects:
             except CorruptObject as error:
                 raise cause_of(error, file) from None
 
-    def _archive_error(self, cursor: MemoryCursor) -> CorruptObject | None:
+    def _archive_error(self, cursor: BufferedCursor | MemoryCursor) -> CorruptObject | None:
         """The error of a file that is an archive, where a line should name one object; None for others."""
         start = cursor.position
         found = _FIRST_KEY.match(cursor.preview())
@@ -184,47 +157,9 @@ class ScriptObjects:
         )
         return cursor.error(f"an object of the holder {self._holder.name}", seen, at=0)
 
-    def _local_cursor(self, path: str, offset: int, key: str, *, is_whole: bool) -> MemoryCursor | None:
-        """A cursor at a byte of a local file; None for a file that is a stream, or cannot be opened."""
-        file = self._files.get(path)
-        if file is None:
-            try:
-                raw = open_local(path)
-            except OSError:
-                return None  # `open_rx` names the reason.
-            with raw:
-                status = os.fstat(raw.fileno())
-                if not stat.S_ISREG(status.st_mode) or coding_by_magic(raw):
-                    return None
-                if is_whole and status.st_size <= _SMALL_BYTES:
-                    return MemoryCursor(bytearray(raw.readall()), name=path, key=key)
-                file = self._keep(_MappedFile(path, os.dup(raw.fileno()), status.st_size))
-        return self._cursor(file, offset, key)
-
-    def _keep(self, file: _MappedFile) -> _MappedFile:
-        while len(self._files) >= _MOST_OPEN:
-            # Another thread may have dropped the same one.
-            self._files.pop(next(iter(tuple(self._files)), ""), None)
-        self._files[file.path] = file
-        return file
-
-    def _cursor(self, file: _MappedFile, offset: int, key: str) -> MemoryCursor:
-        size = os.lseek(file.descriptor, 0, os.SEEK_END)
-        if size != file.size:
-            file = self._keep(_MappedFile(file.path, os.dup(file.descriptor), size))
-        if offset > size:
-            open_rx(f"{file.path}:{offset}").close()  # It raises the error.
-        return MemoryCursor(
-            file.view,
-            name=file.path,
-            key=key,
-            position=offset,
-            file=file.descriptor if self._own else None,
-        )
-
     def close(self) -> None:
-        """Close all files; arrays in their maps stay as they are."""
-        self._files.clear()
+        """Close all files. Objects stay valid."""
+        self._files.close()
         self._whole = None
 
 

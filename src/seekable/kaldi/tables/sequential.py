@@ -132,10 +132,19 @@ class SequentialReader:
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield the key and the object of the present entry and of those behind it."""
-        while not self.done:
-            assert self._key is not None
-            yield self._key, self._entries.value()
-            self.next()
+        self._check_open()
+        entries = self._entries
+        while self._key is not None:
+            yield self._key, entries.value()
+            if not self._is_open or self._left_out is not None:
+                self.next()
+                continue
+            self._key = None
+            try:
+                self._key = entries.advance()
+            except BaseException as error:
+                self._error = error
+                raise
         if self._error is not None:
             raise self._error
 
