@@ -6,6 +6,8 @@ BENCH := .venv-bench
 # Type-checked and linted; folders that a checkout lacks are left out.
 CODE := $(wildcard conftest.py src tests docs benchmarks examples)
 PIP := -m pip --disable-pip-version-check --quiet
+# pip compiles with one processor. Some packages hold files that no Python 3 compiles; pip ignores them too.
+COMPILE := -m compileall -qq -j 0
 
 # Opponents, at the versions that docs/benchmarks.md names. Lhotse imports urllib3 without asking for it, and
 # torch without saying which: pinned, and taken from wherever pip is told to look (PIP_EXTRA_INDEX_URL,
@@ -80,14 +82,16 @@ clean: ## remove the environments, the built docs and the caches
 $(VENV)/.made: pyproject.toml
 	@echo "making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python $(PIP) install --editable '.[dev]'
+	@$(VENV)/bin/python $(PIP) install --no-compile --editable '.[dev]'
+	@$(VENV)/bin/python $(COMPILE) $(VENV)/lib || true
 	@touch $@
 
 # What the integrations are tested with takes longer to install than all the rest, and a demo needs none of it.
 $(VENV)/.frameworks: $(VENV)/.made
 	@echo "installing the frameworks that are tested with"
-	@$(VENV)/bin/python $(PIP) install --editable '.[frameworks]'
-	@$(VENV)/bin/python $(PIP) install --no-deps --upgrade --target $(VENV)/apart/streaming $(streaming-alone)
+	@$(VENV)/bin/python $(PIP) install --no-compile --editable '.[frameworks]'
+	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/streaming $(streaming-alone)
+	@$(VENV)/bin/python $(COMPILE) $(VENV)/lib $(VENV)/apart || true
 	@touch $@
 
 $(BENCH)/.made: pyproject.toml
