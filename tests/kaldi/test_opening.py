@@ -172,7 +172,7 @@ def test_names_that_are_no_rxfilenames_are_refused() -> None:
         open_rx(b"a")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["https://host/a.ark:12", "s3://bucket/a.ark", "hf://datasets/a"])
+@pytest.mark.parametrize("name", ["ftp://host/a.ark:12", "s3://bucket/a.ark", "hf://datasets/a"])
 def test_addresses_are_refused_by_name(name: str) -> None:
     with pytest.raises(sk.UnsupportedFormat, match="is an address"):
         open_rx(name)

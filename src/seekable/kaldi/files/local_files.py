@@ -22,6 +22,7 @@ __all__ = [
     "Coding",
     "check_local",
     "coding_by_magic",
+    "coding_by_name",
     "coding_of",
     "decompressed",
     "local_errors",
@@ -153,11 +154,23 @@ def coding_of(head: bytes) -> Coding | None:
     return "zst" if head == b"\x28\xb5\x2f\xfd" else None
 
 
-def decompressed(file: io.FileIO, coding: Coding, path: str) -> Iterator[bytes]:
+def coding_by_name(name: str) -> Coding | None:
+    """Return the compression that the end of a name says: gz, zst, or None.
+
+    Example:
+        >>> coding_by_name("/data/a.ark.gz"), coding_by_name("/data/a.ark")
+        ('gz', None)
+    """
+    if name.endswith(".gz"):
+        return "gz"
+    return "zst" if name.endswith(".zst") else None
+
+
+def decompressed(file: io.RawIOBase, coding: Coding, path: str) -> Iterator[bytes]:
     """Yield the content of a compressed file, in pieces of bounded size.
 
     Args:
-        file: the file, at its start.
+        file: the file or stream, at its start.
         coding: its compression.
         path: its name in messages.
 

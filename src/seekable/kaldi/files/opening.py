@@ -8,13 +8,16 @@ import re
 import secrets
 import stat
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
+from seekable._lazy import lazy
 from seekable.errors import CorruptTable, DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.kaldi.files.file_commands import content_of, file_command
 from seekable.kaldi.files.filenames import check_rxfilename, check_wxfilename, command_of, split_offset
 from seekable.kaldi.files.local_files import (
     check_local,
     coding_by_magic,
+    coding_by_name,
     decompressed,
     local_errors,
     open_local,
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from seekable.kaldi.files.filenames import RxKind
+    from seekable.remote import web_file
+else:
+    web_file = lazy("seekable.remote.web_file")
 
 __all__ = ["open_rx", "open_to_append", "open_wx"]
 
@@ -38,6 +44,7 @@ _BUFFER_BYTES: Final = 64 << 10
 _OFFSET_BUFFER_BYTES: Final = 8 << 10
 """The buffer of a file at an offset: what is read is often one object, and the next one lies elsewhere."""
 
+_WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -50,7 +57,9 @@ def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: P
     whatever ``pipes`` is. Memory is bounded.
 
     Args:
-        rxfilename: ``"-"`` or ``""`` for standard input, ``"command |"``, ``"file:offset"``, or a file.
+        rxfilename: ``"-"`` or ``""`` for standard input, ``"command |"``, ``"file:offset"``, or a file. It
+            may be an address: ``"https://host/feats.ark:1234"`` is read by ranges, without a cache. A file of
+            an address that ends with ``.gz`` or ``.zst`` is decompressed from its start.
         header: False leaves the binary header in place; for files without one, such as wave files.
         pipes: ``"allow"`` to let ``/bin/sh`` run a command. The command inherits the working folder, the
             environment, stdin and stderr.
@@ -66,7 +75,9 @@ def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: P
         AccessDenied: this user may not read the file.
         CorruptTable: the offset is behind the end of the file, or half of the binary header is there
             (CorruptObject).
-        UnsupportedFormat: an address, which is not read; a compressed file that is torn or damaged.
+        Unreachable: the server of an address cannot be reached, or fails.
+        UnsupportedFormat: an address of another kind, such as ``s3://``; a compressed file that is torn or
+            damaged.
         MissingDependency: a file is compressed by zstd, and zstandard is not installed.
 
     Example:
@@ -86,8 +97,7 @@ def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: P
     elif kind == "stdin":
         file = _open_stdin(name)
     else:
-        _refuse_address(name)
-        file = _open_file(name, kind)
+        file = _open_web(name, kind) if _WEB.match(name) else _open_file(name, kind)
     if header:
         try:
             file.binary = read_header(file)
@@ -179,8 +189,8 @@ def _refuse_address(name: str) -> None:
     """Raise an error for an address such as ``s3://bucket/a.ark``."""
     if found := _ADDRESS.match(name):
         message = (
-            f"{name!r} is an address ({found[0]}), and only local files can be opened here: "
-            f"copy the file to this machine and name the copy"
+            f"{name!r} is an address ({found[0]}), and only local files can be opened here, and files of "
+            f"http:// and https:// for reading: copy the file to this machine and name the copy"
         )
         raise UnsupportedFormat(message)
 
@@ -213,7 +223,23 @@ def _over_pieces(
     return RxFile(raw, rxfilename=name, kind=kind, buffer_size=_BUFFER_BYTES, owner=owner)
 
 
+def _open_web(name: str, kind: RxKind) -> RxFile:
+    """Open a file of a web server; one with the suffix of a compression is decompressed from its start."""
+    address, offset = split_offset(name) if kind == "offset" else (name, 0)
+    if coding := coding_by_name(urlsplit(address).path):
+        raw = web_file.WebFile(address)
+        file = _over_pieces(decompressed(raw, coding, address), name, kind, on_close=raw.close)
+        _skip(file, offset)
+        return file
+    raw = web_file.WebFile(address, start=offset)
+    if raw.tell() < offset or (raw.size is not None and raw.size < offset):
+        raw.close()
+        raise _beyond(name, offset, raw.tell() if raw.size is None else raw.size)
+    return RxFile(raw, rxfilename=name, kind=kind, buffer_size=_BUFFER_BYTES, owner=None)
+
+
 def _open_file(name: str, kind: RxKind) -> RxFile:
+    _refuse_address(name)
     path, offset = split_offset(name) if kind == "offset" else (name, 0)
     if kind == "offset" and os.path.isfile(name) and not os.path.lexists(path):
         message = (

@@ -220,7 +220,11 @@ def _known_size(file: Any) -> int | None:
     """The size of a regular file or of bytes in memory; None of other files, such as decompressed ones."""
     if isinstance(file, io.BytesIO):
         return file.getbuffer().nbytes
-    if isinstance(file, io.BufferedReader) and isinstance(file.raw, io.FileIO):
+    if not isinstance(file, io.BufferedReader):
+        return None
+    if isinstance(stated := getattr(file.raw, "size", None), int) and file.seekable():
+        return stated
+    if isinstance(file.raw, io.FileIO):
         status = os.fstat(file.fileno())
         return status.st_size if stat.S_ISREG(status.st_mode) else None
     return None

@@ -6,13 +6,14 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any, final
 
-from seekable.errors import InvalidArgument
+from seekable.errors import CorruptObject, InvalidArgument
 from seekable.kaldi.files.filenames import split_range
 from seekable.kaldi.files.opening import open_rx, open_wx
 from seekable.kaldi.holders.holder import SupportsRange
 from seekable.kaldi.holders.ranges import parse_range
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.objects.file_cursor import FileCursor
+from seekable.kaldi.tables.archive import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,9 +61,12 @@ def read(
         raise InvalidArgument(message)
     with open_rx(name, header=False, pipes=pipes) as file:
         cursor = FileCursor(file)
-        if part is None or not isinstance(found, SupportsRange):
-            return found.read(cursor)
-        return found.read_range(cursor, part)
+        try:
+            if part is None or not isinstance(found, SupportsRange):
+                return found.read(cursor)
+            return found.read_range(cursor, part)
+        except CorruptObject as error:
+            raise cause_of(error, file) from None
 
 
 def write(
