@@ -11,6 +11,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from tests.induction import check_every_cut, check_in_a_new_process
 from tests.storage.compressing import compressed
 
 import seekable as sk
+from seekable import kaldi
 from seekable.nodes.batch import Batch
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
@@ -57,8 +59,6 @@ from seekable.testing import assert_resumes_exactly
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    import numpy as np
 
     from seekable.nodes.contract import Node
 
@@ -137,6 +137,31 @@ def from_csv(n: int, folder: Path) -> sk.Dataset:
             "".join(f"{line}\n" for line in [columns, *lines]), encoding="utf-8"
         )
     return sk.open(folder)
+
+
+def from_script(n: int, folder: Path) -> sk.Dataset:
+    """A script of vectors in two archives, one of which is text."""
+    holder = kaldi.find_holder("vector")
+    lines = []
+    for name, rows in (("a", range(n // 3)), ("b", range(n // 3, n))):
+        with (folder / f"{name}.vectors").open("wb") as file:
+            for row in rows:
+                file.write(f"utt{row} ".encode())
+                lines.append(f"utt{row} {file.name}:{file.tell()}\n")
+                holder.write(file, np.arange(row % 5), binary=name == "a")
+    (folder / "a.scp").write_text("".join(lines), encoding="utf-8")
+    return sk.open(f"scp:{folder}/a.scp", holder="vector")
+
+
+def from_archives(n: int, folder: Path) -> sk.Dataset:
+    """Three archives of vectors, the second without an entry."""
+    holder = kaldi.find_holder("int32-vector")
+    for name, rows in (("a", range(n // 3)), ("b", range(0)), ("c", range(n // 3, n))):
+        with (folder / f"{name}.ark").open("wb") as file:
+            for row in rows:
+                file.write(f"utt{row} ".encode())
+                holder.write(file, np.arange(row % 5), binary=bool(row % 2))
+    return sk.open(f"ark:{folder}/*.ark", holder="int32-vector")
 
 
 def from_compressed(n: int, folder: Path) -> sk.Dataset:
@@ -230,7 +255,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     PlaceholderSource: [lambda n, _: sk.Dataset(rebuild(numbers(n).node.describe(None)))],
     DropColumns: [lambda n, _: dicts(n).drop_columns(["text"])],
     Epoch: [lambda n, _: shuffled(n).epoch(2)],
-    FileSource: [from_files, from_compressed, from_csv],
+    FileSource: [from_files, from_compressed, from_csv, from_script, from_archives],
     Fill: [lambda n, _: dicts(n).fill({"n": -1, "more": [1]})],
     Filter: [
         lambda n, _: numbers(2 * n).filter(is_odd),

@@ -272,6 +272,9 @@ class MissingDependency(SeekableError, ImportError):
 _TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 """Suffixes of formats in which a record is not one contiguous range of bytes."""
 
+_ENTRIES = tuple(f"{suffix}{more}" for suffix in (".ark", ".scp") for more in ("", ".gz", ".zst"))
+"""Suffixes of Kaldi's tables."""
+
 
 class CorruptRecord(SeekableError, ValueError):
     """One record cannot be decoded.
@@ -308,6 +311,12 @@ class CorruptRecord(SeekableError, ValueError):
                 f"{self.path}: record {self.row} cannot be decoded: {what}; what it is read from lies at "
                 f"byte {self.offset} ({self.length} bytes). Put an undamaged copy of the file there, or say "
                 f"what to deliver instead with errors= of sk.open"
+            )
+        if self.path.lower().endswith(_ENTRIES) or isinstance(self.cause, CorruptTable):
+            return (
+                f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be read: "
+                f"{what}. Mend the file, or leave such entries out: with the option p ('scp,p:...'), or with "
+                f"errors= of sk.open"
             )
         return (
             f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "

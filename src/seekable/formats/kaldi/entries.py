@@ -151,11 +151,18 @@ class Entries:
             activity.note(disk_reads() - before)
 
     def _of_stream(self, line: ScriptLine, rxfilename: str) -> Any:
+        """Return the object at the start of a file that is read forward, or of the output of a command.
+
+        Raises:
+            PipeFailed: the command failed, maybe before it had written all of the object.
+        """
         with open_rx(rxfilename, header=False, pipes=self.pipes) as file:
-            found = self._part(line, FileCursor(file, name=line.rxfilename, key=line.key))
-            if line.kind == "pipe":
-                file.read(_REST_BYTES)  # At the end of its output, a command says if it failed.
-            return found
+            try:
+                return self._part(line, FileCursor(file, name=line.rxfilename, key=line.key))
+            finally:
+                if line.kind == "pipe":
+                    file.read(_REST_BYTES)  # At the end of its output, a command says if it failed.
+                    file.close()
 
     def _part(self, line: ScriptLine, cursor: Cursor) -> Any:
         if line.part is None:

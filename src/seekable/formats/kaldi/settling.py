@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from dataclasses import replace
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["candidates_of", "told_holder", "with_holder"]
 
 _MOST_FILES = 3
-_MOST_LINES = 3
+_MOST_LINES = 16
+_MOST_OBJECTS = 3
 _HEAD_BYTES = 64 << 10
 _SHOWN_BYTES = 24
 
@@ -167,23 +169,41 @@ def _objects(base: str, path: str) -> Iterator[tuple[str, bytes]]:
         if key is not None:
             yield f"{path!r}, byte {key.end()}", head[key.end() :]
         return
-    for line in head.split(b"\n")[:_MOST_LINES]:
-        if line.strip():
-            yield from _named_object(line, path)
+    yield from itertools.islice(_named_objects(head.split(b"\n")[:_MOST_LINES], path), _MOST_OBJECTS)
 
 
-def _named_object(line: bytes, script: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the first bytes of the object that a line names; nothing if they cannot be read."""
-    try:
-        entry = parse_line(line)
-        name = entry.rxfilename
-        if entry.path and not os.path.isabs(entry.path) and not os.path.exists(entry.path):
-            name = os.path.join(os.path.dirname(script), name)
-        with open_rx(name, header=False) as file:
-            yield f"{name!r}, named by {script!r}", file.read(_HEAD_BYTES)
-    except SeekableError as error:
-        message = f"say holder=, because no entry can be read to find it: {script!r}: {error}"
-        raise InvalidArgument(message) from error
+def _named_objects(lines: Sequence[bytes], script: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the first bytes of the objects that lines name, without those that cannot be read.
+
+    Raises:
+        InvalidArgument: there are lines, and of no line the object can be read.
+    """
+    failed: SeekableError | None = None
+    found = False
+    for line in filter(bytes.strip, lines):
+        try:
+            yield _named_object(line, script)
+            found = True
+        except SeekableError as error:
+            failed = failed or error
+    if failed is not None and not found:
+        message = (
+            f"the holder cannot be found, because none of the first entries of {script!r} can be read. Say "
+            f"which it is with holder=. The first of them: {failed}"
+        )
+        raise InvalidArgument(message) from failed
+
+
+def _named_object(line: bytes, script: str) -> tuple[str, bytes]:
+    entry = parse_line(line)
+    name = entry.rxfilename
+    if entry.kind == "stdin":
+        message = f"the line {line!r} names standard input"
+        raise InvalidArgument(message)
+    if entry.path and not os.path.isabs(entry.path) and not os.path.exists(entry.path):
+        name = os.path.join(os.path.dirname(script), name)
+    with open_rx(name, header=False) as file:
+        return f"{name!r}, named by {script!r}", file.read(_HEAD_BYTES)
 
 
 def _asking(base: str, where: str, head: bytes, names: tuple[str, ...]) -> str:

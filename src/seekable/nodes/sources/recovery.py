@@ -7,7 +7,15 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptObject, CorruptRecord, DataNotFound, InvalidArgument, KaldiWarning
+from seekable.errors import (
+    CorruptObject,
+    CorruptRecord,
+    DataNotFound,
+    InvalidArgument,
+    KaldiWarning,
+    MissingDependency,
+    PipeRefused,
+)
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
@@ -17,6 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["recovered"]
 
 _PREVIEW_BYTES = 80
+
+_NEVER_LEFT_OUT = (InvalidArgument, PipeRefused, MissingDependency)
+"""Errors of many entries, which the user can end; as in Kaldi, also a range that an object does not have."""
 
 
 def recovered(
@@ -78,8 +89,7 @@ def _recovered_entry(
     corrupt.__cause__ = error
     if errors is not None:
         return errors(corrupt)
-    # As in Kaldi, a range that the object does not have is an error, also of a permissive reader.
-    if not entries.permissive or isinstance(error, InvalidArgument):
+    if not entries.permissive or isinstance(error, _NEVER_LEFT_OUT):
         raise corrupt
     warnings.warn(f"left out: {corrupt}", KaldiWarning, stacklevel=2)
     return HOLE
