@@ -20,6 +20,9 @@ __all__ = ["ChunkCursor"]
 _SPACES = re.compile(rb"[ \t\n\r\f\v]*")
 _PREVIEW_BYTES = 4096
 _LONGEST_KEY = 1 << 20
+_OF_KEYS = frozenset(range(0x21, 0xFF)) - {0x7F}
+_BEHIND_KEYS = frozenset(b" \t\n\r")
+_TAKEN_BEHIND_KEYS = frozenset(b" \t")
 
 
 @final
@@ -128,13 +131,13 @@ class ChunkCursor(Cursor):
         if found is not None and found.end() < self._end:
             self._at = found.end()
             return True
-        key = bytearray()
-        while len(key) < _LONGEST_KEY and (byte := self.peek()) > 0x20 and byte not in (0x7F, 0xFF):  # noqa: PLR2004
-            key.append(byte)
+        length = 0
+        while length < _LONGEST_KEY and (byte := self.peek()) in _OF_KEYS:
             self._at += 1
-        if not key or byte not in b" \t\n\r":
+            length += 1
+        if not length or byte not in _BEHIND_KEYS:
             return False
-        self._at += byte in b" \t"
+        self._at += byte in _TAKEN_BEHIND_KEYS
         return True
 
     def finish(self) -> None:

@@ -1,0 +1,245 @@
+"""The entries of archives as the index finds them: of every holder, in chunks of any size, also torn."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from tests.kaldi.holder_cases import CASES, Case, dumped
+from tests.kaldi.test_dataset import matrices, write_table
+
+import seekable as sk
+from seekable import kaldi
+from seekable.formats.kaldi.archive import ArchiveScanner
+from seekable.formats.registry import FORMATS, format_named
+from seekable.index.scanner import ByteSource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+
+def scanned(data: bytes, holder: str, chunk_bytes: int) -> NDArray[np.uint64]:
+    source = ByteSource(io.BytesIO(data), size=len(data), head=data, chunk_bytes=chunk_bytes)
+    scanner = ArchiveScanner(f"ark-{holder}", kaldi.find_holder(holder))
+    scanner.check_head(data, "a.ark")
+    return scanner.scan(source)
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case.holder}" for number, case in enumerate(CASES)])
+def test_every_holder_is_indexed_and_read(case: Case, binary: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    if not binary and case.text is None and case.binary is not None:
+        pytest.skip("this object has no text form")
+    body = dumped(case.holder, case.value, binary=binary)
+    data, starts = b"", []
+    for row in range(4):
+        starts.append(len(data))
+        data += f"utt{row} ".encode() + body
+    for chunk_bytes in (7, 1 << 20):
+        assert scanned(data, case.holder, chunk_bytes).tolist() == starts
+    if not binary and case.holder not in {"token-vector", "posterior", "matrix"}:
+        return
+    (tmp_path / "a.ark").write_bytes(data)
+    ds = sk.open(tmp_path / "a.ark", holder=case.holder)
+    assert [key for key, _ in ds] == list(ds.keys()) == ["utt0", "utt1", "utt2", "utt3"]
+    for _, value in ds:
+        assert dumped(case.holder, value, binary=binary) == body
+    assert [tuple(shape) for shape in ds.shapes()] == [case.shape] * 4  # type: ignore[arg-type]
+
+
+def test_binary_and_text_concatenated_with_spaces_between() -> None:
+    rows = [np.array([1.5, 2]), np.array([]), np.array([3])]
+    parts = [dumped("vector", row, binary=bool(n % 2)) for n, row in enumerate(rows)]
+    data = b" \n a " + parts[0] + b"b\t" + parts[1] + b"\n\n c " + parts[2]
+    expected = [data.index(b"a"), data.index(b"b\t"), data.index(b"c ")]
+    for chunk_bytes in range(1, 20):
+        assert scanned(data, "vector", chunk_bytes).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("holder", "cuts"),
+    [
+        ("matrix", [2, 5, 6, 20, 35, 36, 38, 71, 72]),
+        pytest.param("matrix", range(1, 73), marks=pytest.mark.exhaustive),
+        pytest.param("int32-vector", range(1, 55), marks=pytest.mark.exhaustive),
+    ],
+)
+def test_an_archive_cut_anywhere_gives_the_whole_entries_and_then_an_error(
+    tmp_path: Path, holder: str, cuts: Sequence[int]
+) -> None:
+    value: Any = np.ones((2, 2), "f4") if holder == "matrix" else np.arange(3)
+    body = dumped(holder, value)
+    data = b"utt0 " + body + b"utt1 " + body
+    whole = [5 + len(body), len(data)]
+    assert cuts[-1] == len(data)
+    for end in cuts:
+        path = tmp_path / f"{end}.ark"
+        path.write_bytes(data[:end])
+        ds = sk.open(path, holder=holder)
+        good = sum(edge <= end for edge in whole)
+        assert len(ds) == good + (end not in whole), end
+        for row in range(good):
+            assert ds[row][0] == f"utt{row}"
+        if len(ds) > good:
+            with pytest.raises(sk.CorruptRecord, match=rf"{end}\.ark: record {good} at byte") as caught:
+                ds[good]
+            assert caught.value.offset == [0, *whole][good]
+
+
+def test_garbage_behind_an_entry_is_one_record_that_cannot_be_read(tmp_path: Path) -> None:
+    archive, _ = write_table(tmp_path, matrices(2))
+    size = archive.stat().st_size
+    with archive.open("ab") as file:
+        file.write(b"\1\2\3" + bytes(5000))
+    ds = sk.open(archive)
+    assert len(ds) == 3
+    with pytest.raises(sk.CorruptRecord, match="expected a key and a space") as caught:
+        ds[2]
+    assert caught.value.offset == size
+    assert ds.key("utt1")[0] == "utt1"
+
+
+@pytest.mark.parametrize(
+    ("holder", "told"),
+    [
+        ("vector", "it looks like matrix.*expected FV"),
+        ("token-vector", None),
+        ("wave", "expected.*RIFF|RIFF"),
+    ],
+)
+def test_an_archive_of_another_holder_is_refused(tmp_path: Path, holder: str, told: str | None) -> None:
+    archive, _ = write_table(tmp_path, matrices(40))
+    if told is not None:
+        with pytest.raises(sk.UnsupportedFormat, match=told):
+            sk.open(archive, holder=holder)
+    with pytest.raises(sk.UnsupportedFormat, match="is no archive: expected a key"):
+        sk.open(made(tmp_path / "b.ark", b"\0B" + bytes(100)), holder="vector")
+
+
+def made(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("body", "holder"),
+    [
+        (dumped("matrix", np.ones((2, 2))), "matrix"),
+        (dumped("matrix", np.ones((2, 2)), binary=False), "matrix"),
+        (dumped("compressed-matrix", np.ones((20, 2))), "matrix"),
+        (dumped("compressed-matrix", np.ones((2, 2)), method=5), "matrix"),
+        (dumped("double-matrix", np.ones((2, 2))), "double-matrix"),
+        (dumped("vector", np.ones(2)), "vector"),
+        (dumped("vector", np.ones(2), binary=False), "vector"),
+        (dumped("double-vector", np.ones(2)), "double-vector"),
+        (dumped("bool", value=True), "bool"),
+        (dumped("blob", b"x"), "blob"),
+        *((dumped(case.holder, case.value), case.holder) for case in CASES if case.holder in {
+            "sparse-vector", "sparse-matrix", "numpy-array", "wave", "double-sp-matrix"}),
+    ],
+)  # fmt: skip
+def test_the_holder_is_found_from_the_first_entries(tmp_path: Path, body: bytes, holder: str) -> None:
+    path = made(tmp_path / "a.ark", b"utt1 " + body + b"utt2 " + body)
+    found = "double-packed-matrix" if holder == "double-sp-matrix" else holder
+    assert sk.open(path).node.decoder.name == found  # type: ignore[attr-defined]
+    made(tmp_path / "a.scp", f"utt1 {path}:5\n".encode())
+    assert sk.open(tmp_path / "a.scp").node.decoder.name == found  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (dumped("int32-vector", [1, 2]), "int32, float, int32-vector.*posterior"),
+        (dumped("int32", 5), "int32, float"),
+        (dumped("double", 5), "int64, double"),
+        (dumped("int32-vector", [1, 2], binary=False), "token.*int32-vector"),
+        (dumped("vector", [], binary=False), "matrix, vector"),
+        (
+            dumped("htk-matrix", next(case.value for case in CASES if case.holder == "htk-matrix")),
+            "no holder",
+        ),
+    ],
+)
+def test_a_holder_that_cannot_be_told_is_asked_for(tmp_path: Path, body: bytes, told: str) -> None:
+    path = made(tmp_path / "a.ark", b"utt1 " + body)
+    with pytest.raises(sk.InvalidArgument, match=rf"(?s)byte 5: .*{told}.*holder='.*format='ark-"):
+        sk.open(path)
+    made(tmp_path / "a.scp", f"utt1 {path}:5\n".encode())
+    with pytest.raises(sk.InvalidArgument, match=rf"(?s)named by .*{told}.*format='scp-"):
+        sk.open(tmp_path / "a.scp")
+
+
+def test_several_holders_are_asked_for(tmp_path: Path) -> None:
+    made(tmp_path / "a.ark", b"a " + dumped("matrix", np.ones((1, 1))))
+    made(tmp_path / "b.ark", b"a " + dumped("vector", np.ones(1)))
+    with pytest.raises(sk.InvalidArgument, match=r"several holders: matrix \(.*vector \("):
+        sk.open(f"{tmp_path}/*.ark")
+
+
+def test_a_format_may_name_the_holder(tmp_path: Path) -> None:
+    path = made(tmp_path / "a.txt", b"utt1 1 2\nutt2 \n")
+    ds = sk.open(path, format="ark-int32-vector")
+    assert [len(value) for _, value in ds] == [2, 0]
+    assert format_named("scp-matrix").name == "scp"
+    assert format_named("ark-matrix").name == "ark-matrix"
+    for name in ("ark-none", "jsonl-matrix", "scp-"):
+        with pytest.raises(sk.InvalidArgument, match="must be one of"):
+            format_named(name)
+    assert FORMATS["ark"].holder is None
+    with pytest.raises(sk.InvalidArgument, match="holder= is for Kaldi's tables"):
+        sk.open(made(tmp_path / "a.jsonl", b"{}\n"), holder="matrix")
+    with pytest.raises(sk.InvalidArgument, match="pipes= is for Kaldi's tables"):
+        sk.open(tmp_path / "a.jsonl", pipes="allow")
+    with pytest.raises(sk.WrongType, match="holder must be"):
+        sk.open(path, holder=5, format="ark")  # type: ignore[arg-type]
+    with pytest.raises(sk.InvalidArgument, match="did you mean 'matrix'"):
+        sk.open(path, holder="matrx", format="ark")
+    for options in ({"key": "id"}, {"partitions": "hive"}, {"decode": "json"}, {"columns": ["a"]}):
+        with pytest.raises(sk.InvalidArgument):
+            sk.open(path, holder="int32-vector", format="ark", **options)  # type: ignore[arg-type]
+
+
+class Count:
+    """An object in the style of Kaldi: one number."""
+
+    number = 0
+
+    def Read(self, file: Any, binary: bool) -> None:  # noqa: FBT001, N802
+        self.number = kaldi.read_basic_type(file, "int32", binary=binary)
+
+    def Write(self, file: Any, binary: bool) -> None:  # noqa: FBT001, N802
+        kaldi.write_basic_type(file, self.number, "int32", binary=binary)
+
+
+class Other(Count):
+    """Another class of the same objects."""
+
+
+def test_a_class_in_the_style_of_kaldi_is_a_holder(tmp_path: Path) -> None:
+    data = b"".join(f"utt{n} ".encode() + dumped("int32", n) for n in range(30))
+    path = made(tmp_path / "a.ark", data)
+    ds = sk.open(path, holder=Count)
+    assert [value.number for _, value in ds] == list(range(30))
+    assert ds.key("utt7")[1].number == 7
+    assert sk.open(path, holder=Other).node.files.entry(0).format != ds.node.files.entry(0).format  # type: ignore[attr-defined]
+    loader = sk.Loader(ds.map(number_of).shuffle(seed=1), batch_size=5, workers=1, collate=list)
+    assert sorted(number for batch in loader for number in batch) == list(range(30))
+
+
+def number_of(record: Any) -> int:
+    return int(record[1].number)
+
+
+def test_compressed_archives(tmp_path: Path) -> None:
+    archive, _ = write_table(tmp_path, matrices(50))
+    made(tmp_path / "z.ark.gz", gzip.compress(archive.read_bytes()))
+    one, other = sk.open(archive), sk.open(tmp_path / "z.ark.gz")
+    assert list(one.keys()) == list(other.keys())
+    assert one.shapes().tolist() == other.shapes().tolist()  # type: ignore[union-attr]
+    np.testing.assert_array_equal(one.key("utt31")[1], other.key("utt31")[1])
