@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import seekable
-from seekable import errors
+from seekable import errors, kaldi
 
 
 def test_names_are_sorted_and_unique() -> None:
@@ -49,3 +49,11 @@ def test_star_imports_exactly_the_names() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_names_of_kaldi_are_sorted_and_there() -> None:
+    assert list(kaldi.__all__) == sorted(set(kaldi.__all__))
+    assert dir(kaldi) == kaldi.__all__
+    assert all(getattr(kaldi, name) is not None for name in kaldi.__all__)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        getattr(kaldi, "no_such_name")  # noqa: B009 - types know that it is not there

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
-from seekable.dataset.specs import HubSpec, spec_of
+from seekable.dataset.hub_files import HubSpec
+from seekable.dataset.specs import spec_of
 from seekable.remote.splits import shards_of
 from seekable.testing import assert_resumes_exactly
 

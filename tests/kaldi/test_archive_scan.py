@@ -202,7 +202,7 @@ def test_a_format_may_name_the_holder(tmp_path: Path) -> None:
         sk.open(path, holder="matrx", format="ark")
     for options in ({"key": "id"}, {"partitions": "hive"}, {"decode": "json"}, {"columns": ["a"]}):
         with pytest.raises(sk.InvalidArgument):
-            sk.open(path, holder="int32-vector", format="ark", **options)  # type: ignore[arg-type]
+            sk.open(path, holder="int32-vector", format="ark", **options)
 
 
 class Count:
@@ -211,7 +211,7 @@ class Count:
     number = 0
 
     def Read(self, file: Any, binary: bool) -> None:  # noqa: FBT001, N802
-        self.number = kaldi.read_basic_type(file, "int32", binary=binary)
+        self.number = int(kaldi.read_basic_type(file, "int32", binary=binary))
 
     def Write(self, file: Any, binary: bool) -> None:  # noqa: FBT001, N802
         kaldi.write_basic_type(file, self.number, "int32", binary=binary)

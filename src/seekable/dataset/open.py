@@ -21,7 +21,7 @@ from seekable.formats.registry import (
 )
 from seekable.index.opening import open_files
 from seekable.nodes.display import listed
-from seekable.nodes.keys.key import entry_key
+from seekable.nodes.keys.key import Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
 from seekable.storage.listing import checked_asked
 from seekable.storage.mapped import MOST_OPEN_FILES
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from seekable.formats.decoding import Decode
     from seekable.formats.registry import Format, OnError
     from seekable.index.fileset import FileSet
+    from seekable.index.keys import hashes, keyed
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.holders.holder import Holder
     from seekable.nodes.columns import hive_folders
@@ -41,11 +42,12 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key_index
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel import map_ranges
-    from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 else:
     specs = lazy("seekable.dataset.specs")
+    hashes = lazy("seekable.index.keys.hashes")
+    keyed = lazy("seekable.index.keys.keyed")
     hive_folders = lazy("seekable.nodes.columns.hive_folders")
     partition_columns = lazy("seekable.nodes.columns.partitions")
     key_index = lazy("seekable.nodes.keys.key_index")
@@ -170,15 +172,20 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     refuse_copies(found)
     with progress_or_bar(progress) as shown:
         if spec is not None:
-            specs.prepare_index(found, form, index_dir=index_dir, progress=shown)
+            specs.prepare_index(spec, found, form, index_dir=index_dir, progress=shown)
         files = open_files(
             found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
         )
     files = files.limited(options.most_open_files)
     node = build(files) if partitions is None else _without_keys(form, options, files)
     if key is not None:
-        using = map_ranges.execution_options(jobs, executor, at_once=False)
-        node = _with_keys(node, key, index_dir=index_dir, using=using, progress=progress)
+        keys = _found_entry_keys(files, index_dir) if key is entry_key else None
+        if keys is None:
+            using = map_ranges.execution_options(jobs, executor, at_once=False)
+            keys = key_index.open_keys(node, key, index_dir=index_dir, using=using, progress=progress)
+        if keys.index.duplicates:
+            warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=2)
+        node = replace(node, keys=keys)
     if partitions is not None:
         node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
     return Dataset(node)
@@ -237,26 +244,13 @@ def _without_keys(form: Format, options: SourceOptions, files: FileSet) -> Any:
     )
 
 
-def _with_keys(
-    node: Any,
-    key: KeyOf,
-    *,
-    index_dir: str | os.PathLike[str] | None,
-    using: ExecutionOptions,
-    progress: ProgressHook | None,
-) -> Any:
-    """Return a source with the index of its keys, which is built if it does not exist.
-
-    Raises:
-        BadKey: a record has no key.
-
-    Warns:
-        DuplicateKeys: some records have the same key.
-    """
-    keys = key_index.open_keys(node, key, index_dir=index_dir, using=using, progress=progress)
-    if keys.index.duplicates:
-        warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=3)
-    return replace(node, keys=keys)
+def _found_entry_keys(files: FileSet, index_dir: str | os.PathLike[str] | None) -> Keys | None:
+    """Return the keys of entries of Kaldi's tables, None if they are not indexed; it loads little code."""
+    wanted = keyed.Keyed.of(files, keyed.keys_of_entries(files.entry(0).format))
+    for folder in hashes.places(files, index_dir=index_dir):
+        if index := hashes.read_keys(folder, wanted):
+            return Keys(entry_key, index)
+    return None
 
 
 def _has_spec(source: object) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from seekable._lazy import lazy
-from seekable.dataset.hub_files import HubSpec, hub_files, prepare_index
 from seekable.errors import InvalidArgument
 from seekable.formats.registry import format_named, without_their_files
 from seekable.formats.unopened import refuse_unopened
@@ -19,21 +18,23 @@ from seekable.storage.compression import COMPRESSED
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from seekable.dataset import hub_files
+    from seekable.dataset.hub_files import HubSpec
     from seekable.formats.registry import Format, SourceOptions
     from seekable.kaldi.files import filenames, specifiers
     from seekable.kaldi.files.specifiers import Rspecifier
+    from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 else:
+    hub_files = lazy("seekable.dataset.hub_files")
     filenames = lazy("seekable.kaldi.files.filenames")
     specifiers = lazy("seekable.kaldi.files.specifiers")
 
 
 __all__ = [
-    "HubSpec",
     "KaldiSpec",
-    "Spec",
     "TextSpec",
     "files_of",
     "prepare_index",
@@ -110,7 +111,8 @@ class KaldiSpec:
         return replace(options, permissive=self.rspecifier.permissive)
 
 
-Spec = HubSpec | TextSpec | KaldiSpec
+if TYPE_CHECKING:
+    Spec = HubSpec | TextSpec | KaldiSpec
 
 
 def spec_of(source: object) -> Spec | None:
@@ -192,7 +194,7 @@ def _hub_spec(text: str) -> HubSpec:
     if not split or (column == "" and text.endswith(":")):
         message = f"{text!r} is not complete: the form is {_HUB_FORM}"
         raise InvalidArgument(message)
-    return HubSpec(text, repo, revision, config or None, split, column or None)
+    return hub_files.HubSpec(text, repo, revision, config or None, split, column or None)
 
 
 def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
@@ -227,8 +229,8 @@ def files_of(
         InvalidArgument: no format has the name, or the spec is of another one.
         UnsupportedFormat: the files of a split have several formats.
     """
-    if isinstance(spec, HubSpec):
-        return hub_files(replace(spec, format=format_name), index_dir=index_dir)
+    if not isinstance(spec, TextSpec | KaldiSpec):
+        return hub_files.hub_files(replace(spec, format=format_name), index_dir=index_dir)
     if format_name is not None and not f"{format_name}-".startswith(f"{spec.format}-"):
         message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
         raise InvalidArgument(message)
@@ -238,6 +240,30 @@ def files_of(
     ]
     found = find_files(os.path.expanduser(spec.path), suffixes=endings, inspect=without_their_files)
     return found, form
+
+
+def prepare_index(
+    spec: Spec,
+    found: Sequence[Found],
+    form: Format,
+    *,
+    index_dir: str | os.PathLike[str] | None,
+    progress: ProgressHook | None,
+) -> None:
+    """Prepare the index of files on the Hub; see `hub_files.prepare_index`. Nothing is done for other specs.
+
+    Args:
+        spec: the spec.
+        found: its files.
+        form: their format.
+        index_dir: the user's folder for indexes, if any.
+        progress: is called with the progress.
+
+    Raises:
+        AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
+    """
+    if not isinstance(spec, TextSpec | KaldiSpec):
+        hub_files.prepare_index(found, form, index_dir=index_dir, progress=progress)
 
 
 def refuse_specs_among(source: object) -> None:

@@ -4,56 +4,62 @@ An *rxfilename* names bytes to read, and a *wxfilename* names where bytes go: a 
 command with a pipe, a standard stream. A *rspecifier* and a *wspecifier* name a whole table: ``ark:`` or
 ``scp:``, options, and extended filenames. A *holder* reads and writes the objects of one type. No command is
 run unless the caller says ``pipes="allow"``.
+
+Names are loaded when they are first used.
 """
 
 from __future__ import annotations
 
-from seekable.kaldi.directory.problem import Problem
-from seekable.kaldi.directory.validation import validate_directory
-from seekable.kaldi.files.filenames import (
-    classify_rxfilename,
-    classify_wxfilename,
-    split_offset,
-    split_range,
-)
-from seekable.kaldi.files.opening import open_rx, open_wx
-from seekable.kaldi.files.rx_file import RxFile
-from seekable.kaldi.files.specifiers import Rspecifier, Wspecifier, parse_rspecifier, parse_wspecifier
-from seekable.kaldi.files.wx_file import WxFile
-from seekable.kaldi.holders.feature_files import HtkMatrix
-from seekable.kaldi.holders.holder import Holder, SupportsRange
-from seekable.kaldi.holders.matrix_coding import CompressedMatrix, compress
-from seekable.kaldi.holders.ranges import Range, parse_range
-from seekable.kaldi.holders.registry import find_holder, holder_names, register_holder
-from seekable.kaldi.holders.sparse import SparseMatrix, SparseVector
-from seekable.kaldi.holders.wave import Wave, WaveInfo
-from seekable.kaldi.objects.basic_types import (
-    read_basic_type,
-    read_integer_pairs,
-    read_integer_vector,
-    write_basic_type,
-    write_integer_pairs,
-    write_integer_vector,
-)
-from seekable.kaldi.objects.cursor import Cursor, MemoryCursor, Output
-from seekable.kaldi.objects.file_cursor import FileCursor
-from seekable.kaldi.objects.header import read_header, write_header
-from seekable.kaldi.objects.tokens import (
-    expect_pretty,
-    expect_token,
-    is_token,
-    peek_token,
-    read_token,
-    write_pretty,
-    write_token,
-)
-from seekable.kaldi.tables.mapped_reader import MappedReader
-from seekable.kaldi.tables.random_access import RandomAccessReader
-from seekable.kaldi.tables.repair import Repair, repair
-from seekable.kaldi.tables.script import ScriptEntry, iter_script, read_script
-from seekable.kaldi.tables.sequential import SequentialReader
-from seekable.kaldi.tables.single import read, write
-from seekable.kaldi.tables.writer import Writer
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seekable.kaldi.directory.problem import Problem
+    from seekable.kaldi.directory.validation import validate_directory
+    from seekable.kaldi.files.filenames import (
+        classify_rxfilename,
+        classify_wxfilename,
+        split_offset,
+        split_range,
+    )
+    from seekable.kaldi.files.opening import open_rx, open_wx
+    from seekable.kaldi.files.rx_file import RxFile
+    from seekable.kaldi.files.specifiers import Rspecifier, Wspecifier, parse_rspecifier, parse_wspecifier
+    from seekable.kaldi.files.wx_file import WxFile
+    from seekable.kaldi.holders.feature_files import HtkMatrix
+    from seekable.kaldi.holders.holder import Holder, SupportsRange
+    from seekable.kaldi.holders.matrix_coding import CompressedMatrix, compress
+    from seekable.kaldi.holders.ranges import Range, parse_range
+    from seekable.kaldi.holders.registry import find_holder, holder_names, register_holder
+    from seekable.kaldi.holders.sparse import SparseMatrix, SparseVector
+    from seekable.kaldi.holders.wave import Wave, WaveInfo
+    from seekable.kaldi.objects.basic_types import (
+        read_basic_type,
+        read_integer_pairs,
+        read_integer_vector,
+        write_basic_type,
+        write_integer_pairs,
+        write_integer_vector,
+    )
+    from seekable.kaldi.objects.cursor import Cursor, MemoryCursor, Output
+    from seekable.kaldi.objects.file_cursor import FileCursor
+    from seekable.kaldi.objects.header import read_header, write_header
+    from seekable.kaldi.objects.tokens import (
+        expect_pretty,
+        expect_token,
+        is_token,
+        peek_token,
+        read_token,
+        write_pretty,
+        write_token,
+    )
+    from seekable.kaldi.tables.mapped_reader import MappedReader
+    from seekable.kaldi.tables.random_access import RandomAccessReader
+    from seekable.kaldi.tables.repair import Repair, repair
+    from seekable.kaldi.tables.script import ScriptEntry, iter_script, read_script
+    from seekable.kaldi.tables.sequential import SequentialReader
+    from seekable.kaldi.tables.single import read, write
+    from seekable.kaldi.tables.writer import Writer
 
 __all__ = [
     "CompressedMatrix",
@@ -115,3 +121,80 @@ __all__ = [
     "write_pretty",
     "write_token",
 ]
+
+_HOMES = {
+    "CompressedMatrix": "holders.matrix_coding",
+    "Cursor": "objects.cursor",
+    "FileCursor": "objects.file_cursor",
+    "Holder": "holders.holder",
+    "HtkMatrix": "holders.feature_files",
+    "MappedReader": "tables.mapped_reader",
+    "MemoryCursor": "objects.cursor",
+    "Output": "objects.cursor",
+    "Problem": "directory.problem",
+    "RandomAccessReader": "tables.random_access",
+    "Range": "holders.ranges",
+    "Repair": "tables.repair",
+    "Rspecifier": "files.specifiers",
+    "RxFile": "files.rx_file",
+    "ScriptEntry": "tables.script",
+    "SequentialReader": "tables.sequential",
+    "SparseMatrix": "holders.sparse",
+    "SparseVector": "holders.sparse",
+    "SupportsRange": "holders.holder",
+    "Wave": "holders.wave",
+    "WaveInfo": "holders.wave",
+    "Writer": "tables.writer",
+    "Wspecifier": "files.specifiers",
+    "WxFile": "files.wx_file",
+    "classify_rxfilename": "files.filenames",
+    "classify_wxfilename": "files.filenames",
+    "compress": "holders.matrix_coding",
+    "expect_pretty": "objects.tokens",
+    "expect_token": "objects.tokens",
+    "find_holder": "holders.registry",
+    "holder_names": "holders.registry",
+    "is_token": "objects.tokens",
+    "iter_script": "tables.script",
+    "open_rx": "files.opening",
+    "open_wx": "files.opening",
+    "parse_range": "holders.ranges",
+    "parse_rspecifier": "files.specifiers",
+    "parse_wspecifier": "files.specifiers",
+    "peek_token": "objects.tokens",
+    "read": "tables.single",
+    "read_basic_type": "objects.basic_types",
+    "read_header": "objects.header",
+    "read_integer_pairs": "objects.basic_types",
+    "read_integer_vector": "objects.basic_types",
+    "read_script": "tables.script",
+    "read_token": "objects.tokens",
+    "register_holder": "holders.registry",
+    "repair": "tables.repair",
+    "split_offset": "files.filenames",
+    "split_range": "files.filenames",
+    "validate_directory": "directory.validation",
+    "write": "tables.single",
+    "write_basic_type": "objects.basic_types",
+    "write_header": "objects.header",
+    "write_integer_pairs": "objects.basic_types",
+    "write_integer_vector": "objects.basic_types",
+    "write_pretty": "objects.tokens",
+    "write_token": "objects.tokens",
+}
+"""The module of each public name, below ``seekable.kaldi``."""
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from the module that defines it."""
+    if name not in _HOMES:
+        message = f"module 'seekable.kaldi' has no attribute {name!r}"
+        raise AttributeError(message)
+    value: object = getattr(importlib.import_module(f"seekable.kaldi.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return the list of the public names."""
+    return __all__

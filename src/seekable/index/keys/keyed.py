@@ -26,18 +26,15 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
 
 __all__ = [
-    "ENTRY_KEYS",
     "Head",
     "Keyed",
     "KeyedFile",
     "descriptions",
     "encode_description",
+    "keys_of_entries",
     "read_files",
     "read_head",
 ]
-
-ENTRY_KEYS = "entry"
-"""What describes the keys that entries of Kaldi's tables have themselves."""
 
 _SCHEMA = 1
 _HEAD_END = b', "files": [\n'
@@ -113,6 +110,15 @@ class KeyedFile:
 
     records: int
     """The number of records of the file."""
+
+
+def keys_of_entries(format_name: str) -> dict[str, Any]:
+    """Return what makes the keys that entries of Kaldi's tables have themselves, for `Keyed`.
+
+    Args:
+        format_name: the name of the format in the index.
+    """
+    return {"scanned_as": format_name, "key": "entry"}
 
 
 def encode_description(

@@ -6,13 +6,16 @@ that only copy or decompress files are done without running them, by `seekable.k
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING, Final, Literal, final
 
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, PipeFailed, PipeRefused
 
 if TYPE_CHECKING:
+    import subprocess
     from typing import IO
+else:
+    subprocess = lazy("subprocess")
 
 __all__ = ["Pipes", "RunningCommand", "checked_pipes", "pipes_inside", "refuse_unless_allowed"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from seekable.index.keys.hashes import open_pairs, places, read_keys
 from seekable.index.keys.key_hash import key_hash
-from seekable.index.keys.keyed import ENTRY_KEYS, Keyed, descriptions, read_files, read_head
+from seekable.index.keys.keyed import Keyed, descriptions, keys_of_entries, read_files, read_head
 from seekable.index.opening import find_indexed
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def find_table_index(path: str | os.PathLike[str], format_name: str) -> TableInd
     files = find_indexed(os.fspath(path), format_name=format_name)
     if files is None:
         return None
-    made = {"scanned_as": format_name, "key": ENTRY_KEYS}
-    keyed = Keyed.of(files, made)
+    keyed = Keyed.of(files, keys_of_entries(format_name))
     for folder in places(files, index_dir=None):
         if (keys := read_keys(folder, keyed)) is not None:
             return TableIndex(files, keys, 0)

@@ -21,7 +21,7 @@ from seekable.formats.decoding import Decoder
 from seekable.index.build.commit import make_folder
 from seekable.index.keys.hashes import known_hashes, lock_of, places, read_keys, write_keys
 from seekable.index.keys.key_hash import key_hash, text_key_hashes
-from seekable.index.keys.keyed import ENTRY_KEYS, Keyed
+from seekable.index.keys.keyed import Keyed, keys_of_entries
 from seekable.nodes.display import add_place
 from seekable.nodes.hole import HOLE
 from seekable.nodes.keys.key import Keys, entry_key, is_key, key_in
@@ -103,7 +103,7 @@ def open_keys(
 def _made(source: FileSource | TableSource, of: KeyOf) -> dict[str, Any]:
     """Return, as JSON-safe values, all that decides the keys besides the files."""
     if of is entry_key:
-        return {"scanned_as": source.files.entry(0).format, "key": ENTRY_KEYS}
+        return keys_of_entries(source.files.entry(0).format)
     if isinstance(source, TableSource):
         decode: Any = source.decode
     else:
