@@ -111,7 +111,7 @@ class RunningCommand:
         """The line of shell."""
         self._lost = False
         ours, inherited = subprocess.PIPE, None
-        self._process: subprocess.Popen[bytes] = subprocess.Popen(  # noqa: S603 - the caller allowed it
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
             ["/bin/sh", "-c", command],
             bufsize=0,
             stdin=ours if pipe == "input" else inherited,
