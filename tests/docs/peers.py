@@ -70,6 +70,31 @@ def _of_forager() -> list[str]:
     return [*_classes_of("data_forager"), *functions]
 
 
+def _of_kaldi_native_io() -> list[str]:
+    table_types = importlib.import_module("kaldi_native_io.table_types")
+    public = importlib.import_module("kaldi_native_io")
+    defined = [*_public_names(table_types), *_public_names(public)]
+    return [name for name in dict.fromkeys(defined) if hasattr(public, name)]
+
+
+def _public_names(module: Any) -> Iterator[str]:
+    """Yield the names of the functions and classes of a module that are its own, or compiled."""
+    for name, value in vars(module).items():
+        origin = str(getattr(value, "__module__", ""))
+        if name[0] != "_" and callable(value) and "kaldi_native_io" in origin:
+            yield name
+
+
+# The names of kaldiio, from its documentation, and of the code of Kaldi. Neither is installed.
+_OF_KALDI = """
+    Input InitKaldiInputStream InitKaldiOutputStream IsToken KaldiObjectHolder Output PeekToken
+    RandomAccessTableReader RandomAccessTableReaderMapped ClassifyRspecifier ClassifyRxfilename
+    ClassifyWspecifier ClassifyWxfilename ExpectPretty ExpectToken ReadBasicType ReadIntegerPairVector
+    ReadIntegerVector ReadKaldiObject ReadScriptFile ReadToken SequentialTableReader TableWriter
+    WriteBasicType WriteIntegerPairVector WriteIntegerVector WriteKaldiObject WritePretty WriteToken
+    kaldiio
+"""
+
 # The names on Lhotse's page about indexed manifests.
 _INDEXED_MANIFESTS = """
     IteratorNode LazyCutMixer LazyFilter LazyFlattener LazyIndexedManifestIterator LazyIndexedSharIterator
@@ -191,6 +216,12 @@ PEERS = {
         alone=True,
         expected=_of_streaming,
         prepare=streaming,
+    ),
+    "from-kaldi": Peer(
+        modules=("kaldi_native_io",),
+        instances={"reader": "SequentialFloatMatrixReader", "writer": "FloatMatrixWriter"},
+        words=frozenset(_OF_KALDI.split()),
+        expected=_of_kaldi_native_io,
     ),
     "from-webdataset": Peer(
         modules=("webdataset",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import os
@@ -16,13 +17,17 @@ from tests.docs.peers import PEERS, exists, unknown_names
 from tests.docs.tables import rows_of
 
 import seekable as sk
+from seekable import kaldi
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _pytest.mark import ParameterSet
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "howto").glob("from-*.md"))
-ADDRESSED = {"ds": sk.Dataset, "stream": sk.Stream, "loader": sk.Loader, "sk": sk}
+ADDRESSED = {"ds": sk.Dataset, "stream": sk.Stream, "loader": sk.Loader, "sk": sk, "kaldi": kaldi}
+NAMES = "|".join(ADDRESSED)
 
 
 def rows() -> list[ParameterSet]:
@@ -38,13 +43,21 @@ def signature_of(owner: Any, name: str) -> inspect.Signature:
     return inspect.signature(called)
 
 
+def holder_options() -> Iterator[str]:
+    """Yield the fields of Kaldi's holders, which are arguments of what takes a holder."""
+    for name in kaldi.holder_names():
+        holder: Any = kaldi.find_holder(name)
+        yield from (field.name for field in dataclasses.fields(holder))
+
+
 @pytest.mark.parametrize("ours", rows())
 def test_what_is_named_here_exists(ours: str) -> None:
-    for prefix, name in re.findall(r"\b(ds|stream|loader|sk)\.(\w+)", ours):
+    for prefix, name in re.findall(rf"\b({NAMES})\.(\w+)", ours):
         assert hasattr(ADDRESSED[prefix], name), f"{prefix}.{name}"
-    for prefix, name, arguments in re.findall(r"\b(ds|stream|loader|sk)\.(\w+)\(([^()]*)\)", ours):
+    for prefix, name, arguments in re.findall(rf"\b({NAMES})\.(\w+)\(([^()]*)\)", ours):
         named = set(re.findall(r"\b(\w+)=", arguments))
-        known = signature_of(ADDRESSED[prefix], name).parameters.keys()
+        signature = signature_of(ADDRESSED[prefix], name)
+        known = {*signature.parameters, *(holder_options() if "holder" in signature.parameters else ())}
         assert named <= known, f"{prefix}.{name} has no {named - known}"
 
 
