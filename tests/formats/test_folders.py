@@ -64,8 +64,8 @@ FOLDERS: dict[str, tuple[str, Files]] = {
         "DatatroveFolderDataset",
         {"00000.ds": b"", "00000.ds.index": b"", "00000.ds.metadata": b""},
     ),
-    "a data folder of Kaldi": (
-        "txt:",
+    "a data directory of Kaldi": (
+        "kaldi:",
         {"wav.scp": b"u1 a.wav\n", "text": b"u1 hello\n", "notes.txt": b"x\n"},
     ),
     "a folder of WebDataset (tar files)": (
@@ -237,8 +237,8 @@ def test_a_folder_below_may_have_an_index_of_forager(tmp_path: Path) -> None:
 
 
 def test_the_way_out_of_a_folder_of_kaldi_works(tmp_path: Path) -> None:
-    made(tmp_path, FOLDERS["a data folder of Kaldi"][1])
-    assert sk.open(f"txt:{tmp_path}/text:line")[0] == {"line": "u1 hello"}
+    made(tmp_path, FOLDERS["a data directory of Kaldi"][1])
+    assert sk.open(f"kaldi:{tmp_path}", columns=["key", "text"])[0] == {"key": "u1", "text": "hello"}
 
 
 def test_a_folder_of_files_of_one_unread_format_says_which(tmp_path: Path) -> None:

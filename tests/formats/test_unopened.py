@@ -16,7 +16,6 @@ LINE = b'{"a": 1}\n'
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ("kaldi:data/train", "data folder of Kaldi.*txt:DIR/text:line"),
         ("shar:DIR", "Lhotse Shar.*from_shar"),
         ("energon:DIR:train", "Energon"),
         ("megatron:data/web_text_document", "Megatron"),

@@ -42,7 +42,7 @@ def write_records(records: Node, rows: Iterable[int], *, as_json: bool) -> None:
         as_json: print a document for each record instead of its bytes.
     """
     for some in _batches(rows):
-        if not isinstance(records, FileSource) or records.decoder.entries is not None:
+        if not isinstance(records, FileSource) or records.decoder.reads_objects:
             _write_rows(records, some, as_json=as_json)
         elif as_json:
             _write_json(_lines(records), records, some)

@@ -167,6 +167,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     build = form.source(options)
     if form.holder is not None:
         key = _key_of_entries(key, partitions)
+    elif key is None and form.key and (columns is None or form.key in columns):
+        key = form.key
     if partitions is not None:
         _check_partitions(partitions, form, options)
     refuse_copies(found)

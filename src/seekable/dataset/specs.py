@@ -1,4 +1,4 @@
-"""Specs: ``hf:REPO:SPLIT:COLUMN``, ``txt:PATH:COLUMN`` and rspecifiers of Kaldi such as ``scp:feats.scp``.
+"""Specs: ``hf:REPO:SPLIT:COLUMN``, ``txt:PATH:COLUMN``, ``kaldi:DIR``, and rspecifiers of Kaldi.
 
 They are parsed here, and checked against other arguments.
 """
@@ -15,7 +15,7 @@ from seekable.errors import InvalidArgument
 from seekable.formats.registry import format_named, without_their_files
 from seekable.formats.unopened import refuse_unopened
 from seekable.storage.compression import COMPRESSED
-from seekable.storage.listing import find_files
+from seekable.storage.listing import Found, find_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,17 +23,19 @@ if TYPE_CHECKING:
     from seekable.dataset import hub_files
     from seekable.dataset.hub_files import HubSpec
     from seekable.formats.registry import Format, SourceOptions
+    from seekable.kaldi.directory import validation
     from seekable.kaldi.files import filenames, specifiers
     from seekable.kaldi.files.specifiers import Rspecifier
     from seekable.parallel.progress import ProgressHook
-    from seekable.storage.listing import Found
 else:
     hub_files = lazy("seekable.dataset.hub_files")
+    validation = lazy("seekable.kaldi.directory.validation")
     filenames = lazy("seekable.kaldi.files.filenames")
     specifiers = lazy("seekable.kaldi.files.specifiers")
 
 
 __all__ = [
+    "DirectorySpec",
     "KaldiSpec",
     "TextSpec",
     "files_of",
@@ -43,7 +45,7 @@ __all__ = [
 ]
 
 
-_HUB, _TEXT = "hf:", "txt:"
+_HUB, _TEXT, _DIRECTORY = "hf:", "txt:", "kaldi:"
 
 _HUB_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
 
@@ -111,8 +113,38 @@ class KaldiSpec:
         return replace(options, permissive=self.rspecifier.permissive)
 
 
+@dataclass(frozen=True, slots=True)
+class DirectorySpec:
+    """A spec of a data directory of Kaldi: each utterance is a record."""
+
+    text: str
+    """The text of the spec, as the user wrote it."""
+
+    path: str
+    """The path of the directory."""
+
+    format: ClassVar[str] = "kaldi-directory"
+
+    def check(self, options: SourceOptions) -> None:
+        """Check options for the files: none is refused here."""
+
+    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
+        """Return the options for the files, unchanged."""
+        return options
+
+    def found(self) -> tuple[Found, ...]:
+        """Return the text tables of the directory, the one that lists the utterances first.
+
+        Raises:
+            DataNotFound: there is no such directory, or it has no table that lists utterances.
+        """
+        tables = validation.present_tables(self.path)
+        folder = os.path.dirname(next(iter(tables.values())))
+        return (Found(folder, tuple(tables)),)
+
+
 if TYPE_CHECKING:
-    Spec = HubSpec | TextSpec | KaldiSpec
+    Spec = DirectorySpec | HubSpec | TextSpec | KaldiSpec
 
 
 def spec_of(source: object) -> Spec | None:
@@ -139,6 +171,8 @@ def spec_of(source: object) -> Spec | None:
         return None
     if source.startswith((_HUB, _TEXT)):
         return _hub_spec(source) if source.startswith(_HUB) else _text_spec(source)
+    if source.startswith(_DIRECTORY):
+        return _directory_spec(source)
     if not _KALDI.isdisjoint(_ITEMS.split(source.partition(":")[0])):
         return _kaldi_spec(source)
     refuse_unopened(source)
@@ -165,6 +199,14 @@ def _kaldi_spec(text: str) -> KaldiSpec:
         )
     message = f"{text!r} cannot be opened, because a dataset needs files with records in any order; {found}"
     raise InvalidArgument(message)
+
+
+def _directory_spec(text: str) -> DirectorySpec:
+    path = text.removeprefix(_DIRECTORY)
+    if not path:
+        message = f"{text!r} is not complete: kaldi:DIR, where DIR is a data directory such as data/train"
+        raise InvalidArgument(message)
+    return DirectorySpec(text, path)
 
 
 def _text_spec(text: str) -> TextSpec:
@@ -234,6 +276,8 @@ def files_of(
     if format_name is not None and not f"{format_name}-".startswith(f"{spec.format}-"):
         message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
         raise InvalidArgument(message)
+    if isinstance(spec, DirectorySpec):
+        return spec.found(), format_named(spec.format)
     form = format_named(format_name or spec.format)
     endings = [
         f"{suffix}{more}" for suffix in form.suffixes for more in ("", *(f".{kind}" for kind in COMPRESSED))

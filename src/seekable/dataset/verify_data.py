@@ -111,21 +111,24 @@ def verify_sources(
 ) -> Verification:
     """Return the problems of the data files of all sources of a pipeline; see `verify`."""
     found = Verification(0, 0, 0, (), (), ())
+    check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
     for source in leaves_of(node):
         if not isinstance(source, FileSource | TableSource):
             continue
-        verified = verify_files(
-            list(_found(source.files)),
-            source.scanner if isinstance(source, FileSource) else source.form,
-            deep=deep,
-            index_dir=index_dir,
-            jobs=jobs,
-            progress=progress,
-        )
+        form = source.scanner if isinstance(source, FileSource) else source.form
+        verified = check(list(_found(source.files)), form)
         if decode:
             verified = _decoded(verified, replace(source, files=verified.good), jobs, progress)
         found = _together(found, verified)
+        if others := [run for files in _other_tables(source) for run in _found(files)]:
+            found = _together(found, check(others, form))
     return found
+
+
+def _other_tables(source: FileSource | TableSource) -> list[FileSet]:
+    """Return the files of the other tables of a data directory of Kaldi; none of other sources."""
+    utterances = source.decoder.utterances if isinstance(source, FileSource) else None
+    return [] if utterances is None else [table.files for table in utterances.tables.values()]
 
 
 def _found(files: FileSet) -> Iterator[Found]:

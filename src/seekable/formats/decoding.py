@@ -21,6 +21,7 @@ from seekable.errors import InvalidArgument, WrongType
 if TYPE_CHECKING:
     from seekable.formats import csv
     from seekable.formats.kaldi.entries import Entries
+    from seekable.formats.kaldi_directory.utterances import Utterances
 else:
     csv = lazy("seekable.formats.csv")
 
@@ -70,10 +71,15 @@ class Decoder:
     entries: Entries | None = None
     """How the entries of Kaldi's tables are read; None for other formats."""
 
+    utterances: Utterances | None = None
+    """How the utterances of a data directory of Kaldi are read; None for other formats."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name, because some decoders are functions of C extensions."""
         if self.entries is not None:
             return entry_decoder, (self.entries,)
+        if self.utterances is not None:
+            return utterance_decoder, (self.utterances,)
         if self.plain is not None and self.field:
             return only_field, (self.plain, self.field)
         if self.plain is not None:
@@ -84,6 +90,11 @@ class Decoder:
     def needs_head_only(self) -> bool:
         """True if records are decoded from their first bytes, so that the rest need not be fetched."""
         return self.entries is not None and self.entries.kind == "ark" and self.entries.wanted != "object"
+
+    @property
+    def reads_objects(self) -> bool:
+        """True if records are made of objects of Kaldi, which a line may name, and not of the line alone."""
+        return self.entries is not None or self.utterances is not None
 
     def for_head(self, head: bytes) -> Decoder:
         """Return the decoder of the records of one file, if this one is `headed`.
@@ -130,6 +141,11 @@ def decoder_named(decode: Decode, form: str = "") -> Decoder:
 def entry_decoder(entries: Entries) -> Decoder:
     """Return the decoder of the entries of Kaldi's tables."""
     return Decoder(entries.holder.name, entries.read, None, entries=entries)
+
+
+def utterance_decoder(utterances: Utterances) -> Decoder:
+    """Return the decoder of the utterances of a data directory of Kaldi."""
+    return Decoder("kaldi-directory", utterances, None, utterances=utterances)
 
 
 def in_column(decoder: Decoder, column: str) -> Decoder:

@@ -217,9 +217,8 @@ OTHER_TOOLS = (
               _to_sequence("megatron.core.datasets.indexed_dataset.IndexedDataset('DIR/PREFIX')")),
     OtherTool("tokens of datatrove", lambda folder: ".ds" in folder.suffixes and folder.has(r".+\.ds\.index"),
               _to_sequence("datatrove's DatatroveFolderDataset('DIR', ...)")),
-    OtherTool("a data folder of Kaldi", _is_kaldi,
-              "its tables are opened one by one, sk.open('scp:DIR/feats.scp'), and its text as lines, "
-              "sk.open('txt:DIR/text:line')"),
+    OtherTool("a data directory of Kaldi", _is_kaldi,
+              "open its utterances, with all tables, as sk.open('kaldi:DIR')", planned=False),
     OtherTool("a folder of WebDataset (tar files)", _is_webdataset,
               _to_iterable("webdataset.WebDataset")),
     OtherTool("a table of Delta Lake", lambda folder: "_delta_log" in folder.inner,

@@ -153,8 +153,7 @@ class Format:
     """The ends of the names of its files, in lower case."""
 
     finder: str
-    """The class of what finds the records in its files, ``module:name``; it is made of the format's name, and
-    of its holder if it has one."""
+    """The class of what finds its records, ``module:name``; it is made of the format's name and holder."""
 
     builder: str
     """The `SourceBuilder` of its records, ``module:name``."""
@@ -173,6 +172,12 @@ class Format:
 
     holder: Holder | None = None
     """The holder that reads the objects of Kaldi's tables; None before it is settled, and for others."""
+
+    key: str = ""
+    """The field that is the key of records where the user names none; empty for no keys."""
+
+    names_commands: bool = False
+    """True if its files name commands, so that ``pipes`` means something, without a settler."""
 
     @property
     def scanner(self) -> Scanner | TableFormat:
@@ -193,11 +198,10 @@ class Format:
             WrongType: ``holder`` is of another type.
         """
         if not self.settler:
-            for name, given in (("holder", options.holder is not None), ("pipes", options.pipes != "refuse")):
+            has_pipes = options.pipes != "refuse" and not self.names_commands
+            for name, given in (("holder", options.holder is not None), ("pipes", has_pipes)):
                 if given:
-                    message = (
-                        f"{name}= is for Kaldi's tables (ark, scp), and this is {self.name}: leave it out"
-                    )
+                    message = f"{name}= is for Kaldi's tables (ark, scp), and this is {self.name}: drop it"
                     raise InvalidArgument(message)
             return self
         if self.holder is not None and options.holder is None:
@@ -249,6 +253,9 @@ FORMATS = MappingProxyType(
                    compressible=True, settler=_HOLDER),
             Format("scp", (".scp",), "seekable.formats.kaldi.script_lines:ScriptScanner", _ENTRIES, "kaldi",
                    compressible=True, settler=_HOLDER),
+            Format("kaldi-directory", (), "seekable.formats.text:TextScanner",
+                   "seekable.nodes.sources.utterance_source:utterance_source", "kaldi-directory", key="key",
+                   names_commands=True),
         )
     }
 )  # fmt: skip

@@ -82,8 +82,6 @@ _SUFFIXES = (
 _CLOUD = "copy it to this machine, or mount it, and open the path"
 
 _SCHEMES = (
-    Unopened(("kaldi",), "a data folder of Kaldi",
-             "its text tables are opened as sk.open('txt:DIR/text:line'); arrays are read in ds.map"),
     Unopened(("shar",), "a folder of Lhotse Shar",
              "its cuts alone are opened as sk.open('DIR/cuts*.jsonl.gz'); CutSet.from_shar reads all"),
     Unopened(("energon",), "a dataset of Energon", _ITERATE.format(reader="megatron.energon")),

@@ -17,7 +17,7 @@ from seekable.index.digest import digest_text
 from seekable.index.entry import FileEntry
 from seekable.index.file_columns import gather, joined_columns, open_columns
 from seekable.index.index_location import may_hold_placeholders
-from seekable.index.indexed_files import refreshed, row_numbers
+from seekable.index.indexed_files import each_file, refreshed, row_numbers
 from seekable.storage.compression import compression_of
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, most_maps, next_use
 from seekable.storage.ranges import MappedRanges
@@ -86,6 +86,10 @@ class FileSet:
         files = FileSet(self._parts, ((len(self), OpenFiles(most)),))
         files._opened = self._opened
         return files
+
+    def apart(self) -> list[FileSet]:
+        """Return a set for each file, in their order."""
+        return [FileSet((part,)) for opened in self._columns().parts for part in each_file(opened)]
 
     def close(self) -> None:
         """Close all files; a file that is read again is opened again."""

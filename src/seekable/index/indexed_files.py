@@ -25,6 +25,7 @@ __all__ = [
     "IndexedFiles",
     "OpenIndexedFiles",
     "RowIdentity",
+    "each_file",
     "indexed_files",
     "open_indexed",
     "refreshed",
@@ -115,6 +116,12 @@ class OpenIndexedFiles:
 def indexed_files(root: str, folder: str, table: Table, rows: NDArray[np.int64]) -> IndexedFiles:
     """Return some rows of a table, with what finds them again."""
     return IndexedFiles(root, folder, table.file_name, _compact(rows), RowIdentity.of(table, rows))
+
+
+def each_file(opened: OpenIndexedFiles) -> list[IndexedFiles]:
+    """Return a part for each file of an open part."""
+    part, rows = opened.part, row_numbers(opened.part)
+    return [indexed_files(part.root, part.folder, opened.table, rows[at : at + 1]) for at in range(len(rows))]
 
 
 def open_indexed(part: IndexedFiles) -> OpenIndexedFiles:

@@ -62,7 +62,7 @@ UNKNOWN_ROWS = {
 }
 """The kinds of node whose order cannot be rebuilt, and why."""
 
-FORMATS_WITH_RUNS = frozenset({"jsonl", "text", "csv", "tsv", "csv-semicolon"})
+FORMATS_WITH_RUNS = frozenset({"jsonl", "text", "csv", "tsv", "csv-semicolon", "kaldi-directory"})
 """The formats whose files have blocks of 1,024 rows; of others a description does not have the blocks."""
 
 

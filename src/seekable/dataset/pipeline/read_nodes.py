@@ -14,7 +14,7 @@ from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of
 from seekable.dataset.pipeline.row_files import int_rows, kept_rows
 from seekable.dataset.pipeline.sources import found_files, saved_entries
 from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
-from seekable.formats.decoding import decoder_named, in_column
+from seekable.formats.decoding import decoder_named, in_column, utterance_decoder
 from seekable.formats.registry import FORMATS, SourceOptions, format_named
 from seekable.index.opening import open_files
 from seekable.nodes.columns.cast import target_of
@@ -32,10 +32,11 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources import entry_source
+    from seekable.nodes.sources import entry_source, utterance_source
     from seekable.parallel.progress import ProgressHook
 else:
     entry_source = lazy("seekable.nodes.sources.entry_source")
+    utterance_source = lazy("seekable.nodes.sources.utterance_source")
 
 __all__ = ["NodeReader", "Resources"]
 
@@ -195,6 +196,8 @@ class NodeReader:
     def _decoder(self, value: Any, given: Mapping[str, Any], where: str) -> Decoder:
         said = checked(value, dict[str, Any], where)
         form = format_named(_format(given.get("format"), where))
+        if "tables" in said:
+            return self._utterances(form, said, given, where)
         if form.settler:
             return _entry_decoder(form, said, where)
         decode = self._named_or_function(said.get("decode"), f"{where}.decode")
@@ -206,6 +209,31 @@ class NodeReader:
         if "column" not in said:
             return decoder
         return in_column(decoder, checked(said["column"], str, f"{where}.column"))
+
+    def _utterances(
+        self, form: Format, said: Mapping[str, Any], given: Mapping[str, Any], where: str
+    ) -> Decoder:
+        """Return the decoder of the utterances of a data directory of Kaldi; commands are refused."""
+        columns = checked(said.get("columns"), tuple[str, ...], f"{where}.columns")
+        here, resources = f"{where}.tables", self._resources
+        self.saved[len(self.nodes)]["tables"] = saved_entries(said["tables"], here)
+        found = found_files(said["tables"], resources.roots, here)
+        main: FileSet = given["files"]
+        others: list[FileSet] = []
+        if found:
+            files = open_files(
+                found, form.scanner, index_dir=resources.roots.index_dir, progress=resources.progress
+            )
+            others = files.apart()
+        try:
+            return utterance_decoder(
+                utterance_source.utterances_of(
+                    main, others, columns, pipes="refuse", most_open_files=main.most_open
+                )
+            )
+        except InvalidArgument as error:
+            message = f"{where}: {error}"
+            raise CorruptState(message) from None
 
     def _with_keys(self, node: Any, value: Any, where: str) -> Node:
         of = entry_key if value == {"of": "entry"} else self._named_or_function(value, where)

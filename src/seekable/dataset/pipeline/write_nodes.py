@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.pipeline.row_files import RowFiles
     from seekable.formats.decoding import Decoder
+    from seekable.formats.kaldi_directory.utterances import Utterances
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
@@ -127,9 +128,16 @@ class NodeWriter:
         if decoder.entries is not None:
             # Not pipes: whoever opens a pipeline file decides if commands are run.
             return {"holder": decoder.entries.holder.name, "permissive": decoder.entries.permissive}
+        if decoder.utterances is not None:
+            return self._utterances(decoder.utterances)
         column = {"column": decoder.column} if decoder.column else {}
         inner = decoder.plain or decoder
         return {"decode": self._named_or_function(inner.function or inner.name, where), **column}
+
+    def _utterances(self, utterances: Utterances) -> dict[str, Any]:
+        tables = [table.files for table in utterances.tables.values()]
+        folders = [folder for files in tables for folder in files_as_json(files, self._beside)]
+        return {"columns": list(utterances.columns), "tables": folders}
 
     def _files(self, files: FileSet, _: str) -> dict[str, Any]:
         return {"max_open_files": files.most_open, "folders": files_as_json(files, self._beside)}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from seekable._cached import cached
 from seekable._lazy import lazy
+from seekable.formats.decoding import utterance_decoder
 from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
@@ -25,7 +26,7 @@ from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -96,11 +97,14 @@ class FileSource(Leaf):
         """Return the format, the decoding, and every file by name, size, records and digests."""
         function = self.decoder.function
         decode = self.decoder.name if function is None else describe_function(function, self.version)
-        return {"format": self.format, "decode": decode, "files": self.files.described()}
+        utterances = self.decoder.utterances
+        more = {} if utterances is None else utterances.described()
+        return {"format": self.format, "decode": decode, "files": self.files.described(), **more}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
-        key = "" if self.keys is None or self.keys.of is entry_key else f", key={self.keys.name}"
+        own = self.keys is None or self.keys.of in (entry_key, format_named(self.format).key)
+        key = "" if own or self.keys is None else f", key={self.keys.name}"
         errors = (
             "" if self.errors is None else f", errors={getattr(self.errors, '__qualname__', self.errors)}"
         )
@@ -155,6 +159,20 @@ class FileSource(Leaf):
         self.files.close()
         if self.decoder.entries is not None:
             self.decoder.entries.files.close()
+        if self.decoder.utterances is not None:
+            self.decoder.utterances.close()
+
+    def narrowed(self, columns: frozenset[str]) -> FileSource:
+        """Return the source for some columns; of utterances of Kaldi, nothing is read for the others."""
+        utterances = self.decoder.utterances
+        if utterances is None:
+            return self
+        return replace(self, decoder=utterance_decoder(utterances.narrowed(columns)))
+
+    def declared(self) -> Mapping[str, Any] | None:
+        """Return the names of the columns of utterances of Kaldi; None of lines and entries."""
+        utterances = self.decoder.utterances
+        return None if utterances is None else dict.fromkeys(utterances.columns)
 
     def _advise(self, file: int, row: int) -> None:
         """Advise the system to fetch the rows of a file from this one on."""

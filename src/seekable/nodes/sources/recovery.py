@@ -11,6 +11,7 @@ from seekable.errors import (
     CorruptObject,
     CorruptRecord,
     DataNotFound,
+    IndexStale,
     InvalidArgument,
     KaldiWarning,
     MissingDependency,
@@ -44,7 +45,10 @@ def recovered(
 
     Raises:
         CorruptRecord: the record cannot be decoded, and the source has no ``errors``.
+        IndexStale: another file that the record is made of was changed.
     """
+    if isinstance(error, IndexStale):
+        raise error
     if decoder.entries is not None:
         return _recovered_entry(errors, decoder, view, error, path=path, row=row, offset=offset)
     record, recover = bytes(view[: decoder.span(view)]), decoder.recover

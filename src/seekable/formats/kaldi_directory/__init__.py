@@ -1,0 +1,1 @@
+"""Data directories of Kaldi as data: each utterance is a record of all tables."""
