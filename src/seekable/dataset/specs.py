@@ -271,7 +271,7 @@ def files_of(
         InvalidArgument: no format has the name, or the spec is of another one.
         UnsupportedFormat: the files of a split have several formats.
     """
-    if not isinstance(spec, TextSpec | KaldiSpec):
+    if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec):
         return hub_files.hub_files(replace(spec, format=format_name), index_dir=index_dir)
     if format_name is not None and not f"{format_name}-".startswith(f"{spec.format}-"):
         message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
@@ -306,7 +306,7 @@ def prepare_index(
     Raises:
         AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
     """
-    if not isinstance(spec, TextSpec | KaldiSpec):
+    if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec):
         hub_files.prepare_index(found, form, index_dir=index_dir, progress=progress)
 
 
