@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seekable.errors import CorruptTable
 from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.objects.tokens import decoded
 
 if TYPE_CHECKING:
     import os
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.rx_file import RxFile
 
-__all__ = ["ScriptEntry", "iter_script", "read_script"]
+__all__ = ["ScriptEntry", "check_is_script", "iter_script", "read_script", "split_line"]
 
 _READ_BYTES: Final = 64 << 10
 _LONGEST_LINE: Final = 1 << 20
@@ -85,16 +86,24 @@ def iter_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") 
         CorruptTable, PipeFailed, ...: as in `read_script`, after the entries of the lines before.
     """
     with open_rx(rxfilename, pipes=pipes) as file:
-        if file.binary:
-            message = (
-                f"{file.rxfilename!r} begins as a binary object, so it is no script file, which has lines of "
-                f"'<key> <filename>'. An archive is named by ark: and not by scp:"
-            )
-            raise CorruptTable(message)
+        check_is_script(file)
         number = 1
         for lines in _blocks_of_lines(file):
             yield from _plain_entries(lines) or _entries(lines, number, file.rxfilename)
             number += len(lines)
+
+
+def check_is_script(file: RxFile) -> None:
+    """Raise an error for a file that begins with the binary header.
+
+    Raises:
+        CorruptTable: it does.
+    """
+    if file.binary:
+        raise CorruptTable(
+            f"{file.rxfilename!r} begins as a binary object, so it is no script file, which has lines of "
+            f"'<key> <filename>'. An archive is named by ark: and not by scp:"
+        )
 
 
 def _plain_entries(lines: list[bytes]) -> list[ScriptEntry] | None:
@@ -120,14 +129,25 @@ def _entries(lines: list[bytes], first: int, name: str) -> Iterator[ScriptEntry]
         name: the extended filename of the script.
     """
     for number, line in enumerate(lines, first):
-        fields = line.split(None, 1)
-        if len(fields) != _FIELDS or not _KEY.fullmatch(fields[0]) or _NUL in line:
-            raise _bad_line(name, number, line)
-        yield ScriptEntry(_text(fields[0]), _text(fields[1].rstrip()))
+        key, xfilename = split_line(line, number, name)
+        yield ScriptEntry(decoded(key), decoded(xfilename))
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
+def split_line(line: bytes, number: int, name: str) -> tuple[bytes, bytes]:
+    """Return the key of a line, and its extended filename, maybe with a range.
+
+    Args:
+        line: the line, without its end.
+        number: its number, from 1, for messages.
+        name: the extended filename of the script, for messages.
+
+    Raises:
+        CorruptTable: the line is empty, or has no filename, or its key has control characters.
+    """
+    fields = line.split(None, 1)
+    if len(fields) != _FIELDS or not _KEY.fullmatch(fields[0]) or _NUL in line:
+        raise _bad_line(name, number, line)
+    return fields[0], fields[1].rstrip()
 
 
 def _blocks_of_lines(file: RxFile) -> Iterator[list[bytes]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from seekable.errors import CorruptTable, KeyNotFound
+from seekable.errors import KeyNotFound
 from seekable.kaldi.files.pipes import pipes_inside
 from seekable.kaldi.tables.local_data import MappedFiles
-from seekable.kaldi.tables.script import iter_script
 from seekable.kaldi.tables.script_objects import ScriptObjects
+from seekable.kaldi.tables.script_table import load_script
 from seekable.kaldi.tables.unreadable import UNREADABLE
 
 if TYPE_CHECKING:
@@ -49,17 +49,11 @@ class ScriptLookup:
         self._left_out = left_out
         self._objects = ScriptObjects(holder, MappedFiles(), pipes=pipes_inside(pipes))
         self._loaded: _Loaded | None = None
-        self._table: dict[str, str] = {}
-        for key, xfilename in iter_script(specifier.rxfilename, pipes=pipes):
-            if key in self._table:
-                raise CorruptTable(
-                    f"{self._name!r}: the key {key!r} is there twice, so it cannot be looked up"
-                )
-            self._table[key] = xfilename
+        self._table = load_script(specifier.rxfilename, is_sorted=specifier.sorted, pipes=pipes)
 
     def has(self, key: str) -> bool:
         """Return True if a line has the key and, with option ``p``, its object can be read."""
-        xfilename = self._table.get(key)
+        xfilename = self._table.find(key)
         if xfilename is None:
             return False
         if self._left_out is not None:
@@ -80,7 +74,7 @@ class ScriptLookup:
         loaded, self._loaded = self._loaded, None
         if loaded is not None and loaded.key == key:
             return loaded.value
-        xfilename = self._table.get(key)
+        xfilename = self._table.find(key)
         if xfilename is None:
             raise KeyNotFound(f"{self._name!r} has no entry with the key {key!r}")
         return self._objects.read(key, xfilename)
