@@ -199,7 +199,7 @@ class NodeReader:
         if "tables" in said:
             return self._utterances(form, said, given, where)
         if form.settler:
-            return _entry_decoder(form, said, where)
+            return _entry_decoder(form, said, given["files"], where)
         decode = self._named_or_function(said.get("decode"), f"{where}.decode")
         try:
             decoder = decoder_named(decode, form.name if form.multiline else "")
@@ -276,7 +276,7 @@ def _values(value: Any, where: str) -> tuple[tuple[str, Any], ...]:
     return tuple((name, value_from_json(said, f"{where}[{name!r}]")) for name, said in pairs)
 
 
-def _entry_decoder(form: Format, said: Mapping[str, Any], where: str) -> Decoder:
+def _entry_decoder(form: Format, said: Mapping[str, Any], files: FileSet, where: str) -> Decoder:
     """Return the decoder of entries of Kaldi's tables; commands in scripts are refused."""
     holder = checked(said.get("holder"), str, f"{where}.holder")
     permissive = checked(said.get("permissive", False), bool, f"{where}.permissive")
@@ -285,7 +285,7 @@ def _entry_decoder(form: Format, said: Mapping[str, Any], where: str) -> Decoder
     except InvalidArgument as error:
         message = f"{where}.holder: {error}"
         raise CorruptState(message) from None
-    return entry_source.decoder_of(settled, SourceOptions(shown="", permissive=permissive))
+    return entry_source.decoder_of(settled, SourceOptions(shown="", permissive=permissive), files)
 
 
 def _format(value: Any, where: str) -> str:

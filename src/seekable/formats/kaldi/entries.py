@@ -23,6 +23,8 @@ from seekable.storage.memory import DiskActivity, disk_reads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from seekable.formats.kaldi.object_files import ObjectFiles
     from seekable.formats.kaldi.script_lines import ScriptLine
     from seekable.kaldi.files.pipes import Pipes
@@ -65,6 +67,9 @@ class Entries:
 
     wanted: Wanted = "object"
 
+    script_ns: int | None = None
+    """The time at which the newest script was modified, in nanoseconds; None if it is not known."""
+
     folder: str | None = None
     """The folder of the script, in which files are looked for that the current folder lacks; None if it is
     not known."""
@@ -95,7 +100,7 @@ class Entries:
         if self.wanted == "key" and (key := line_key(text)):
             return decoded(key)
         line = parse_line(text)
-        if line.kind in {"file", "offset"}:
+        if line.kind in {"file", "offset"} and "://" not in line.path:
             mapped = self._mapped(line.path)
             if mapped is not None and not mapped.view[:4].tobytes().startswith(_COMPRESSED):
                 return line.key, self._of_map(line, mapped)
@@ -132,7 +137,10 @@ class Entries:
             raise CorruptObject(
                 mapped.path, line.key, line.offset, "an object", f"the end of the file at byte {mapped.size}"
             )
-        cursor = MemoryCursor(mapped.view[:], name=mapped.path, key=line.key, position=line.offset)
+        view = mapped.view[:]
+        if line.offset and self.script_ns is not None and mapped.mtime_ns > self.script_ns:
+            _check_key(line, mapped.path, view)
+        cursor = MemoryCursor(view, name=mapped.path, key=line.key, position=line.offset)
         activity = mapped.reader
         if activity is None:
             activity = mapped.reader = DiskActivity()
@@ -185,7 +193,7 @@ def owned(value: Any) -> Any:
         (True, [1, 'a'])
     """
     if isinstance(value, np.ndarray):
-        return value if value.flags.owndata and value.flags.writeable else np.array(value)
+        return value if _has_own_memory(value) else np.array(value)
     if isinstance(value, memoryview):
         return bytes(value)
     if isinstance(value, list) and value and isinstance(value[0], np.ndarray | tuple | list):
@@ -202,6 +210,40 @@ def owned(value: Any) -> Any:
     return value
 
 
+def _has_own_memory(array: NDArray[Any]) -> bool:
+    if not array.flags.writeable:
+        return False
+    base: object = array
+    while isinstance(base, np.ndarray):
+        if base.flags.owndata:
+            return True
+        base = base.base
+    return isinstance(base, bytearray)
+
+
+def _before(line: ScriptLine, view: memoryview) -> tuple[bytes, bool]:
+    """Return the bytes before an offset, as many as the key and a space have, and whether they are those."""
+    key = line.key.encode("utf-8", "surrogateescape")
+    before = bytes(view[max(line.offset - len(key) - 1, 0) : line.offset])
+    return before, before[:-1] == key and before[-1:] in _SPACES
+
+
+def _check_key(line: ScriptLine, path: str, view: memoryview) -> None:
+    """Check that an object of an archive that is newer than the script is still that of its key.
+
+    Raises:
+        CorruptTable: another key stands before the object.
+    """
+    before, is_key = _before(line, view)
+    if not is_key:
+        message = (
+            f"{path} (key {line.key!r}): before byte {line.offset} expected the key, found {before!r}, and "
+            f"the archive is newer than the script: it was written again, and this may be another object. "
+            f"Write the script again; if its keys were renamed on purpose, `touch` it"
+        )
+        raise CorruptTable(message)
+
+
 def _misplaced(line: ScriptLine, mapped: MappedFile) -> str:
     """Return why no object is at an offset, as far as the bytes around it say so; else an empty text."""
     if not line.offset:
@@ -210,9 +252,8 @@ def _misplaced(line: ScriptLine, mapped: MappedFile) -> str:
         if line.kind == "file" and found and head[found.end() : found.end() + 2] == b"\0B":
             return "The file is an archive: the line must name the offset of the entry, PATH:OFFSET"
         return ""
-    key = line.key.encode("utf-8", "surrogateescape")
-    before = bytes(mapped.view[max(line.offset - len(key) - 1, 0) : line.offset])
-    if before[:-1] == key and before[-1:] in _SPACES:
+    before, is_key = _before(line, mapped.view[:])
+    if is_key:
         return ""
     return (
         f"Before the offset stands {before!r} and not the key: the archive was changed after the script was "

@@ -317,7 +317,8 @@ def duplicates_message(source: FileSource | TableSource, keys: Keys) -> str:
         keys: the keys of the source.
     """
     known = keys.index.duplicates or {}
-    lines = [f"{known['records']:,} records share {known['keys']:,} of the keys {keys.name} with others:"]
+    of = "" if keys.of is entry_key else f" {keys.name}"
+    lines = [f"{known['records']:,} records share {known['keys']:,} of the keys{of} with others:"]
     for same in known["first"]:
         places = [
             f"{place.path} row {place.row}"

@@ -37,12 +37,12 @@ def entry_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Fi
         if given is not None:
             message = f"{name} is for lines (got {given!r}); the objects of {form.name} are read by holder="
             raise InvalidArgument(message)
-    decoder = decoder_of(form, options)
+    checked_pipes(options.pipes)
 
     def source(files: FileSet) -> FileSource:
         return FileSource(
             files,
-            decoder,
+            decoder_of(form, options, files),
             format=form.name,
             asked=options.shown,
             version=options.version,
@@ -52,12 +52,13 @@ def entry_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Fi
     return source
 
 
-def decoder_of(form: Format, options: SourceOptions) -> Decoder:
+def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> Decoder:
     """Return the decoder of entries.
 
     Args:
         form: the format, ``ark`` or ``scp``, with its holder.
         options: the arguments of the user.
+        files: the indexed archives or scripts.
 
     Raises:
         InvalidArgument: ``pipes`` is not known.
@@ -69,5 +70,6 @@ def decoder_of(form: Format, options: SourceOptions) -> Decoder:
         pipes=pipes_inside(checked_pipes(options.pipes)),
         permissive=options.permissive,
         files=ObjectFiles(options.most_open_files),
+        script_ns=int(files.mtimes_ns.max()) if form.name == "scp" else None,
     )
     return entry_decoder(entries)

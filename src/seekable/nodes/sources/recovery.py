@@ -95,5 +95,6 @@ def _recovered_entry(
         return errors(corrupt)
     if not entries.permissive or isinstance(error, _NEVER_LEFT_OUT):
         raise corrupt
-    warnings.warn(f"left out: {corrupt}", KaldiWarning, stacklevel=2)
+    message = f"{path}: record {row} at byte {offset} is left out: {type(error).__name__}: {error}"
+    warnings.warn(message, KaldiWarning, stacklevel=2)
     return HOLE
