@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import io
 import json
 import os
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
+import typer.main
 from tests.index.corpus import age
 
 from seekable.cli.main import main
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 SEEKABLE = str(Path(sys.executable).with_name("seekable"))
 UNWANTED = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "SEEKABLE_INDEX_DIR"}
 """Variables that change how commands behave."""
+
+built_command = functools.cache(typer.main.get_command)
+"""Builds the commands once: that takes as long as most of them run."""
 
 AT_ONCE = {"SEEKABLE_BAR_AFTER_SECONDS": "0"}
 """Makes a bar appear at the first call of a progress hook, in place of a second later."""
@@ -58,6 +63,7 @@ def run(
         if cwd is not None:
             patch.chdir(cwd)
         patch.setattr(sys, "path", [*sys.path])
+        patch.setattr(typer.main, "get_command", built_command)
         _filter_warnings_as_python_does()
         before = {*sys.modules}
         try:

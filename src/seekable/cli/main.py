@@ -24,7 +24,7 @@ from seekable.cli import (
     verify,
 )
 from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
-from seekable.cli.kaldi import commands as kaldi
+from seekable.cli.kaldi import group as kaldi
 from seekable.cli.options import examples, paragraph
 
 EPILOG = "\n\n".join(

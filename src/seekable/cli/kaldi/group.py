@@ -1,0 +1,59 @@
+"""The group ``seekable kaldi``, whose commands are imported when one of them, or their list, is needed."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from seekable.cli.options import examples
+
+__all__ = ["app"]
+
+EPILOG = examples("kaldi validate data/train", "kaldi COMMAND --help")
+
+
+@cache
+def _loaded() -> TyperGroup:
+    from typer.main import get_group
+
+    from seekable.cli.kaldi import commands
+
+    return get_group(commands.app)
+
+
+class _TableCommands(TyperGroup):
+    """The commands, and what their errors say on a command line beside what they say in Python."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return _loaded().list_commands(ctx)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return _loaded().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: Any) -> Any:
+        from seekable.errors import InvalidArgument, PipeRefused
+
+        try:
+            return super().invoke(ctx)
+        except PipeRefused as error:
+            error.add_note("on the command line that is --pipes allow")
+            raise
+        except InvalidArgument as error:
+            if "holder=" in str(error):
+                error.add_note("on the command line that is --holder NAME")
+            raise
+
+
+app = typer.Typer(cls=_TableCommands, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback(epilog=EPILOG)
+def _kaldi() -> None:
+    """Copy, show, check and convert tables of Kaldi.
+
+    RSPECIFIER and WSPECIFIER are Kaldi's own: ark: or scp:, options, and extended filenames such as - and
+    'gunzip -c a.gz |'. Commands on the command line run; those inside script files only with --pipes allow.
+    """
