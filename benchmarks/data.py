@@ -53,6 +53,9 @@ class Sizes:
     opened: tuple[tuple[int, int], ...]
     """Files, and rows in all of them, that are opened with an index."""
 
+    script_lines: int
+    """The lines of a script of Kaldi that is opened with an index."""
+
 
 FULL = Sizes(
     records=200_000,
@@ -63,6 +66,7 @@ FULL = Sizes(
     converted=50_000,
     large=4_200_000_000,
     opened=((1_000, 10_000_000), (100_000, 1_000_000)),
+    script_lines=10_000_000,
 )
 QUICK = replace(
     FULL,
@@ -73,6 +77,7 @@ QUICK = replace(
     converted=10_000,
     large=1_250_000_000,
     opened=((1_000, 1_000_000), (10_000, 100_000)),
+    script_lines=1_000_000,
 )
 
 
@@ -101,14 +106,14 @@ def make(sizes: Sizes, folder: str = FOLDER) -> Data:
     """Return the data of these sizes, made now unless it is there."""
     folder = os.path.join(folder, f"{sizes.records}-{sizes.short_lines}-{sizes.sources}")
     os.makedirs(folder, exist_ok=True)
-    _write(os.path.join(os.path.dirname(folder), ".gitignore"), [b"*\n"])
+    placed(os.path.join(os.path.dirname(folder), ".gitignore"), [b"*\n"])
     # Each in a folder of its own, because Forager indexes folders.
     long = os.path.join(folder, "long", "long.jsonl")
     short = os.path.join(folder, "short", "short.jsonl")
     if not os.path.exists(long):
-        _write(long, _long_lines(sizes.records))
+        placed(long, _long_lines(sizes.records))
     if not os.path.exists(short):
-        _write(short, _short_lines(sizes.short_lines))
+        placed(short, _short_lines(sizes.short_lines))
     return Data(sizes, folder, long, short, _halves(long, sizes), _dealt(long, folder, sizes, sizes.sources))
 
 
@@ -117,7 +122,7 @@ def beginning(data: Data) -> str:
     path = os.path.join(data.folder, f"first-{data.sizes.converted}", "first.jsonl")
     if not os.path.exists(path):
         with open(data.long, "rb") as lines:
-            _write(path, itertools.islice(lines, data.sizes.converted))
+            placed(path, itertools.islice(lines, data.sizes.converted))
     return path
 
 
@@ -128,7 +133,7 @@ def large(data: Data) -> tuple[str, tuple[str, ...]]:
     one = os.path.join(folder, "one", "one.jsonl")
     many = tuple(os.path.join(folder, "many", f"{i:04d}.jsonl") for i in range(times))
     if not os.path.exists(one):
-        _write(one, _copies(data.long, times))
+        placed(one, _copies(data.long, times))
     os.makedirs(os.path.dirname(many[0]), exist_ok=True)
     for path in many:
         if not os.path.exists(path):
@@ -144,7 +149,7 @@ def numbered(data: Data, *, files: int, rows: int) -> str:
         return folder
     for i in range(files):
         lines = b"".join(b'{"id": %d}\n' % row for row in range(i * each, (i + 1) * each))
-        _write(os.path.join(f"{folder}.new", f"{i % 100:02d}", f"{i:06d}.jsonl"), [lines])
+        placed(os.path.join(f"{folder}.new", f"{i % 100:02d}", f"{i:06d}.jsonl"), [lines])
     os.rename(f"{folder}.new", folder)
     return folder
 
@@ -234,11 +239,12 @@ def _dealt(long: str, folder: str, sizes: Sizes, files: int) -> tuple[str, ...]:
     each = sizes.records // files
     with open(long, "rb") as lines:
         for path in paths:
-            _write(path, [next(lines) for _ in range(each)])
+            placed(path, [next(lines) for _ in range(each)])
     return paths
 
 
-def _write(path: str, lines: Iterable[bytes]) -> None:
+def placed(path: str, lines: Iterable[bytes]) -> None:
+    """Write a file in large pieces, under another name at first; it looks old."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".new", "wb", buffering=_WRITE_BYTES) as file:
         file.writelines(lines)
