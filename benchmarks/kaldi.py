@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PEER = "kaldi_native_io 1.23.0"
 _SHAPE = (500, 80)
 _LOOKUPS = 20_000
-_ROUNDS = 5
+_MOST_ROUNDS = 5
 _NOT_SLOWER, _THRICE, _TENFOLD = (Target("at least", bound) for bound in (1, 3, 10))
 
 
@@ -83,7 +83,7 @@ def kinds() -> Iterator[Kind]:
         yield make(full, "compressed-matrix", "FloatMatrix", matrix, 200, method=method, by_key=_NOT_SLOWER)
     yield make("vectors of 500 int32", "int32-vector", "Int32Vector", ids.astype(np.int32), 4000)
     yield make("vectors of 400 floats", "vector", "FloatVector", matrix.ravel()[:400], 10_000)
-    yield make("posteriors of 500 frames", "posterior", "Posterior", frames, 200)
+    yield make("posteriors of 500 frames", "posterior", "Posterior", frames, 200, by_key=_NOT_SLOWER)
     yield make("int32 numbers", "int32", "Int32", 12345, 40_000, by_key=None)
     yield make("words", "token", "Token", "speaker", 40_000, by_key=None)
     text = functools.partial(make, text=True, in_order=_THRICE)
@@ -100,15 +100,15 @@ def rows(data: Data, peer: str = "kaldi_native_io") -> Iterator[Row]:
     except ModuleNotFoundError:
         theirs = None
     folder = os.path.join(data.folder, "kaldi")
-    share = data.sizes.script_lines / 10_000_000
+    rounds = min(data.sizes.rounds, _MOST_ROUNDS)
     for kind in kinds():
-        count = max(2, round(kind.count * min(1, share * 10)))
+        count = min(kind.count, data.sizes.script_lines)
         archive, script = _made(folder, kind, count)
-        yield from _in_order(kind, archive, count, theirs)
+        yield from _in_order(kind, archive, count, theirs, rounds)
         if kind.by_key is not None:
-            yield from _by_key(kind, script, count, theirs)
-        yield from _written(kind, count, theirs)
-    yield from _large_script(data, folder, theirs)
+            yield from _by_key(kind, script, count, theirs, rounds)
+        yield from _written(kind, count, theirs, rounds)
+    yield from _large_script(data, folder, theirs, rounds)
 
 
 def _made(folder: str, kind: Kind, count: int) -> tuple[str, str]:
@@ -130,7 +130,7 @@ def _made(folder: str, kind: Kind, count: int) -> tuple[str, str]:
     return archive, script
 
 
-def _in_order(kind: Kind, archive: str, count: int, theirs: Any) -> Iterator[Row]:
+def _in_order(kind: Kind, archive: str, count: int, theirs: Any, rounds: int) -> Iterator[Row]:
     def ours() -> object:
         with kaldi.SequentialReader(f"ark:{archive}", kind.holder) as reader:
             return collections.deque(reader, maxlen=0)
@@ -139,19 +139,21 @@ def _in_order(kind: Kind, archive: str, count: int, theirs: Any) -> Iterator[Row
         with getattr(theirs, f"Sequential{kind.peer}Reader")(f"ark:{archive}") as reader:
             return collections.deque(reader, maxlen=0)
 
-    yield from _compared(f"{kind.name}, in order", kind.in_order, count, ours, peer if theirs else None)
+    yield from _compared(
+        f"{kind.name}, in order", kind.in_order, count, ours, peer if theirs else None, rounds
+    )
 
 
-def _by_key(kind: Kind, script: str, count: int, theirs: Any) -> Iterator[Row]:
+def _by_key(kind: Kind, script: str, count: int, theirs: Any, rounds: int) -> Iterator[Row]:
     keys = [f"utt{number:07d}" for number in np.random.default_rng(1).permutation(count)]
     with kaldi.RandomAccessReader(f"scp:{script}", kind.holder) as mine:
         name = f"{kind.name}, by key from a script"
         if theirs is None:
-            yield from _compared(name, kind.by_key, count, lambda: _each(mine, keys), None)
+            yield from _compared(name, kind.by_key, count, lambda: _each(mine, keys), None, rounds)
             return
         with getattr(theirs, f"RandomAccess{kind.peer}Reader")(f"scp:{script}") as other:
             yield from _compared(
-                name, kind.by_key, count, lambda: _each(mine, keys), lambda: _each(other, keys)
+                name, kind.by_key, count, lambda: _each(mine, keys), lambda: _each(other, keys), rounds
             )
 
 
@@ -160,7 +162,7 @@ def _each(reader: Any, keys: list[str]) -> None:
         reader[key]
 
 
-def _written(kind: Kind, count: int, theirs: Any) -> Iterator[Row]:
+def _written(kind: Kind, count: int, theirs: Any, rounds: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         option = ",t" if kind.text else ""
         keys = [f"utt{number:07d}" for number in range(count)]
@@ -178,7 +180,9 @@ def _written(kind: Kind, count: int, theirs: Any) -> Iterator[Row]:
                 for key in keys:
                     writer.write(key, kind.value, *more)
 
-        yield from _compared(f"{kind.name}, written", kind.written, count, ours, peer if theirs else None)
+        yield from _compared(
+            f"{kind.name}, written", kind.written, count, ours, peer if theirs else None, rounds
+        )
 
 
 def _compared(
@@ -187,11 +191,12 @@ def _compared(
     count: int,
     ours: Callable[[], object],
     peer: Callable[[], object] | None,
+    rounds: int,
 ) -> Iterator[Row]:
     contestants = {"ours": Contestant(ours, count=count)}
     if peer is not None:
         contestants[PEER] = Contestant(peer, count=count)
-    times = race(contestants, rounds=_ROUNDS)
+    times = race(contestants, rounds=rounds)
     figure = times.median("ours") * 1e6
     if peer is None:
         yield missing(name, figure, "us", target, peer=PEER)
@@ -200,7 +205,7 @@ def _compared(
     yield relative(name, figure, "us", target, against=against, ratio=1 / times.ratio("ours", PEER))
 
 
-def _large_script(data: Data, folder: str, theirs: Any) -> Iterator[Row]:
+def _large_script(data: Data, folder: str, theirs: Any, rounds: int) -> Iterator[Row]:
     """Measure how a large script is opened and a key is found, of ints that stand in one small archive."""
     lines = data.sizes.script_lines
     script = os.path.join(folder, f"large-{lines}.scp")
@@ -209,15 +214,15 @@ def _large_script(data: Data, folder: str, theirs: Any) -> Iterator[Row]:
         placed(archive, [b"k \0B\4\5\0\0\0"])
         placed(script, (b"utt%09d %s:2\n" % (number, os.fsencode(archive)) for number in range(lines)))
     ds = sk.open(f"scp:{script}", holder="int32")
-    figures = [opened(f"scp:{script}", holder="int32") for _ in range(_ROUNDS)]
-    milliseconds = sorted(each["ms"] for each in figures)[_ROUNDS // 2]
+    figures = [opened(f"scp:{script}", holder="int32") for _ in range(rounds)]
+    milliseconds = sorted(each["ms"] for each in figures)[rounds // 2]
     name = f"open a script of {lines:,} lines"
     yield absolute(name, milliseconds, "ms", Target("at most", 100))
-    memory = sorted(each["mb"] for each in figures)[_ROUNDS // 2]
+    memory = sorted(each["mb"] for each in figures)[rounds // 2]
     yield absolute(f"{name}, private memory", memory, "MB", Target("at most", 50))
     keys = [f"utt{number:09d}" for number in np.random.default_rng(2).integers(0, lines, _LOOKUPS).tolist()]
     found = Contestant(lambda: [ds.key(key) for key in keys], count=_LOOKUPS)
-    took = race({"ours": found}, rounds=_ROUNDS).median("ours") * 1e6
+    took = race({"ours": found}, rounds=rounds).median("ours") * 1e6
     yield absolute(f"a key of {lines:,}, and its number", took, "us", Target("at most", 20))
     yield from _compared(
         f"{name}, to the first number",
@@ -225,6 +230,7 @@ def _large_script(data: Data, folder: str, theirs: Any) -> Iterator[Row]:
         1,
         lambda: sk.open(f"scp:{script}", holder="int32").key(keys[0]),
         None if theirs is None else lambda: _first_number(theirs, script, keys[0]),
+        rounds,
     )
 
 

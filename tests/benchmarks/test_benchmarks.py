@@ -21,6 +21,7 @@ from benchmarks import (
     floors,
     formats,
     index,
+    kaldi,
     loaders,
     opening,
     order,
@@ -49,6 +50,7 @@ TINY = data.Sizes(
     converted=40,
     large=300_000,
     opened=((3, 30), (5, 10)),
+    script_lines=2,
 )
 MET = relative("met", 2.0, "us", Target("at most", 3), against="the floor 1.0", ratio=2.0)
 UNTOLD = missing("untold", 2.0, "us", Target("at least", 5), peer="Somebody 1.0")
@@ -115,6 +117,19 @@ def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
     for row in rows:
         assert row.value > 0
         assert (row.ok is None) == row.against.endswith("not installed")
+
+
+@pytest.mark.parametrize("peer", ["kaldi_native_io", "is_not_installed"])
+def test_tables_of_kaldi_are_measured_with_and_without_the_peer(tiny: data.Data, peer: str) -> None:
+    rows = list(kaldi.rows(tiny, peer))
+    assert len({row.name for row in rows}) == len(rows) > 30
+    for row in rows:
+        assert row.value > 0
+        assert (
+            (row.ok is None)
+            == row.against.endswith("not installed")
+            == (row.against != "" and peer != "kaldi_native_io")
+        )
 
 
 def test_formats_are_measured_on_what_libraries_made_of_the_records(tiny: data.Data) -> None:

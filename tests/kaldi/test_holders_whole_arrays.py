@@ -16,6 +16,7 @@ from seekable.kaldi.holders import marked
 from seekable.kaldi.objects.cursor import MemoryCursor
 
 RNG = random.Random(3)
+inf, nan = float("inf"), float("nan")
 
 
 def lists(count: int, most: int) -> list[list[int]]:
@@ -165,3 +166,24 @@ def test_text_that_is_none_is_refused(name: str, text: str) -> None:
     for cursor in cursors(text.encode()):
         with pytest.raises(CorruptObject, match="byte"):
             find_holder(name).read(cursor)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_numbers_are_written_with_the_digits_of_printf(dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    some = [
+        rng.normal(size=(3, 700)) * 10.0 ** rng.integers(-7, 10, (3, 1)),
+        np.round(rng.normal(size=(40, 50)) * 100),
+        (rng.integers(0, 10**8, (20, 50)) + 0.5) * 10.0 ** -rng.integers(0, 10, (20, 50)),  # ties
+        10.0 ** rng.integers(-8, 12, (20, 50)) * (1 + rng.normal(size=(20, 50)) * 1e-7),
+        np.array([[0.0, -0.0, nan, inf, -inf, 1e-4, 9.9999999e-5, 9999999.5, 9999999.4, 99999995.0, 1e300]]),
+        rng.integers(0, 1 << 32, (20, 50), dtype="u4").view("f4"),
+    ]
+    for values in some:
+        with np.errstate(all="ignore"):
+            matrix = values.astype(dtype)
+        for precision in (1, 7, 9, 10, 17):
+            form = f"%.{precision}g " * matrix.shape[1]
+            wanted = "\n  ".join(form % tuple(row.tolist()) for row in matrix)
+            name = "matrix" if dtype == "f4" else "double-matrix"
+            assert dumped(name, matrix, binary=False, precision=precision) == f" [\n  {wanted}]\n".encode()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from seekable.kaldi.holders.digits import lines_of_numbers
 from seekable.kaldi.objects.basic_types import DIGITS, BasicType, parse_number
 from seekable.kaldi.objects.tokens import decoded
 
@@ -38,6 +39,9 @@ _SMALL, _SHORT = (
     16,
     1 << 16,
 )  # msgpack: lists of less than 16 items have a header of 1 byte, of less than 2**16, of 3
+_BLOCK_BYTES = 1 << 15
+"""The bytes that are parsed at a time: what is made of them is small enough for memory that is used again."""
+
 _AFTER_BRACKET = frozenset(b" \t\n\r\f\v]")
 _SHOWN_BYTES = 24
 _LINE_END, _SPACE, _COMMA, _OPEN, _CLOSE = b"\n ,[]"
@@ -51,7 +55,11 @@ def vector_text(values: NDArray[Any], precision: int = DIGITS) -> bytes:
         >>> vector_text(np.array([0.1, 2], "f4")), vector_text(np.array([], "f4"))
         (b' [ 0.1 2 ]\n', b' [ ]\n')
     """
-    return b" [ " + _spaced(values, precision) + b"]\n"
+    return (
+        b" [ " + lines_of_numbers(values.reshape(1, -1), precision, b"") + b"]\n"
+        if len(values)
+        else b" [ ]\n"
+    )
 
 
 def matrix_text(values: NDArray[Any], precision: int = DIGITS) -> bytes:
@@ -63,11 +71,7 @@ def matrix_text(values: NDArray[Any], precision: int = DIGITS) -> bytes:
     """
     if not values.size:
         return b" [ ]\n"
-    return b" [" + b"".join(b"\n  " + _spaced(row, precision) for row in values) + b"]\n"
-
-
-def _spaced(values: NDArray[Any], precision: int) -> bytes:
-    return ((f"%.{precision}g " * len(values)) % tuple(values.tolist())).encode()
+    return b" [\n  " + lines_of_numbers(values, precision, b"\n  ") + b"]\n"
 
 
 def read_vector_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
@@ -94,7 +98,7 @@ def read_matrix_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
         CorruptObject: it has no brackets, rows of several lengths, or a word that is no number.
     """
     body, at = _body(cursor, "a matrix")
-    if b"," not in body and (fast := _parse_as_written(body, basic)) is not None:
+    if b"," not in body and (fast := _parse_blocks(body, basic)) is not None:
         return fast
     lines = body.replace(b";", b"\n").replace(b"\r", b" ").split(b"\n")
     rows = [row for line in lines if (row := line.strip())]
@@ -152,6 +156,21 @@ def end_bracket(cursor: Cursor) -> None:
         byte = cursor.peek()
     if byte == ord("\n"):
         cursor.skip(1, "a line end")
+
+
+def _parse_blocks(body: bytes, basic: BasicType) -> NDArray[Any] | None:
+    """A matrix in the very form that Kaldi writes, by some rows at a time; None of any other."""
+    parts: list[NDArray[Any]] = []
+    start = 0
+    while start < len(body):
+        end = body.find(b"\n", start + _BLOCK_BYTES)
+        end = len(body) if end < 0 else end
+        part = _parse_as_written(body[start:end], basic)
+        if part is None or part.shape[1] != (parts[0] if parts else part).shape[1]:
+            return None
+        parts.append(part)
+        start = end
+    return np.concatenate(parts) if len(parts) > 1 else parts[0] if parts else None
 
 
 def _parse_as_written(body: bytes, basic: BasicType) -> NDArray[Any] | None:
