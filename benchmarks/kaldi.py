@@ -60,7 +60,7 @@ class Kind:
     written: Target | None = None
     """The targets of reading in order, by key from a script, and of writing; None: not measured."""
 
-    def options(self) -> dict[str, int]:
+    def options(self) -> dict[str, Any]:
         """Return the options of the holder."""
         return {} if self.method is None else {"method": self.method}
 
@@ -173,7 +173,8 @@ def _written(kind: Kind, count: int, theirs: Any, rounds: int) -> Iterator[Row]:
                     writer.write(key, kind.value)
 
         def peer() -> None:
-            name, more = kind.peer, ()
+            name: str = kind.peer
+            more: tuple[Any, ...] = ()
             if kind.method is not None:
                 name, more = "CompressedMatrix", (theirs.CompressionMethod(kind.method),)
             with getattr(theirs, f"{name}Writer")(f"ark{option}:{folder}/theirs.ark") as writer:
