@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
+from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seekable.errors import CorruptTable
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 __all__ = ["ScriptEntry", "check_is_script", "iter_script", "read_script", "split_line"]
 
-_READ_BYTES: Final = 64 << 10
+_READ_BYTES: Final = 256 << 10
 _LONGEST_LINE: Final = 1 << 20
 """Longer lines are no lines: the file is something else, and maybe larger than the memory."""
 
 _SHOWN_BYTES: Final = 80
 
 _KEY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
-_NUL: Final = b"\0"
-
-_UNUSUAL: Final = re.compile(rb"[^\t\n\r\x20-\x7e]")
-
-_FIELDS: Final = 2
 """A token of Kaldi: no white space and no control characters."""
+
+_NUL: Final = b"\0"
+_VISIBLE: Final = bytes(range(0x21, 0x7F))
+_PLAIN: Final = b"\t\n\r " + _VISIBLE
+_FIELDS: Final = 2
 
 
 class ScriptEntry(NamedTuple):
@@ -43,9 +43,6 @@ class ScriptEntry(NamedTuple):
     xfilename: str
     """The rest of the line: an rxfilename, maybe with a range, where the script is read; a wxfilename where
     it says what to write. `split_range` separates a range."""
-
-
-_new_entry = functools.partial(tuple.__new__, ScriptEntry)
 
 
 def read_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") -> list[ScriptEntry]:
@@ -87,10 +84,10 @@ def iter_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") 
     """
     with open_rx(rxfilename, pipes=pipes) as file:
         check_is_script(file)
-        number = 1
-        for lines in _blocks_of_lines(file):
-            yield from _plain_entries(lines) or _entries(lines, number, file.rxfilename)
-            number += len(lines)
+        name, number = file.rxfilename, 1
+        for block in _blocks(file):
+            yield from _simple_entries(block) or _plain_entries(block) or _entries(block, number, name)
+            number += block.count(b"\n")
 
 
 def check_is_script(file: RxFile) -> None:
@@ -106,29 +103,38 @@ def check_is_script(file: RxFile) -> None:
         )
 
 
-def _plain_entries(lines: list[bytes]) -> list[ScriptEntry] | None:
-    """Return the entries of lines of plain ASCII without control characters; None for all other lines.
+def _simple_entries(block: bytes) -> Iterator[ScriptEntry] | None:
+    """Return the entries of lines that are two words of plain ASCII with one space; None for other lines.
 
-    It takes a third of the time of `_entries`, because all lines are decoded at once.
+    It takes a third of the time of `_entries`, because all lines are split at once.
     """
-    data = b"\n".join(lines)
-    if _UNUSUAL.search(data):
+    if block.translate(None, _VISIBLE) != b" \n" * block.count(b"\n"):
         return None
-    fields = [line.split(None, 1) for line in data.decode("ascii").split("\n")]
+    if b"\n " in block or b" \n" in block or block[:1] == b" ":
+        return None
+    words = block.decode("ascii").split()
+    return map(tuple.__new__, repeat(ScriptEntry), zip(words[::2], words[1::2], strict=True))
+
+
+def _plain_entries(block: bytes) -> Iterator[ScriptEntry] | None:
+    """Return the entries of lines of plain ASCII without control characters; None for other lines."""
+    if block.translate(None, _PLAIN):
+        return None
+    fields = [line.split(None, 1) for line in block.decode("ascii").removesuffix("\n").split("\n")]
     if any(len(each) != _FIELDS for each in fields):
         return None
-    return [_new_entry((key, rest.rstrip())) for key, rest in fields]
+    return map(tuple.__new__, repeat(ScriptEntry), [(key, rest.rstrip()) for key, rest in fields])
 
 
-def _entries(lines: list[bytes], first: int, name: str) -> Iterator[ScriptEntry]:
+def _entries(block: bytes, first: int, name: str) -> Iterator[ScriptEntry]:
     """Yield the entries of lines, and raise an error at the first bad line.
 
     Args:
-        lines: the lines, without their ends.
+        block: the lines.
         first: the number of the first one.
         name: the extended filename of the script.
     """
-    for number, line in enumerate(lines, first):
+    for number, line in enumerate(block.removesuffix(b"\n").split(b"\n"), first):
         key, xfilename = split_line(line, number, name)
         yield ScriptEntry(decoded(key), decoded(xfilename))
 
@@ -150,18 +156,18 @@ def split_line(line: bytes, number: int, name: str) -> tuple[bytes, bytes]:
     return fields[0], fields[1].rstrip()
 
 
-def _blocks_of_lines(file: RxFile) -> Iterator[list[bytes]]:
-    """Yield the lines of each read, at least one, without their ends; the last line may have none."""
+def _blocks(file: RxFile) -> Iterator[bytes]:
+    """Yield the whole lines of each read, at least one; the last line may lack its end."""
     rest, number = b"", 1
     while data := file.read1(_READ_BYTES):
-        *lines, rest = (rest + data).split(b"\n")
-        if lines:
-            yield lines
-        number += len(lines)
+        whole, end, rest = (rest + data).rpartition(b"\n")
+        if end:
+            yield whole + end
+            number += whole.count(b"\n") + 1
         if len(rest) > _LONGEST_LINE:
             raise _bad_line(file.rxfilename, number, rest)
     if rest:
-        yield [rest]
+        yield rest
 
 
 def _bad_line(name: str, number: int, line: bytes) -> CorruptTable:
