@@ -12,6 +12,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import given
@@ -19,6 +20,9 @@ from hypothesis import strategies as st
 
 import seekable as sk
 from seekable.kaldi import RxFile, WxFile, open_rx, open_wx
+from seekable.kaldi.files import opening
+from seekable.storage.compression import inflated
+from seekable.storage.zstd_frames import write_frames
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,6 +108,45 @@ def test_compressed_files_are_found_by_their_content(compress: Any, name: str, h
     (here / name).write_bytes(compress(b"good day")[:-2])
     with pytest.raises(sk.UnsupportedFormat, match="cannot be decompressed"), open_rx(name) as file:
         file.read()
+
+
+@pytest.mark.usefixtures("here")
+def test_an_offset_into_zstd_frames_reads_one_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"".join(b"%09d\n" % number for number in range(400_000))
+    with open("a.zst", "wb") as written:
+        sizes = write_frames(written, [content], level=1)
+    assert len(sizes) == 4
+    read: list[int] = []
+
+    class Counting(io.FileIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            data = super().read(-1 if size is None else size)
+            read.append(len(data))
+            return data
+
+    monkeypatch.setattr(opening, "open_local", Counting)
+    bounds = np.cumsum([0, *(size for _, size in sizes)]).tolist()
+    for offset in {0, 5, *bounds, *(each - 1 for each in bounds[1:]), *(each + 1 for each in bounds[:-1])}:
+        read.clear()
+        with open_rx(f"a.zst:{offset}") as file:
+            assert file.tell() == offset
+            assert file.read(20) == content[offset : offset + 20]
+            assert file.tell() == min(offset + 20, len(content))
+        assert sum(read) <= 2 * max(size for size, _ in sizes)
+    for offset in (len(content) + 1, 10**12):
+        with pytest.raises(sk.CorruptTable, match=f"the file has {len(content):,} bytes"):
+            open_rx(f"a.zst:{offset}")
+
+
+def test_a_table_of_frames_that_is_none_is_no_matter(here: Path) -> None:
+    with io.BytesIO() as file:
+        write_frames(file, [b"good day\n"], level=1)
+        data = file.getvalue()
+    for changed in (data[:-1], data[:-17] + bytes(8) + data[-9:], zstandard.compress(b"more\n") + data):
+        (here / "a").write_bytes(changed)
+        content = b"".join(inflated([changed], "zst", "a")) if changed != data[:-1] else b"good day\n"
+        with open_rx("a:2") as opened:
+            assert opened.read(6) == content[2:8]
 
 
 def test_a_plain_file_with_the_name_of_a_compressed_one_is_plain(here: Path) -> None:

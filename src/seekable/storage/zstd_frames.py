@@ -13,6 +13,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+import numpy as np
 import xxhash
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
@@ -22,7 +23,7 @@ from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["FRAME_BYTES", "Recompressed", "recompress", "write_frames"]
+__all__ = ["FRAME_BYTES", "Recompressed", "frame_at", "recompress", "write_frames"]
 
 FRAME_BYTES = 1 << 20
 """A frame ends with the first line that ends behind so much content."""
@@ -32,6 +33,7 @@ _MOST_FRAME_BYTES = 8 << 20
 
 _READ_BYTES = 256 << 10
 _SKIPPABLE, _SEEKABLE = 0x184D2A5E, 0x8F92EAB1
+_SKIPPED, _FOOTER = struct.Struct("<II"), struct.Struct("<IBI")
 _MOST_IN_TABLE = (1 << 32) // 8 - 2
 
 
@@ -113,6 +115,36 @@ def write_frames(file: BinaryIO, pieces: Iterable[bytes], *, level: int) -> list
     sizes = _write_frames(file, _frames(pieces), level)
     _write_table(file, sizes)
     return sizes
+
+
+def frame_at(descriptor: int, size: int, at: int) -> tuple[int, int] | None:
+    """Return where the frame that holds a byte of the content begins: in the file, and in the content.
+
+    Args:
+        descriptor: the file, open.
+        size: its number of bytes.
+        at: the byte of the content; of one behind the end, the last frame is returned.
+
+    Returns:
+        The byte of the file and the byte of the content; None for a file without a table of its frames.
+    """
+    footer = os.pread(descriptor, _FOOTER.size, max(0, size - _FOOTER.size))
+    if len(footer) < _FOOTER.size:
+        return None
+    frames, flags, magic = _FOOTER.unpack(footer)
+    row = 2 + (flags >> 7)  # A checksum may follow the two sizes.
+    table_bytes = _SKIPPED.size + 4 * row * frames + _FOOTER.size
+    if magic != _SEEKABLE or not frames or table_bytes > size:
+        return None
+    table = os.pread(descriptor, table_bytes, size - table_bytes)
+    if _SKIPPED.unpack_from(table) != (_SKIPPABLE, table_bytes - _SKIPPED.size):
+        return None
+    sizes = np.frombuffer(table, "<u4", row * frames, _SKIPPED.size).reshape(frames, row)
+    ends = np.cumsum(sizes[:, :2], axis=0, dtype=np.int64)
+    if ends[-1, 0] + table_bytes != size:
+        return None
+    number = min(int(np.searchsorted(ends[:, 1], at, "right")), frames - 1)
+    return (int(ends[number - 1, 0]), int(ends[number - 1, 1])) if number else (0, 0)
 
 
 def _refuse_existing(target: str) -> None:

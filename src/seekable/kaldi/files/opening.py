@@ -29,6 +29,7 @@ from seekable.kaldi.files.streams import PieceReader, PieceWriter, StandardInput
 from seekable.kaldi.files.wx_file import WxFile
 from seekable.kaldi.objects.header import read_header, write_header
 from seekable.storage.files import TEMPORARY_SUFFIX
+from seekable.storage.zstd_frames import frame_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +53,8 @@ def open_rx(rxfilename: str | os.PathLike[str], *, header: bool = True, pipes: P
     r"""Open an extended filename for reading, and consume the binary header if it is there.
 
     Files that begin with the magic number of gzip or zstd are decompressed; an offset counts bytes of the
-    content then, and is reached by reading forward. Commands that only copy or decompress files
+    content then, and is reached by reading forward: from the start, or from its frame in a zstd file that has
+    a table of frames, as ``seekable recompress`` writes it. Commands that only copy or decompress files
     (``gunzip -c``, ``zcat``, ``bzip2 -dc``, ``xz -dc``, ``zstd -dc``, ``cat``) are done without running them,
     whatever ``pipes`` is. Memory is bounded.
 
@@ -216,10 +218,12 @@ def _over_pieces(
     name: str,
     kind: RxKind,
     *,
+    position: int = 0,
     owner: RunningCommand | StandardInput | None = None,
     on_close: Callable[[], None] | None = None,
 ) -> RxFile:
-    raw = PieceReader(pieces, name="<standard input>" if kind == "stdin" else name, on_close=on_close)
+    shown = "<standard input>" if kind == "stdin" else name
+    raw = PieceReader(pieces, name=shown, position=position, on_close=on_close)
     return RxFile(raw, rxfilename=name, kind=kind, buffer_size=_BUFFER_BYTES, owner=owner)
 
 
@@ -263,7 +267,11 @@ def _over_file(raw: io.FileIO, path: str, offset: int, *, name: str, kind: RxKin
             raise InvalidArgument(message)
         return _over_pieces(read_pieces(raw), name, kind, on_close=raw.close)
     if coding := coding_by_magic(raw):
-        file = _over_pieces(decompressed(raw, coding, path), name, kind, on_close=raw.close)
+        frame = frame_at(raw.fileno(), status.st_size, offset) if coding == "zst" and offset else None
+        begin, position = frame or (0, 0)
+        raw.seek(begin)
+        pieces = decompressed(raw, coding, path)
+        file = _over_pieces(pieces, name, kind, position=position, on_close=raw.close)
         _skip(file, offset)
         return file
     if offset > status.st_size:
@@ -275,12 +283,9 @@ def _over_file(raw: io.FileIO, path: str, offset: int, *, name: str, kind: RxKin
 
 def _skip(file: RxFile, offset: int) -> None:
     """Read up to a byte of the content."""
-    left = offset
-    while left:
-        read = len(file.read(min(left, _BUFFER_BYTES)))
-        if not read:
-            raise _beyond(file.rxfilename, offset, offset - left)
-        left -= read
+    while left := offset - file.tell():
+        if not file.read(min(left, _BUFFER_BYTES)):
+            raise _beyond(file.rxfilename, offset, file.tell())
 
 
 def _beyond(name: str, offset: int, size: int) -> CorruptTable:

@@ -30,13 +30,19 @@ class PieceReader(io.RawIOBase):
     """
 
     def __init__(
-        self, pieces: Iterator[bytes], *, name: str, on_close: Callable[[], None] | None = None
+        self,
+        pieces: Iterator[bytes],
+        *,
+        name: str,
+        position: int = 0,
+        on_close: Callable[[], None] | None = None,
     ) -> None:
         """Take the pieces; none is read yet.
 
         Args:
             pieces: the bytes, in pieces of any size.
             name: the name of what they come from, for messages.
+            position: the number of bytes before the first piece.
             on_close: is called when the stream is closed.
         """
         super().__init__()
@@ -46,7 +52,7 @@ class PieceReader(io.RawIOBase):
         self._error: Exception | None = None
         self._pieces = pieces
         self._rest = memoryview(b"")
-        self._position = 0
+        self._position = position
 
     def readable(self) -> bool:
         """Return True."""
@@ -77,7 +83,7 @@ class PieceReader(io.RawIOBase):
             raise
 
     def tell(self) -> int:
-        """Return the number of bytes that were read."""
+        """Return the number of bytes before the next one."""
         return self._position
 
     def rest_of_piece(self) -> bytes:
