@@ -65,24 +65,30 @@ FORMATS: dict[str, Callable[[int], bytes]] = {
 }
 
 
-def open_names(folder: Path) -> list[str]:
-    """Return the names of the files below a folder that this process has open, one for each descriptor."""
+def open_paths(folder: Path) -> list[str]:
+    """Return the files below a folder that this process has open, one for each descriptor."""
     found = []
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
             found.append(os.readlink(f"/proc/self/fd/{name}"))
-    return sorted(os.path.relpath(path, folder) for path in found if path.startswith(f"{folder}/"))
+    return [path for path in found if path.startswith(f"{folder}/")]
+
+
+def open_names(folder: Path) -> list[str]:
+    """Return the names of the files below a folder that this process has open, in order."""
+    return sorted(os.path.relpath(path, folder) for path in open_paths(folder))
 
 
 def descriptors(folder: Path) -> int:
-    return len(open_names(folder))
+    return len(open_paths(folder))
 
 
 def maps(folder: Path) -> int:
     """Return the number of data files below a folder that are mapped into memory."""
     with open("/proc/self/maps", encoding="utf-8") as file:
-        lines = [line.split(maxsplit=5)[-1].strip() for line in file]
-    return len({line for line in lines if line.startswith(f"{folder}/") and "/.seekable/" not in line})
+        lines = [line for line in file if f" {folder}/" in line]
+    paths = [line.split(maxsplit=5)[-1].strip() for line in lines]
+    return len({path for path in paths if path.startswith(f"{folder}/") and "/.seekable/" not in path})
 
 
 def spread(size: int) -> list[int]:

@@ -6,6 +6,8 @@ is given is a dict of JSON; what it took is the lines that it logged, which outl
 
 from __future__ import annotations
 
+import gc
+import importlib
 import itertools
 import json
 import os
@@ -14,6 +16,7 @@ import socket
 import subprocess
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 KILLED = -signal.SIGKILL
 _MOST_SECONDS = 120
 _ROOT = Path(__file__).resolve().parents[2]
+_IMPORTED = Path("imported")
+"""In the folder of a server: the modules that its last lives imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,28 @@ class Log:
 
 def die() -> None:
     """End this process as a power cut would."""
+    _note_imports()
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _note_imports() -> None:
+    """Write down what this life has imported: frameworks import much when they first need it."""
+    descriptor = os.open(_IMPORTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND)  # The ranks of a run share it.
+    os.write(descriptor, "".join(f"{name}\n" for name in list(sys.modules)).encode())
+    os.close(descriptor)
+
+
+def _import_what_lives_imported() -> None:
+    """Import what the last lives imported, so that the next ones find it imported."""
+    if not _IMPORTED.exists():
+        return
+    names = dict.fromkeys(_IMPORTED.read_text(encoding="utf-8").splitlines())
+    _IMPORTED.unlink()
+    for name in [name for name in names if name not in sys.modules]:
+        with suppress(ImportError):  # Some packages put modules into sys.modules that cannot be imported.
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 def serve(live: Callable[[dict[str, Any]], None]) -> None:
@@ -72,6 +98,7 @@ def serve(live: Callable[[dict[str, Any]], None]) -> None:
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
         sys.stdout.write(json.dumps(codes) + "\n")
         sys.stdout.flush()
+        _import_what_lives_imported()
 
 
 def _forked(live: Callable[[dict[str, Any]], None], spec: dict[str, Any]) -> int:
@@ -86,6 +113,7 @@ def _forked(live: Callable[[dict[str, Any]], None], spec: dict[str, Any]) -> int
     code = 1
     try:
         live(spec)
+        _note_imports()
         code = 0
     except BaseException:  # noqa: BLE001 - it is the test that looks at it
         traceback.print_exc()

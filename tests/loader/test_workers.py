@@ -12,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -218,34 +219,42 @@ def test_a_batch_that_kills_all_who_make_it_is_an_error() -> None:
         list(loader)
 
 
-def stuck_for_ever(record: int) -> int:
+def stuck_at_50(record: int, *, tells: str) -> int:
+    """Hang at a record, and say so through a pipe before."""
     if record == 50:
+        Path(tells).write_bytes(b".")
         threading.Event().wait()
     return record
 
 
-def after_a_batch_of_each(loader: sk.Loader) -> Iterator[Any]:
-    """Return a run in which each of two workers has delivered a batch, and has 1.5 seconds for another."""
+def up_to_one_that_never_comes(loader: sk.Loader, at: int) -> Iterator[Any]:
+    """Return a run whose next batch hangs: only that one is awaited for no more than a tenth of a second."""
     run = iter(loader)
-    for _ in range(2):
+    for _ in range(at):
         next(run)
-    pool_of(loader)._timeout = 1.5
+    assert loader.step == at
+    pool_of(loader)._timeout = 0.1
     return run
 
 
-def test_one_that_hangs_is_told_with_its_stack() -> None:
+def test_one_that_hangs_is_told_with_its_stack(tmp_path: Path) -> None:
     whole = list(sk.Loader(shuffled(), batch_size=7, collate=list))
     at = next(i for i, batch in enumerate(whole) if 50 in batch)
-    with loading(shuffled().map(stuck_for_ever), timeout=60) as loader:
-        run = after_a_batch_of_each(loader)
-        with pytest.raises(sk.WorkerHung, match=rf"batch of step {at} .*timeout=1.5(?s:.*)stuck_for_ever"):
-            list(run)
+    fifo = tmp_path / "stuck"
+    os.mkfifo(fifo)
+    with loading(shuffled().map(partial(stuck_at_50, tells=str(fifo))), timeout=60) as loader:
+        run = up_to_one_that_never_comes(loader, at)
+        assert fifo.read_bytes() == b"."
+        with pytest.raises(sk.WorkerHung, match=rf"batch of step {at} .*timeout=0.1(?s:.*)stuck_at_50"):
+            next(run)
         assert loader.step == at
         assert issubclass(sk.WorkerHung, TimeoutError)
 
 
 def stuck_at_a_line(line: str) -> str:
-    return line if line != "5" else stuck_for_ever(50)  # type: ignore[return-value]
+    if line == "5":
+        threading.Event().wait()
+    return line
 
 
 def test_one_that_hangs_is_told_with_its_files(tmp_path: Path) -> None:
@@ -253,9 +262,9 @@ def test_one_that_hangs_is_told_with_its_files(tmp_path: Path) -> None:
         (tmp_path / f"{name}.txt").write_text("".join(f"{row}\n" for row in rows))
     ds = sk.open(tmp_path).map(stuck_at_a_line)
     with loading(ds, timeout=60, batch_size=2) as loader:
-        run = after_a_batch_of_each(loader)
+        run = up_to_one_that_never_comes(loader, 2)
         with pytest.raises(sk.WorkerHung) as caught:
-            list(run)
+            next(run)
     assert caught.value.__notes__ == [f"the batch reads from {tmp_path / 'a.txt'}, {tmp_path / 'b.txt'}"]
 
 

@@ -69,9 +69,10 @@ def test_each_stage_comes_back_for_all_numbers_of_lanes_and_records(
 ) -> None:
     for n in sorted({0, 1, lanes - 1, 300}):
         stream = build(n, lanes).map(shown)
+        items = list(stream)
         for rows_per_file in (1, 7, 1000) if n < 300 else (50, 1000):
             folder = tmp_path / f"{n}-{rows_per_file}"
-            check_whole(stream, folder, write(stream, folder, form, rows_per_file=rows_per_file, jobs=1))
+            check_whole(items, folder, write(stream, folder, form, rows_per_file=rows_per_file, jobs=1))
             again = write(stream, folder, form, rows_per_file=rows_per_file, jobs=1)
             assert again.kept == len(again.paths)
 

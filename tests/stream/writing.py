@@ -11,6 +11,7 @@ from tests.stream import functions
 import seekable as sk
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from seekable.writing.manifest import Written
@@ -52,9 +53,9 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
 
 
-def check_whole(stream: sk.Stream, folder: Path, written: Written) -> None:
-    """Compare what is in a folder with the stream; nothing else may be there."""
-    wanted = list(stream)
+def check_whole(items: Iterable[Any], folder: Path, written: Written) -> None:
+    """Compare what is in a folder with the items of a stream; nothing else may be there."""
+    wanted = list(items)
     assert list(sk.open(folder)) == wanted
     assert written.rows == len(wanted)
     assert written.bytes == sum(os.path.getsize(path) for path in written.paths)
