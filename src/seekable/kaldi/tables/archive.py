@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from seekable.kaldi.files.rx_file import RxFile
     from seekable.kaldi.holders.holder import Holder
 
-__all__ = ["Archive", "cause_of"]
+__all__ = ["KEY", "Archive", "cause_of"]
 
 _WORD: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
-_KEY: Final = re.compile(rb"[ \t\n\v\f\r]*([\x21-\x7e\x80-\xfe]+)(?:[ \t]|(?=[\r\n]))")
+KEY: Final = re.compile(rb"[ \t\n\v\f\r]*([\x21-\x7e\x80-\xfe]+)(?:[ \t]|(?=[\r\n]))")
 """A key with the space behind it. A line end behind a key belongs to the object, which is empty then."""
 
 _EXPECTED: Final = "a key and a space, or the end of the archive"
@@ -70,7 +70,7 @@ class Archive:
         cursor.key = None
         if not self.can_seek:
             self._check_process()
-        found = cursor.match(_KEY)
+        found = cursor.match(KEY)
         key = self._rare_key() if found is None else found[1].decode("utf-8", "surrogateescape")
         cursor.key = key
         return key

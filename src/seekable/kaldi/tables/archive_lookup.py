@@ -26,7 +26,7 @@ import numpy as np
 from seekable.errors import CorruptTable, ForkUnsafe, InvalidArgument, KeyNotFound
 from seekable.kaldi.objects.tokens import decoded
 from seekable.kaldi.tables.archive import Archive
-from seekable.kaldi.tables.unreadable import UNREADABLE
+from seekable.kaldi.tables.unreadable import UNREADABLE, check_key
 
 if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
@@ -70,6 +70,10 @@ class ArchiveLookup:
         """The key that was read last, with option ``s``."""
         self._asked = b""
         """The key that was asked for last, with options ``s,cs``."""
+        self._ahead: int | None = None
+        """The byte of the object of the last key, if it was not read or skipped yet."""
+        self._behind: int | None = None
+        """The byte behind the last entry, if its object was read or skipped."""
         self._is_at_end = False
         self._error: BaseException | None = None
         """The error behind the last entry that could be read."""
@@ -86,6 +90,7 @@ class ArchiveLookup:
                 ``s`` promises, or has a key twice.
             InvalidArgument: the caller does not keep the promise of option ``o`` or ``cs``.
         """
+        check_key(key)
         with self._lock:
             self._check_promises(key)
             return self._find(key)
@@ -97,6 +102,7 @@ class ArchiveLookup:
             KeyNotFound: the archive has no such key.
             CorruptTable, InvalidArgument, PipeFailed, ...: as in `has`; the object cannot be read.
         """
+        check_key(key)
         with self._lock:
             self._check_promises(key)
             if not self._find(key):
@@ -110,15 +116,14 @@ class ArchiveLookup:
         return found if self._archive.can_seek else _copied(found)
 
     def _read_at(self, position: int, key: str) -> Any:
-        """Return an object that was read past, and go back behind the last one."""
-        cursor = self._archive.cursor
-        end = cursor.position
+        """Return the object at a byte of a file that can seek."""
         self._archive.seek(position)
-        cursor.key = key
-        try:
-            return self._archive.read(self._holder)
-        finally:
-            self._archive.seek(end)
+        self._archive.cursor.key = key
+        found = self._archive.read(self._holder)
+        if position == self._ahead:
+            self._ahead = None
+            self._behind = self._archive.cursor.position
+        return found
 
     def _check_promises(self, key: str) -> None:
         if self._violation is not None:
@@ -154,6 +159,7 @@ class ArchiveLookup:
     def _read_next(self) -> str | None:
         """Read one entry and keep it; return its key, None at the end."""
         try:
+            self._go_on()
             key = self._archive.next_key()
             kept = None if key is None else self._read_object()
         except UNREADABLE as error:
@@ -176,14 +182,24 @@ class ArchiveLookup:
             return self._archive.read(self._holder)
         position = self._archive.cursor.position
         if self._left_out is None:
-            self._archive.skip(self._holder)
+            self._ahead = position  # It is skipped when the next key is read, unless it is read before.
         else:
             self._archive.read(self._holder)  # An object that cannot be read counts as missing.
+            self._behind = self._archive.cursor.position
         return position
+
+    def _go_on(self) -> None:
+        """Move behind the last entry of a file that can seek; objects may have been read elsewhere since."""
+        if self._archive.can_seek and self._ahead is not None:
+            self._archive.seek(self._ahead)
+            self._archive.skip(self._holder)
+            self._ahead = None
+        elif self._archive.can_seek and self._behind is not None:
+            self._archive.seek(self._behind)
 
     def _check_order(self, key: str) -> None:
         """Raise an error for a key that was there before, or that follows a higher one with option ``s``."""
-        at = f"{self._archive.name!r}, the entry that ends at byte {self._archive.cursor.position:,}"
+        at = f"{self._archive.name!r}, byte {self._archive.cursor.position:,}"
         if self._is_sorted:
             raw, last = _raw(key), self._last
             if last is not None and raw <= last:

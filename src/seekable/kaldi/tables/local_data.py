@@ -15,7 +15,7 @@ from seekable.storage.map_file import map_file
 if TYPE_CHECKING:
     import io
 
-__all__ = ["BufferedFiles", "LocalData", "MappedFiles"]
+__all__ = ["BufferedFiles", "LocalData", "MappedFiles", "open_plain"]
 
 _MOST_MAPPED: Final = 64
 _MOST_BUFFERED: Final = 8
@@ -81,7 +81,7 @@ class MappedFiles:
         """Return a cursor at a byte of a file, as `LocalData` says."""
         file = self._files.get(path)
         if file is None:
-            raw = _open_plain(path)
+            raw = open_plain(path)
             if raw is None:
                 return None
             with raw:
@@ -137,7 +137,7 @@ class BufferedFiles:
             self._drop(path)  # It may have grown.
             known = None
         if known is None:
-            raw = _open_plain(path)
+            raw = open_plain(path)
             if raw is None:
                 return None
             while len(self._files) >= _MOST_BUFFERED:
@@ -158,13 +158,18 @@ class BufferedFiles:
             self._drop(next(iter(self._files)))
 
 
-def _open_plain(path: str) -> io.FileIO | None:
-    """Open a regular file that is not compressed; None for all others, and where it cannot be opened."""
+def open_plain(path: str) -> io.FileIO | None:
+    """Return a regular file that is not compressed, open; None for all others, and where it cannot be opened.
+
+    `open_rx` names the reason why a file cannot be opened.
+    """
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # What a named pipe has must not be lost.
+            return None
         raw = open_local(path)
-    except OSError:
-        return None  # `open_rx` names the reason.
-    if stat.S_ISREG(os.fstat(raw.fileno()).st_mode) and coding_by_magic(raw) is None:
+    except (OSError, ValueError):
+        return None
+    if coding_by_magic(raw) is None:
         return raw
     raw.close()
     return None

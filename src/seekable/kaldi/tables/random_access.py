@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
-from seekable.errors import InvalidArgument, WrongType
-from seekable.kaldi.files.pipes import checked_pipes
+from seekable.errors import InvalidArgument
+from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.kaldi.files.specifiers import parse_rspecifier
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.tables.archive_lookup import ArchiveLookup
+from seekable.kaldi.tables.indexed_table import IndexedTable, find_indexed_table
 from seekable.kaldi.tables.script_lookup import ScriptLookup
+from seekable.kaldi.tables.script_table import ScriptTable, load_script
 from seekable.kaldi.tables.unreadable import LeftOut
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from seekable.kaldi.holders.holder import Holder
 
 __all__ = ["RandomAccessReader"]
-
-_KEY: Final = re.compile("[^\\x00-\\x20\\x7f\\udcff]+")
-"""A token: see `seekable.kaldi.is_token`."""
 
 
 @final
@@ -65,10 +63,13 @@ class RandomAccessReader:
         left_out = LeftOut(rspecifier) if specifier.permissive else None
         self._rspecifier = rspecifier
         self._lookup: ArchiveLookup | ScriptLookup
-        if specifier.kind == "ark":
+        table: ScriptTable | IndexedTable | None = find_indexed_table(specifier, found)
+        if table is None and specifier.kind == "ark":
             self._lookup = ArchiveLookup(specifier, found, left_out, allowed)
         else:
-            self._lookup = ScriptLookup(specifier, found, left_out, allowed)
+            name = specifier.rxfilename
+            table = table or load_script(name, is_sorted=specifier.sorted, pipes=allowed)
+            self._lookup = ScriptLookup(name, table, found, left_out, pipes_inside(allowed))
         self._is_open = True
 
     @property
@@ -83,7 +84,8 @@ class RandomAccessReader:
             WrongType, InvalidArgument: it is no key; the reader is closed; a promise of an option is broken.
             CorruptTable, PipeFailed, ...: an archive cannot be read up to the key.
         """
-        self._check(key)
+        if not self._is_open:
+            raise self._closed_error()
         return self._lookup.has(key)
 
     def __getitem__(self, key: str) -> Any:
@@ -98,18 +100,12 @@ class RandomAccessReader:
                 the object does not have the range that a script names.
             CorruptTable, PipeFailed, DataNotFound, ...: the object cannot be read.
         """
-        self._check(key)
+        if not self._is_open:
+            raise self._closed_error()
         return self._lookup.value(key)
 
-    def _check(self, key: object) -> None:
-        if not self._is_open:
-            raise InvalidArgument(f"the reader of {self._rspecifier!r} is closed: make a new one")
-        if not isinstance(key, str):
-            raise WrongType(f"key must be a str (got {key!r} of type {type(key).__name__})")
-        if not _KEY.fullmatch(key):
-            raise InvalidArgument(
-                f"key must be a word without whitespace or control characters (got {key!r})"
-            )
+    def _closed_error(self) -> InvalidArgument:
+        return InvalidArgument(f"the reader of {self._rspecifier!r} is closed: make a new one")
 
     def close(self) -> None:
         """Close all files. Objects stay valid. Closing again does nothing."""

@@ -1,23 +1,30 @@
-"""Scripts, read by key."""
+"""Entries by their keys, where each has an extended filename: in scripts, and in tables with an index."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 
 from seekable.errors import KeyNotFound
-from seekable.kaldi.files.pipes import pipes_inside
 from seekable.kaldi.tables.local_data import MappedFiles
 from seekable.kaldi.tables.script_objects import ScriptObjects
-from seekable.kaldi.tables.script_table import load_script
-from seekable.kaldi.tables.unreadable import UNREADABLE
+from seekable.kaldi.tables.unreadable import UNREADABLE, check_key
 
 if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
-    from seekable.kaldi.files.specifiers import Rspecifier
     from seekable.kaldi.holders.holder import Holder
     from seekable.kaldi.tables.unreadable import LeftOut
 
 __all__ = ["ScriptLookup"]
+
+_MOST_FOUND: Final = 1 << 16
+"""The number of lines that are kept after they were found, for the next time."""
+
+
+class FindsObjects(Protocol):
+    """A table that has an extended filename for each key."""
+
+    def find(self, key: str) -> str | None:
+        """Return the extended filename of a key, maybe with a range; None if the table lacks the key."""
 
 
 class _Loaded(NamedTuple):
@@ -29,31 +36,35 @@ class _Loaded(NamedTuple):
 
 @final
 class ScriptLookup:
-    """The entries of a script by their keys. Safe from threads, and after a fork."""
+    """The objects of a table by their keys. Safe from threads, and after a fork."""
 
-    def __init__(self, specifier: Rspecifier, holder: Holder, left_out: LeftOut | None, pipes: Pipes) -> None:
-        """Read a script.
+    def __init__(
+        self, name: str, table: FindsObjects, holder: Holder, left_out: LeftOut | None, pipes: Pipes
+    ) -> None:
+        """Take a table.
 
         Args:
-            specifier: the script and its options. ``o`` and ``cs`` mean nothing.
+            name: the extended filename of the table, for messages.
+            table: finds the objects.
             holder: reads the objects.
             left_out: takes the errors that option ``p`` makes warnings; None without that option.
-            pipes: ``"allow"`` if the script, and its lines, may be commands.
-
-        Raises:
-            CorruptTable: a line is none of a script, or a key is there twice, or option ``s`` is given and
-                the keys do not ascend.
-            InvalidArgument, PipeRefused, DataNotFound, AccessDenied, ...: as in `open_rx`.
+            pipes: ``"allow"`` if the extended filenames of the table may be commands.
         """
-        self._name = specifier.rxfilename
+        self._name = name
+        self._table = table
         self._left_out = left_out
-        self._objects = ScriptObjects(holder, MappedFiles(), pipes=pipes_inside(pipes))
+        self._objects = ScriptObjects(holder, MappedFiles(), pipes=pipes)
+        self._found: dict[str, str] = {}
         self._loaded: _Loaded | None = None
-        self._table = load_script(specifier.rxfilename, is_sorted=specifier.sorted, pipes=pipes)
 
     def has(self, key: str) -> bool:
-        """Return True if a line has the key and, with option ``p``, its object can be read."""
-        xfilename = self._table.find(key)
+        """Return True if the table has the key and, with option ``p``, its object can be read.
+
+        Raises:
+            WrongType, InvalidArgument: it is no key.
+            CorruptTable: the line of the key was changed.
+        """
+        xfilename = self._find(key)
         if xfilename is None:
             return False
         if self._left_out is not None:
@@ -68,16 +79,30 @@ class ScriptLookup:
         """Return the object of a key; its arrays may be read-only views of a file.
 
         Raises:
-            KeyNotFound: the script has no such key.
+            KeyNotFound: the table has no such key.
+            WrongType, InvalidArgument: it is no key.
             CorruptTable, DataNotFound, PipeFailed, ...: as in `ScriptObjects.read`.
         """
-        loaded, self._loaded = self._loaded, None
-        if loaded is not None and loaded.key == key:
-            return loaded.value
-        xfilename = self._table.find(key)
+        if self._loaded is not None:
+            loaded, self._loaded = self._loaded, None
+            if loaded is not None and loaded.key == key:
+                return loaded.value
+        xfilename = self._find(key)
         if xfilename is None:
             raise KeyNotFound(f"{self._name!r} has no entry with the key {key!r}")
         return self._objects.read(key, xfilename)
+
+    def _find(self, key: str) -> str | None:
+        try:
+            return self._found[key]
+        except (KeyError, TypeError):
+            check_key(key)
+        xfilename = self._table.find(key)
+        if xfilename is not None:
+            if len(self._found) >= _MOST_FOUND:
+                self._found.clear()
+            self._found[key] = xfilename
+        return xfilename
 
     def close(self) -> None:
         """Close all files; objects that were given stay as they are."""
