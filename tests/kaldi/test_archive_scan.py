@@ -236,6 +236,18 @@ def number_of(record: Any) -> int:
     return int(record[1].number)
 
 
+@pytest.mark.parametrize("binary", [True, False])
+def test_objects_longer_than_the_first_bytes_and_than_a_chunk(tmp_path: Path, binary: bool) -> None:  # noqa: FBT001
+    value = np.arange(400_000, dtype="f4").reshape(-1, 100)
+    archive, script = write_table(tmp_path, {"a": value, "b": value[:9]}, binary=binary)
+    for ds in (sk.open(archive, holder="matrix"), sk.open(script)):
+        assert ds.shapes().tolist() == [[4000, 100], [9, 100]]  # type: ignore[union-attr]
+        np.testing.assert_array_equal(ds.key("a")[1], value)
+    archive.write_bytes(archive.read_bytes()[:70_000])
+    with pytest.raises(sk.CorruptRecord, match="the end of the file"):
+        sk.open(archive)[0]
+
+
 def test_compressed_archives(tmp_path: Path) -> None:
     archive, _ = write_table(tmp_path, matrices(50))
     made(tmp_path / "z.ark.gz", gzip.compress(archive.read_bytes()))

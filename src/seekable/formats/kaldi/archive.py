@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xxhash
 
-from seekable.errors import CorruptTable, InvalidArgument, UnsupportedFormat
+from seekable.errors import CorruptObject, CorruptTable, InvalidArgument, UnsupportedFormat
 from seekable.formats.kaldi.chunk_cursor import ChunkCursor
 from seekable.formats.kaldi.entries import ENTRY
 from seekable.formats.kaldi.settling import candidates_of
 from seekable.kaldi.holders.objects import ObjectHolder
 from seekable.kaldi.holders.registry import is_own
-from seekable.kaldi.objects.cursor import MemoryCursor
+from seekable.kaldi.objects.cursor import END_OF_FILE, MemoryCursor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from seekable.kaldi.holders.holder import Holder
 
 __all__ = ["ArchiveScanner"]
-
-_CUT_BYTES = 64
-"""An error so near the end of the first bytes may come from their end."""
 
 _SHOWN_BYTES = 24
 
@@ -86,8 +83,9 @@ class ArchiveScanner:
         try:
             holder.skip(cursor)
         except CorruptTable as error:
-            at = getattr(error, "offset", len(head))
-            if at < len(head) - _CUT_BYTES:
+            # An object may be longer than these first bytes, or be torn: then it is an error when it is read.
+            is_cut = isinstance(error, CorruptObject) and END_OF_FILE in error.found
+            if not is_cut:
                 names = [name for name in candidates_of(head[key.end() :]) if name != holder.name]
                 hint = f"; it looks like {' or '.join(names)}" if names else ""
                 message = f"{path!r} is no archive of the holder {holder.name!r}{hint}: {error}"

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["Cursor", "MemoryCursor", "Output"]
+__all__ = ["END_OF_FILE", "Cursor", "MemoryCursor", "Output"]
+
+END_OF_FILE = "the end of the file"
+"""The beginning of ``found`` in the errors of objects that end too early."""
 
 _PREVIEW_BYTES = 24
 _SPACES = frozenset(b" \t\n\r\f\v")
@@ -133,14 +136,14 @@ class Cursor(ABC):
         """Return an error at a byte of the file, by default at the next one, with the bytes found there."""
         if found is None:
             seen = self.preview()[:_PREVIEW_BYTES]
-            found = repr(bytes(seen)) if seen else "the end of the file"
+            found = repr(bytes(seen)) if seen else END_OF_FILE
         return CorruptObject(self.name, self.key, self.position if at is None else at, expected, found)
 
     def cut_error(self, count: int, there: int, what: str) -> CorruptObject:
         """Return the error of a file that ends after `there` of the `count` bytes of `what`."""
         if count < 0:
             return self.error(what, f"a negative size ({count})")
-        return self.error(f"{what} ({count} bytes)", f"the end of the file after {there} bytes")
+        return self.error(f"{what} ({count} bytes)", f"{END_OF_FILE} after {there} bytes")
 
 
 @final
