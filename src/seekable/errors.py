@@ -312,11 +312,12 @@ class CorruptRecord(SeekableError, ValueError):
                 f"byte {self.offset} ({self.length} bytes). Put an undamaged copy of the file there, or say "
                 f"what to deliver instead with errors= of sk.open"
             )
-        if self.path.lower().endswith(_ENTRIES) or isinstance(self.cause, CorruptTable):
+        is_entry = self.path.lower().endswith(_ENTRIES)
+        if is_entry or isinstance(self.cause, CorruptTable | OSError):
+            option = "with the option p ('scp,p:...'), or " if is_entry else ""
             return (
                 f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be read: "
-                f"{what}. Mend the file, or leave such entries out: with the option p ('scp,p:...'), or with "
-                f"errors= of sk.open"
+                f"{what}. Mend the file, or leave such records out: {option}with errors= of sk.open"
             )
         return (
             f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "
