@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import pickle
 import random
 import wave
@@ -422,3 +423,23 @@ def test_a_thousand_utterances_are_found_by_row_and_key(tmp_path: Path) -> None:
     rows = random.Random(0).sample(range(1000), 100)
     assert [record["text"] for record in ds[rows]] == [f"words of {keys[row]}" for row in rows]
     assert [ds.key(keys[row])["speaker"] for row in rows] == [keys[row][:2] for row in rows]
+
+
+def keys_of(loader: sk.Loader, batches: int | None = None) -> list[str]:
+    return [key for batch in itertools.islice(loader, batches) for key in batch["key"]]
+
+
+def test_a_run_goes_on_by_rows_after_transcripts_were_mended(own: Path) -> None:
+    def loader() -> sk.Loader:
+        ds = sk.open(f"kaldi:{own}", columns=["key", "text"])
+        return sk.Loader(ds.shuffle(seed=4), batch_size=1)
+
+    first = loader()
+    begun = keys_of(first, 2)
+    state = first.state_dict()
+    (own / "text").write_text(TABLES["text"].replace("bye bye", "good bye"))
+    with pytest.raises(sk.StateMismatch, match=r"tables was .*'text'"):
+        loader().load_state_dict(state)
+    later = loader()
+    later.load_state_dict(state, resume="rows")
+    assert begun + keys_of(later) == keys_of(loader())
