@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import subprocess
@@ -270,6 +271,13 @@ def test_a_forked_child_writes_nothing_of_its_parent(here: Path) -> None:
     writer = Writer("ark,scp:a.ark,a.scp", "token")
     writer.write("utt", "x")
     if not (child := os.fork()):
+        with contextlib.suppress(sk.ForkUnsafe):
+            writer.write("utt2", "x")
+            os._exit(1)
+        for act in (writer.flush, writer.close):
+            with contextlib.suppress(sk.ForkUnsafe):
+                act()
+                os._exit(1)
         del writer
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0

@@ -39,6 +39,7 @@ TABLES = {
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # no power is cut here, and hundreds of syncs are slow
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

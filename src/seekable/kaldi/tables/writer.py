@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any, final
 
-from seekable.errors import CorruptTable, InvalidArgument
+from seekable.errors import CorruptTable, ForkUnsafe, InvalidArgument
 from seekable.kaldi.files.pipes import checked_pipes
 from seekable.kaldi.files.specifiers import parse_wspecifier
 from seekable.kaldi.holders.registry import find_holder
@@ -16,6 +16,7 @@ from seekable.kaldi.tables.writer_targets import open_archive, open_files
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from seekable.errors import SeekableError
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.specifiers import Wspecifier
     from seekable.kaldi.holders.holder import Holder
@@ -125,16 +126,14 @@ class Writer:
             KeyNotFound: the script of ``scp:`` has no such key, and the option ``p`` is absent.
             PipeFailed: the command does not read any more.
             CorruptTable: an earlier write failed.
+            ForkUnsafe: this process was forked from the one that opened the writer.
             OSError: the disk is full.
         """
         target = self._target
-        if target is None:
-            raise InvalidArgument(f"{self.wspecifier!r}: the writer is closed, and writes nothing any more")
-        if self._failure is not None:
-            raise self._torn() from self._failure
-        raw = checked_token("key", key)
+        if target is None or self._failure is not None or os.getpid() != self._process_id:
+            raise self._unusable() from self._failure
         try:
-            target.write(raw, value)
+            target.write(checked_token("key", key), value)
         except BaseException as error:
             if target.is_torn:
                 self._failure, self._failed_key = error, key
@@ -155,8 +154,8 @@ class Writer:
             PipeFailed: the command does not read any more.
             OSError: the disk is full.
         """
-        if self._target is None:
-            raise InvalidArgument(f"{self.wspecifier!r}: the writer is closed, and has nothing to flush")
+        if self._target is None or os.getpid() != self._process_id:
+            raise self._unusable()
         try:
             self._target.flush()
         except BaseException as error:
@@ -171,6 +170,8 @@ class Writer:
             CorruptTable: an earlier write failed; atomic files do not appear then.
             OSError: the disk is full.
         """
+        if self._target is not None and os.getpid() != self._process_id:
+            raise self._unusable()
         target, self._target = self._target, None
         if target is None:
             return
@@ -179,6 +180,17 @@ class Writer:
             return
         target.abandon()
         raise self._torn() from self._failure
+
+    def _unusable(self) -> SeekableError:
+        """Return the error of a writer that is closed, or is of another process, or has failed."""
+        if self._target is None:
+            return InvalidArgument(f"{self.wspecifier!r}: the writer is closed, and nothing more is written")
+        if os.getpid() != self._process_id:
+            return ForkUnsafe(
+                f"{self.wspecifier!r} was opened in the process {self._process_id} and used in a child of it "
+                f"({os.getpid()}), where its buffer would be written twice: open a table of its own there"
+            )
+        return self._torn()
 
     def _torn(self) -> CorruptTable:
         entry = f"the entry {self._failed_key!r}" if self._failed_key else "an entry"
@@ -200,7 +212,7 @@ class Writer:
             self.close()
             return
         target, self._target = self._target, None
-        if target is not None:
+        if target is not None and os.getpid() == self._process_id:
             target.abandon()
 
     def __del__(self) -> None:

@@ -87,7 +87,7 @@ class ArchiveTarget(WriterTarget):
         self._script = script
         self._binary = binary
         self._flush_each = flush_each
-        self._entry = _Entry(archive.write)
+        self._entry = _Entry(archive.write, archive.tell())
         self._path = os.fsencode(archive.wxfilename)
         self._lines: list[bytes] = []
         self._line_bytes = 0
@@ -103,7 +103,7 @@ class ArchiveTarget(WriterTarget):
         """Write an entry, then its line in the script."""
         entry = self._entry
         entry.head = head = key + b" "
-        start = self._archive.tell()
+        start = entry.position
         try:
             self._holder.write(entry, value, binary=self._binary)
             if entry.head:
@@ -169,20 +169,24 @@ class ArchiveTarget(WriterTarget):
 
 @final
 class _Entry:
-    """The output of one object, which writes the key before the first bytes of the object."""
+    """The output of objects, which writes the key of each before its first bytes, and counts bytes."""
 
-    __slots__ = ("_write", "head")
+    __slots__ = ("_write", "head", "position")
 
-    def __init__(self, write: Callable[[Any], Any]) -> None:
+    def __init__(self, write: Callable[[Any], int], position: int) -> None:
         self._write = write
         self.head = b""
         """The key and a space; empty once they are written."""
+        self.position = position
+        """The byte of the archive behind all that was written."""
 
-    def write(self, data: Any, /) -> Any:
+    def write(self, data: Any, /) -> int:
         if self.head:
             head, self.head = self.head, b""
-            self._write(head)
-        return self._write(data)
+            self.position += self._write(head)
+        count = self._write(data)
+        self.position += count
+        return count
 
 
 @final
