@@ -75,24 +75,55 @@ def test_files_of_any_bytes_are_indexed(tmp_path_factory: pytest.TempPathFactory
     json.loads((folder / ".seekable" / "catalog.json").read_bytes().decode("ascii"))
 
 
+COMMANDS = [["index"], ["info"], ["info", "--json"], ["index", "--json"]]
+
+# Runs one command after the other, in the locale of the process and with arguments that Python decoded in it.
+# What each prints goes into a file of its own.
+ONE_BY_ONE = """
+import itertools, os, runpy, sys
+out, *words = sys.argv[1:]
+calls = [[*call] for then, call in itertools.groupby(words, "then".__eq__) if not then]
+for number, call in enumerate(calls):
+    file = os.open(f"{out}/{number}", os.O_WRONLY | os.O_CREAT)
+    os.dup2(file, 1)
+    sys.argv = ["seekable", *call]
+    try:
+        runpy.run_module("seekable", run_name="__main__")
+    except SystemExit as end:
+        assert not end.code, call
+    sys.stdout.flush()
+"""
+
+
 @pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
-@pytest.mark.parametrize("command", [["index"], ["info"], ["info", "--json"], ["index", "--json"]])
-def test_the_command_line_prints_any_name(tmp_path: Path, command: list[str], locale: str) -> None:
-    for name in NAMES.values():
-        write(tmp_path / os.fsdecode(name), b"1\n")
-    environment = {**os.environ, "LC_ALL": locale, "PYTHONWARNINGS": "error"}
-    for asked in (tmp_path, tmp_path / os.fsdecode(NAMES["no-utf8"])):
-        done = subprocess.run(
-            [sys.executable, "-m", "seekable", *command, str(asked)],
-            cwd=HERE,
-            env=environment,
-            capture_output=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
-        if "--json" in command:
-            json.loads(done.stdout)
+def test_the_command_line_prints_any_name(tmp_path: Path, locale: str) -> None:
+    calls = []
+    for number, command in enumerate(COMMANDS):
+        folder = tmp_path / f"data-{number}"
+        for name in NAMES.values():
+            write(folder / os.fsdecode(name), b"1\n")
+        calls += [[*command, str(asked)] for asked in (folder, folder / os.fsdecode(NAMES["no-utf8"]))]
+    (tmp_path / "out").mkdir()
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            ONE_BY_ONE,
+            tmp_path / "out",
+            *(word for call in calls for word in ("then", *call)),
+        ],
+        cwd=HERE,
+        env={**os.environ, "LC_ALL": locale, "PYTHONWARNINGS": "error"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    for number, call in enumerate(calls):
+        printed = (tmp_path / "out" / str(number)).read_bytes()
+        if "--json" in call:
+            json.loads(printed)
 
 
 def test_a_folder_whose_name_looks_like_a_pattern_is_taken_as_it_is(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class Differences(OneInput):
 
 class TestDifferences(StageTests):
     def streams(self) -> list[sk.Stream]:
-        sources = [numbers(), numbers(17, 3), numbers(0), numbers(1, 4), numbers(7, 2, epochs=None)]
+        sources = [numbers(12), numbers(11, 3), numbers(0), numbers(1, 4), numbers(7, 2, epochs=None)]
         return [source.then(Differences()) for source in sources]
 
 
