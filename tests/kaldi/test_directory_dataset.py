@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import os
 import pickle
 import random
 import wave
@@ -217,6 +218,17 @@ def test_paths_begin_at_the_current_folder_or_at_the_directory(
     monkeypatch.chdir(own.parent)
     ds = sk.open("kaldi:train")
     assert [record["audio"].data.shape[1] for record in ds] == [4000, 11200, 4000, 8000, 8000]
+
+
+def test_an_archive_that_was_written_again_is_found_out(own: Path) -> None:
+    lines = (own / "feats.scp").read_text().splitlines()
+    first, second = (line.split()[1] for line in lines[:2])
+    (own / "feats.scp").write_text("\n".join([f"a-1 {second}", f"a-2 {first}", *lines[2:]]) + "\n")
+    os.utime(own / "feats.ark", (4e9, 4e9))
+    ds = sk.open(f"kaldi:{own}", columns=["features"])
+    with pytest.raises(sk.CorruptRecord, match="the archive is newer than the script: it was written again"):
+        ds[0]
+    np.testing.assert_array_equal(ds[2]["features"], FEATURES["b-1"])
 
 
 def test_invalid_directories_are_refused_with_file_and_line(own: Path) -> None:

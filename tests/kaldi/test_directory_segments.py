@@ -130,3 +130,14 @@ def test_a_segment_has_the_rest_of_a_holder() -> None:
     holder.skip(cursor)
     assert cursor.position == 44
     assert dumped(holder, WAVE) == held()
+
+
+def test_the_extent_of_a_segment_is_the_bytes_of_its_samples() -> None:
+    holder = SegmentHolder(Segment("u", "r", 0.25, 0.5))
+    data = b"r " + held()
+    start, end = holder.extent(MemoryCursor(data, position=2))
+    samples = np.frombuffer(data[start:end], "<i2").reshape(-1, 2).T
+    np.testing.assert_array_equal(samples, WAVE.data[:, 2000:4000])
+    raw = bytearray(held())
+    raw[40:44] = b"\xff\xff\xff\xff"
+    assert holder.extent(MemoryCursor(bytes(raw))) == (44, 44)

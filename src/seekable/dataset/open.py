@@ -87,7 +87,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         source: a path, a folder (its data files by known suffix, in natural order), a glob, or a list of
             those; or ``hf:REPO:SPLIT:COLUMN``, the data files of a split on the Hugging Face Hub (all
             columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
-            where a repository has several datasets), ``txt:PATH:COLUMN``, lines as records of one column, or
+            where a repository has several datasets), ``txt:PATH:COLUMN``, lines as records of one column,
+            ``kaldi:DIR``, the utterances of a data directory of Kaldi as dicts of what its tables have, or
             a rspecifier of Kaldi over files, ``scp:feats.scp`` or ``ark:feats.*.ark``. Of its options ``p``
             delivers a hole, with a warning, for an entry that cannot be read; the others change nothing.
         format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; found by the suffix if left out.
@@ -106,8 +107,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         errors: called with the ``CorruptRecord`` of a record that cannot be decoded; returns what to deliver
             instead, or ``sk.HOLE``, which keeps its position and which a ``Loader`` leaves out of batches. It
             does not enter the fingerprint: a run that stopped at such a record goes on with it.
-        columns: of tables, the names of the columns to read, in the order in which records have them; nothing
-            is read of the others.
+        columns: of tables, and of the utterances of ``kaldi:DIR``, the names of the columns to read, in the
+            order in which records have them; nothing is read of the others.
         strict: of tables, whether all files must have the same columns of the same types. Else records have
             the columns of all files, None where a file lacks one, in types that hold all values.
         max_open_files: the most files of this dataset that are open at once, one descriptor each; the file
@@ -125,6 +126,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     Raises:
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
         Unreachable: it is on the Hub, which cannot be reached, and not on this machine.
+        CorruptTable: it is a data directory of Kaldi, and its tables do not go together.
         UnsupportedFormat: a suffix is not known, there is more than one format, a file is not what its name
             says or lies beside its compressed copy, a ``.zst`` has no frames that it could be entered at,
             columns of tables do not go together, or it is a folder of another tool, a spec or an address that

@@ -14,7 +14,7 @@ from seekable.errors import CorruptObject, CorruptTable, DataNotFound, InvalidAr
 from seekable.formats.kaldi.script_lines import line_key, parse_line
 from seekable.kaldi.files.local_files import missing_error
 from seekable.kaldi.files.opening import open_rx
-from seekable.kaldi.holders.holder import SupportsRange
+from seekable.kaldi.holders.holder import SupportsExtent, SupportsRange
 from seekable.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi.objects.file_cursor import FileCursor
 from seekable.kaldi.objects.tokens import decoded
@@ -147,8 +147,7 @@ class Entries:
         before = disk_reads()
         try:
             if activity.may_wait and line.part is None and self.wanted == "object":
-                self.holder.skip(cursor)
-                mapped.advise(line.offset, cursor.position)
+                mapped.advise(*_extent(self.holder, cursor))
                 cursor.seek(line.offset)
             return self._part(line, cursor)
         except CorruptObject as error:
@@ -226,6 +225,15 @@ def _before(line: ScriptLine, view: memoryview) -> tuple[bytes, bool]:
     key = line.key.encode("utf-8", "surrogateescape")
     before = bytes(view[max(line.offset - len(key) - 1, 0) : line.offset])
     return before, before[:-1] == key and before[-1:] in _SPACES
+
+
+def _extent(holder: Holder, cursor: MemoryCursor) -> tuple[int, int]:
+    """Return the first of the bytes that a holder reads, and the byte behind the last one."""
+    if isinstance(holder, SupportsExtent):
+        return holder.extent(cursor)
+    start = cursor.position
+    holder.skip(cursor)
+    return start, cursor.position
 
 
 def _check_key(line: ScriptLine, path: str, view: memoryview) -> None:

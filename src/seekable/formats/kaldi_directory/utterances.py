@@ -111,17 +111,15 @@ def _number(utterance: _Utterance, name: str) -> float:
 
 def _audio(utterance: _Utterance, name: str) -> Wave:
     reader, line = utterance.reader, utterance.script_line(name)
-    if not reader.has_segments:
-        wave: Wave = reader.read(line, WAVE)
-        return wave
-    if line.endswith(b"|"):
-        return utterance.segment.cut(reader.whole_recording(line))
-    segment: Wave = reader.read(line, SegmentHolder(utterance.segment))
-    return segment
+    if reader.has_segments and line.endswith(b"|"):
+        return utterance.segment.cut(reader.whole_recording(name, line))
+    holder = SegmentHolder(utterance.segment) if reader.has_segments else WAVE
+    wave: Wave = reader.read(name, line, holder)
+    return wave
 
 
 def _object(utterance: _Utterance, name: str) -> Any:
-    return utterance.reader.read(utterance.script_line(name), HOLDERS[name])
+    return utterance.reader.read(name, utterance.script_line(name), HOLDERS[name])
 
 
 _COLUMNS: Final[Mapping[str, tuple[str, Callable[[_Utterance, str], Any]]]] = MappingProxyType(
@@ -190,6 +188,9 @@ class Utterances:
     entries: Entries
     """How the lines of scripts are read."""
 
+    modified_ns: Mapping[str, int]
+    """The time at which each script was modified, in nanoseconds."""
+
     only: frozenset[str] | None = None
     """The columns that are used; None for all. They are no part of the description."""
 
@@ -226,15 +227,16 @@ class Utterances:
         """True if utterances are segments of recordings."""
         return self.main == "segments"
 
-    def read(self, line: bytes, holder: Holder) -> Any:
+    def read(self, name: str, line: bytes, holder: Holder) -> Any:
         """Return the object that a line of a script names."""
-        return replace(self.entries, holder=holder).read(memoryview(line))[1]
+        entries = replace(self.entries, holder=holder, script_ns=self.modified_ns[name])
+        return entries.read(memoryview(line))[1]
 
-    def whole_recording(self, line: bytes) -> Wave:
+    def whole_recording(self, name: str, line: bytes) -> Wave:
         """Return a recording that a command prints; the last one is kept for the segments that follow."""
         known = self._last_recording[0]
         if known is None or known[0] != line:
-            known = self._last_recording[0] = (line, self.read(line, WAVE))
+            known = self._last_recording[0] = (line, self.read(name, line, WAVE))
         return known[1]
 
     @cached

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from seekable.errors import CorruptTable
 from seekable.kaldi.directory.scan_table import shown
 from seekable.kaldi.directory.text_tables import TABLES
-from seekable.kaldi.holders.wave import Wave, WaveHolder, read_wave_header, read_wave_part
+from seekable.kaldi.holders.wave import Wave, WaveHolder, find_wave_part, read_wave_header, read_wave_part
 from seekable.kaldi.objects.tokens import decoded
 
 if TYPE_CHECKING:
@@ -134,8 +134,12 @@ class SegmentHolder:
         """Write a wave: a segment has no form of its own."""
         WaveHolder().write(file, value, binary=binary)
 
+    def extent(self, cursor: Cursor) -> tuple[int, int]:
+        """Return the first byte of the samples of the segment, and the byte behind the last."""
+        return find_wave_part(cursor, self.segment.samples)
+
     def skip(self, cursor: Cursor) -> None:
-        """Move past the header of the recording, because a reader of segments wants only some samples."""
+        """Move past the header of the recording; the samples belong to other segments too."""
         read_wave_header(cursor)
 
     def shape(self, cursor: Cursor) -> tuple[int, int]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from seekable.kaldi.holders.ranges import Range
     from seekable.kaldi.objects.cursor import Cursor, Output
 
-__all__ = ["Holder", "SupportsRange"]
+__all__ = ["Holder", "SupportsExtent", "SupportsRange"]
 
 
 @runtime_checkable
@@ -59,3 +59,11 @@ class SupportsRange(Protocol):
         Raises:
             InvalidArgument: the object has no such rows or columns.
         """
+
+
+@runtime_checkable
+class SupportsExtent(Protocol):
+    """A holder that reads a part of the bytes of each object."""
+
+    def extent(self, cursor: Cursor) -> tuple[int, int]:
+        """Return the first byte that `read` needs behind the header, and the byte behind the last one."""

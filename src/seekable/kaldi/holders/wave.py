@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
     from seekable.kaldi.objects.cursor import Cursor, Output
 
-__all__ = ["Wave", "WaveHolder", "WaveInfo", "WaveInfoHolder", "read_wave_header", "read_wave_part"]
+__all__ = [
+    "Wave",
+    "WaveHolder",
+    "WaveInfo",
+    "WaveInfoHolder",
+    "find_wave_part",
+    "read_wave_header",
+    "read_wave_part",
+]
 
 _PCM, _EXTENSIBLE = 1, 0xFFFE
 _PCM_GUID = bytes.fromhex("0100000000001000800000aa00389b71")
@@ -177,12 +185,33 @@ def read_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> Wave:
         wanted = part(header.rate, len(raw) // frame_bytes)
         raw = raw[wanted.start * frame_bytes : wanted.stop * frame_bytes]
     else:
-        wanted = part(header.rate, header.data_bytes // frame_bytes)
-        cursor.skip(wanted.start * frame_bytes, "the samples before the part")
-        raw = cursor.take((wanted.stop - wanted.start) * frame_bytes, "the samples of the part")
+        first, end = _bytes_of(part, header)
+        cursor.skip(first, "the samples before the part")
+        raw = cursor.take(end - first, "the samples of the part")
     if not len(raw):
         raise cursor.error("at least one sample", "none", at=start)
     return header.wave(raw)
+
+
+def find_wave_part(cursor: Cursor, part: Callable[[int, int], slice]) -> tuple[int, int]:
+    """Return the first byte of some samples of the next wave, and the byte behind the last; read its header.
+
+    Of a wave of unknown size the bytes begin with the first sample, and end with it.
+
+    Args:
+        cursor: stands at the first byte of the wave.
+        part: returns the samples, as for `read_wave_part`.
+    """
+    header = read_wave_header(cursor)
+    first, end = (0, 0) if header.data_bytes is None else _bytes_of(part, header)
+    return cursor.position + first, cursor.position + end
+
+
+def _bytes_of(part: Callable[[int, int], slice], header: _Header) -> tuple[int, int]:
+    """Return the bytes of some samples, counted from the first sample."""
+    frame_bytes = _SAMPLE_BYTES * header.channels
+    wanted = part(header.rate, (header.data_bytes or 0) // frame_bytes)
+    return wanted.start * frame_bytes, wanted.stop * frame_bytes
 
 
 def read_wave_header(cursor: Cursor) -> _Header:

@@ -104,6 +104,7 @@ def utterances_of(
         {name: SortedTable(table) for name, table in tables.items() if name in used and table is not main},
         columns or there,
         Entries("scp", WAVE, pipes=pipes, permissive=False, files=files, folder=folder),
+        {name: int(table.mtimes_ns[0]) for name, table in tables.items() if name.endswith(".scp")},
     )
 
 
