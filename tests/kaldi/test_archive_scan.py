@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.kaldi.holder_cases import CASES, Case, dumped
 from tests.kaldi.test_dataset import matrices, write_table
 
 import seekable as sk
 from seekable import kaldi
 from seekable.formats.kaldi.archive import ArchiveScanner
+from seekable.formats.kaldi.entries import Entries
+from seekable.formats.kaldi.object_files import ObjectFiles
 from seekable.formats.registry import FORMATS, format_named
 from seekable.index.scanner import ByteSource
 
@@ -246,6 +252,36 @@ def test_objects_longer_than_the_first_bytes_and_than_a_chunk(tmp_path: Path, bi
     archive.write_bytes(archive.read_bytes()[:70_000])
     with pytest.raises(sk.CorruptRecord, match="the end of the file"):
         sk.open(archive)[0]
+
+
+_BYTES = st.one_of(
+    st.binary(max_size=60),
+    st.lists(
+        st.sampled_from(
+            [b"a ", b"b\t", b"\n", b" ", b"\0B", b"FM ", b"FV \4", b"\4", b"\2\0\0\0", b"[ 1 2 ]", b"7 "]
+        ),
+        max_size=14,
+    ).map(b"".join),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=_BYTES, holder=st.sampled_from(["matrix", "vector", "int32-vector", "token", "wave", "posterior"])
+)
+def test_any_bytes_are_entries_up_to_the_first_that_is_none(data: bytes, holder: str) -> None:
+    try:
+        starts = scanned(data, holder, 1 << 20).tolist()
+    except sk.UnsupportedFormat:
+        return
+    assert all(scanned(data, holder, size).tolist() == starts for size in (1, 3))
+    entries = Entries(
+        "ark", kaldi.find_holder(holder), pipes="refuse", permissive=False, files=ObjectFiles(1)
+    )
+    for start, end in itertools.pairwise(starts):
+        key, _ = entries.read(memoryview(data)[start:end])
+        assert data[start:].startswith(os.fsencode(key))
+    assert data[: starts[0] if starts else len(data)].strip() == b""
 
 
 def test_compressed_archives(tmp_path: Path) -> None:

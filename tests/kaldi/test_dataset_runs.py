@@ -87,6 +87,24 @@ def test_a_pipeline_file_opens_the_table_again(tmp_path: Path, kind: str) -> Non
         sk.load_dataset(tmp_path / "bad.json")
 
 
+def test_commands_of_a_pipeline_run_if_the_caller_says_so(tmp_path: Path) -> None:
+    archive, _ = write_table(tmp_path, matrices(2))
+    (tmp_path / "a.scp").write_text(f"a tail -c +6 {archive} |\n")
+    sk.open(tmp_path / "a.scp", holder="matrix", pipes="allow").save(tmp_path / "p.json")
+    with pytest.raises(sk.CorruptRecord, match="PipeRefused"):
+        sk.load_dataset(tmp_path / "p.json")[0]
+    assert sk.load_dataset(tmp_path / "p.json", pipes="allow")[0][1].shape == (1, 3)
+    with pytest.raises(sk.InvalidArgument, match="pipes must be"):
+        sk.load_dataset(tmp_path / "p.json", pipes="all")  # type: ignore[arg-type]
+
+
+def test_a_folder_of_archives_and_scripts_asks_which(tmp_path: Path) -> None:
+    write_table(tmp_path, matrices(3))
+    with pytest.raises(sk.UnsupportedFormat, match="'scp:PATH' or 'ark:PATH'"):
+        sk.open(tmp_path)
+    assert len(sk.open(f"scp:{tmp_path}")) == len(sk.open(f"ark:{tmp_path}")) == 3
+
+
 def test_a_pipeline_of_a_permissive_table_stays_permissive(tmp_path: Path) -> None:
     (tmp_path / "a.scp").write_text("a no.ark:5\n")
     sk.open(f"scp,p:{tmp_path}/a.scp", holder="matrix").save(tmp_path / "p.json")

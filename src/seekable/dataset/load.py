@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
+    from seekable.kaldi.files.pipes import Pipes
     from seekable.parallel.progress import ProgressHook
 
     Path = str | os.PathLike[str]
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["load_dataset"]
 
 
-def load_dataset(
+def load_dataset(  # noqa: PLR0913 - the one public place that owns these defaults
     path: Path,
     *,
     functions: Mapping[str, Callable[..., Any]] | None = None,
@@ -29,6 +30,7 @@ def load_dataset(
     allow_changed: bool = False,
     index_dir: Path | None = None,
     progress: ProgressHook | None = None,
+    pipes: Pipes = "refuse",
 ) -> Dataset:
     """Return the dataset that ``ds.save`` wrote to a pipeline file.
 
@@ -49,6 +51,7 @@ def load_dataset(
             fingerprint. Rows and lengths that were computed from the old data are refused all the same.
         index_dir: a folder for indexes, as in ``sk.open``.
         progress: called with the progress of indexing; by default a bar on a terminal.
+        pipes: ``"allow"`` runs the commands in Kaldi's scripts, as in ``sk.open``; the file does not say it.
 
     Raises:
         InvalidArgument: functions or sequences are missing; the message lists all of them.
@@ -75,5 +78,6 @@ def load_dataset(
                 allow_changed=checked_flag("allow_changed", allow_changed),
                 index_dir=index_dir,
                 progress=shown,
+                pipes=pipes,
             )
         )

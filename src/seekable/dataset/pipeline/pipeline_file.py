@@ -37,6 +37,7 @@ from seekable.writing.pipeline_code import paths_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from seekable.kaldi.files.pipes import Pipes
     from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
 
@@ -104,10 +105,12 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
     index_dir: str | os.PathLike[str] | None,
     progress: ProgressHook | None,
     order_only: bool = False,
+    pipes: Pipes = "refuse",
 ) -> Node:
     """Return the node of a dataset that was saved; see ``seekable.load_dataset``.
 
-    With ``order_only`` no function needs to be given, and no record can be read through one.
+    With ``order_only`` no function needs to be given, and no record can be read through one. ``pipes`` is the
+    argument of ``sk.open``.
     """
     place, document = _document(path)
     given = Given("functions", functions), Given("sequences", sequences)
@@ -118,7 +121,7 @@ def read_pipeline(  # noqa: PLR0913 - what `sk.load_dataset` is given, and one m
         fingerprint = checked(document.get("fingerprint"), str, "fingerprint")
         _check_given(document, given, ([] if order_only else list(described), list(sequence_types)))
         roots = Roots.of(os.path.dirname(place), root, index_dir)
-        reader = NodeReader(Resources(roots, *given, described, sequence_types, progress, order_only))
+        reader = NodeReader(Resources(roots, *given, described, sequence_types, progress, order_only, pipes))
         nodes = _read(reader, document.get("nodes"))
         _check_same(nodes, reader.saved, fingerprint, allow_changed=allow_changed)
     except (CorruptState, DataNotFound, InvalidArgument, StateMismatch) as error:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seekable.formats.decoding import Decoder
     from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
+    from seekable.kaldi.files.pipes import Pipes
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
     from seekable.nodes.sources import entry_source, utterance_source
@@ -58,6 +59,9 @@ class Resources:
 
     order_only: bool
     """True if no record will be read: functions that were not given do no harm, and keys are left out."""
+
+    pipes: Pipes
+    """``"allow"`` runs the commands in Kaldi's scripts."""
 
 
 class NodeReader:
@@ -199,7 +203,7 @@ class NodeReader:
         if "tables" in said:
             return self._utterances(form, said, given, where)
         if form.settler:
-            return _entry_decoder(form, said, given["files"], where)
+            return self._entries(form, said, given["files"], where)
         decode = self._named_or_function(said.get("decode"), f"{where}.decode")
         try:
             decoder = decoder_named(decode, form.name if form.multiline else "")
@@ -210,10 +214,22 @@ class NodeReader:
             return decoder
         return in_column(decoder, checked(said["column"], str, f"{where}.column"))
 
+    def _entries(self, form: Format, said: Mapping[str, Any], files: FileSet, where: str) -> Decoder:
+        """Return the decoder of entries of Kaldi's tables."""
+        holder = checked(said.get("holder"), str, f"{where}.holder")
+        permissive = checked(said.get("permissive", False), bool, f"{where}.permissive")
+        try:
+            settled = form.with_holder(holder)
+        except InvalidArgument as error:
+            message = f"{where}.holder: {error}"
+            raise CorruptState(message) from None
+        options = SourceOptions(shown="", permissive=permissive, pipes=self._resources.pipes)
+        return entry_source.decoder_of(settled, options, files)
+
     def _utterances(
         self, form: Format, said: Mapping[str, Any], given: Mapping[str, Any], where: str
     ) -> Decoder:
-        """Return the decoder of the utterances of a data directory of Kaldi; commands are refused."""
+        """Return the decoder of the utterances of a data directory of Kaldi."""
         columns = checked(said.get("columns"), tuple[str, ...], f"{where}.columns")
         here, resources = f"{where}.tables", self._resources
         self.saved[len(self.nodes)]["tables"] = saved_entries(said["tables"], here)
@@ -228,7 +244,7 @@ class NodeReader:
         try:
             return utterance_decoder(
                 utterance_source.utterances_of(
-                    main, others, columns, pipes="refuse", most_open_files=main.most_open
+                    main, others, columns, pipes=resources.pipes, most_open_files=main.most_open
                 )
             )
         except InvalidArgument as error:
@@ -274,18 +290,6 @@ def _plain(kind: Any) -> Callable[[Any, str], Any]:
 def _values(value: Any, where: str) -> tuple[tuple[str, Any], ...]:
     pairs = checked(value, list[tuple[str, Any]], where)
     return tuple((name, value_from_json(said, f"{where}[{name!r}]")) for name, said in pairs)
-
-
-def _entry_decoder(form: Format, said: Mapping[str, Any], files: FileSet, where: str) -> Decoder:
-    """Return the decoder of entries of Kaldi's tables; commands in scripts are refused."""
-    holder = checked(said.get("holder"), str, f"{where}.holder")
-    permissive = checked(said.get("permissive", False), bool, f"{where}.permissive")
-    try:
-        settled = form.with_holder(holder)
-    except InvalidArgument as error:
-        message = f"{where}.holder: {error}"
-        raise CorruptState(message) from None
-    return entry_source.decoder_of(settled, SourceOptions(shown="", permissive=permissive), files)
 
 
 def _format(value: Any, where: str) -> str:
