@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -373,8 +374,13 @@ def test_two_writers_do_not_append_to_one_archive() -> None:
     first = Writer("ark:a.ark", "int32", append=True)
     with pytest.raises(sk.InvalidArgument, match="open in another writer"):
         Writer("ark:a.ark", "int32", append=True)
+    if not (child := os.fork()):
+        signal.pause()  # A child keeps the files of its parent open.
+        os._exit(0)
     first.close()
     Writer("ark:a.ark", "int32", append=True).close()
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 # ---- any end

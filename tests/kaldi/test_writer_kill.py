@@ -13,6 +13,7 @@ import pytest
 import seekable as sk
 from seekable import kaldi
 from seekable.kaldi import Writer, repair
+from seekable.kaldi.files.local_files import LockedFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,11 +52,18 @@ class Deadly(io.FileIO):
     part = 0.0
 
     def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        if not Deadly.left:
-            super().write(view[: int(len(view) * Deadly.part)])
-        step()
-        return super().write(view)
+        return write_or_die(self, data)
+
+
+FILE = io.FileIO
+
+
+def write_or_die(file: io.FileIO, data: Any) -> int:
+    view = memoryview(data).cast("B")
+    if not Deadly.left:
+        FILE.write(file, view[: int(len(view) * Deadly.part)])
+    step()
+    return FILE.write(file, view)
 
 
 def step() -> None:
@@ -71,6 +79,7 @@ def killed(write: Callable[[Callable[[], Any]], Any], *, at: int, part: float) -
         try:
             Deadly.left, Deadly.part = at, part
             io.FileIO = Deadly  # type: ignore[misc]
+            LockedFile.write = write_or_die  # type: ignore[method-assign,assignment]
             for name in ("replace", "fsync", "ftruncate"):
                 setattr(os, name, deadly(getattr(os, name)))
             write(lambda: os.write(writer, b"."))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import bz2
 import contextlib
 import errno
+import fcntl
 import io
 import lzma
 import os
 import stat
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, final
 
-from seekable.errors import AccessDenied, DataNotFound, UnsupportedFormat
+from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, UnsupportedFormat
 from seekable.storage.compression import inflated
 from seekable.storage.files import has_access, unreadable_error
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Coding",
+    "LockedFile",
     "check_local",
     "coding_by_magic",
     "coding_by_name",
@@ -53,6 +55,41 @@ def open_local(path: str) -> io.FileIO:
     """
     with local_errors(path, writing=False):
         return io.FileIO(path)
+
+
+@final
+class LockedFile(io.FileIO):
+    """A file that is written behind its last byte, by one process at a time; a missing one is made.
+
+    The lock is released when the file is closed, also while a forked child still has the file open.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Open and lock a file.
+
+        Raises:
+            InvalidArgument: another process, or another object of this one, has the lock.
+            OSError: the file cannot be opened.
+        """
+        super().__init__(path, "a")
+        self._process_id = os.getpid()
+        try:
+            fcntl.flock(self.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            # Some file systems have no locks.
+            if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
+                self.close()
+                message = (
+                    f"{path!r} is open in another writer with append=True: wait until that one is closed"
+                )
+                raise InvalidArgument(message) from None
+
+    def close(self) -> None:
+        """Release the lock, and close the file."""
+        if not self.closed and os.getpid() == self._process_id:
+            with contextlib.suppress(OSError):
+                fcntl.flock(self.fileno(), fcntl.LOCK_UN)
+        super().close()
 
 
 def check_local(path: str) -> None:

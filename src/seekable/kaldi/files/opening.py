@@ -15,6 +15,7 @@ from seekable.errors import CorruptTable, DataNotFound, InvalidArgument, Unsuppo
 from seekable.kaldi.files.file_commands import content_of, file_command
 from seekable.kaldi.files.filenames import check_rxfilename, check_wxfilename, command_of, split_offset
 from seekable.kaldi.files.local_files import (
+    LockedFile,
     check_local,
     coding_by_magic,
     coding_by_name,
@@ -172,19 +173,20 @@ def open_wx(
 
 
 def open_to_append(path: str) -> WxFile:
-    """Return a file that is written behind its last byte; a missing one is made.
+    """Return a file that is written behind its last byte, and locked until it is closed.
 
     Args:
-        path: a wxfilename that is a file.
+        path: a wxfilename that is a file; a missing one is made.
 
     Raises:
+        InvalidArgument: another writer has the file open to append to it.
         DataNotFound: the folder of the file does not exist, or the file is a folder.
         AccessDenied: this user may not write the file.
         UnsupportedFormat: an address, which is not written.
     """
     _refuse_address(path)
     with local_errors(path, writing=True):
-        return WxFile(io.FileIO(path, "a"), wxfilename=path, kind="file")
+        return WxFile(LockedFile(path), wxfilename=path, kind="file")
 
 
 def _refuse_address(name: str) -> None:

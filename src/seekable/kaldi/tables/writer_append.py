@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +41,6 @@ def open_behind(archive: str, script: str | None, holder: Holder) -> tuple[WxFil
     opened = contextlib.ExitStack()
     with opened:
         archive_file = opened.enter_context(open_to_append(archive))
-        _lock(archive_file, archive)
         data = map_archive(archive)
         lines = None if script is None else OffsetLines(script, archive, data)
         end = _checked_end(data, archive, holder, lines)
@@ -63,16 +60,6 @@ def _check_regular(name: str) -> None:
     if kind != "file" or (os.path.lexists(name) and not os.path.isfile(name)):
         found = "no regular file" if kind == "file" else f"a {kind}"
         raise InvalidArgument(f"append=True is for regular files (got {name!r}, {found}). Leave it out")
-
-
-def _lock(file: WxFile, path: str) -> None:
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        # Some file systems have no locks.
-        if error.errno in {errno.EWOULDBLOCK, errno.EACCES}:
-            message = f"{path!r} is open in another writer with append=True: wait until that one is closed"
-            raise InvalidArgument(message) from None
 
 
 def _checked_end(
