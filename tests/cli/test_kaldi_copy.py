@@ -274,6 +274,14 @@ def test_a_table_is_not_written_over_itself(tmp_path: Path, target: str) -> None
     assert same(read_matrices(f"ark:{tmp_path}/{'new' if 'new' in target else 'feats'}.ark"), MATRICES)
 
 
+def test_objects_are_not_written_to_the_files_that_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("word\n")
+    (tmp_path / "a.scp").write_text("a a.txt\n")
+    done = run(*COPY, "scp:a.scp", "scp:a.scp", "--holder", "token", cwd=tmp_path)
+    assert done.returncode == 2
+    assert (tmp_path / "a.txt").read_text() == "word\n"
+
+
 def test_entries_are_appended(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a x\n")
     (tmp_path / "b").write_text("b y\n")

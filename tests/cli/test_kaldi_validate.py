@@ -107,8 +107,14 @@ def test_many_problems_are_counted() -> None:
     done = run_with_input(data, *VALIDATE, "ark:-", *INT32)
     lines = done.stdout.splitlines()
     assert len(lines) == 22
-    assert lines[20:] == [b"and 19 more; --json lists all", b"ark:-: bad: 39 problems, 40 entries"]
+    assert lines[20:] == [b"and 19 more; --json lists more of them", b"ark:-: bad: 39 problems, 40 entries"]
     assert len(problems_of("ark:-", *INT32, data=data)) == 39
+
+
+def test_the_list_of_problems_does_not_grow_with_the_table() -> None:
+    data = b"".join(b"k%05d 1\n" % number for number in range(3000, 0, -1))
+    document = json.loads(run_with_input(data, *VALIDATE, "ark:-", *INT32, "--json").stdout)
+    assert (document["problem_count"], len(document["problems"])) == (2999, 1000)
 
 
 def test_commands_inside_a_script_must_be_allowed(tmp_path: Path) -> None:
@@ -122,6 +128,7 @@ def test_commands_inside_a_script_must_be_allowed(tmp_path: Path) -> None:
 def test_a_table_needs_a_holder_and_a_file(tmp_path: Path) -> None:
     assert run(*VALIDATE, "ark:-").returncode == 2
     assert run(*VALIDATE, tmp_path / "none.ark", *MATRIX).returncode == 4
+    assert run(*VALIDATE, "ark:-", *MATRIX, "--script", "a.scp").returncode == 2
 
 
 @pytest.mark.parametrize("path", ["feats.ark", "ark:feats.ark"])

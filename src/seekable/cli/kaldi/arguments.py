@@ -27,7 +27,7 @@ HolderOption = Annotated[
 
 
 class PipesChoice(StrEnum):
-    """Which commands may run: none, those on the command line, or also those inside script files."""
+    """The commands that may run: none, those on the command line, or also those inside script files."""
 
     REFUSE = "refuse"
     SPECIFIER = "specifier"

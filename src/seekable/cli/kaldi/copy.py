@@ -117,7 +117,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     errors, after the entries before them were written. Commands of the two specifiers run.
     """
     from seekable.cli.kaldi.copying import Job, copy_object, copy_table, is_table
-    from seekable.cli.kaldi.entry_count import tell
+    from seekable.cli.kaldi.entry_count import print_outcome
     from seekable.cli.kaldi.holder_choice import chosen_holder
     from seekable.cli.output import json_safe
 
@@ -145,7 +145,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
         given = {"--include": include, "--exclude": exclude, "--segments": segments, "--append": append}
         _refuse("one object", given)
         done = copy_object(job, text=text, atomic=atomic)
-    tell(
+    print_outcome(
         {"copied": done.copied, "read": done.read, "holder": job.to_holder, "target": json_safe(target)},
         done.in_words(job.to_holder),
         as_json=as_json,

@@ -12,7 +12,7 @@ from seekable.cli.kaldi.conversion import converted
 from seekable.cli.kaldi.entry_count import counted, entries_in_words, writing
 from seekable.cli.kaldi.key_filter import key_filter
 from seekable.cli.kaldi.segments import Segment, read_segments
-from seekable.cli.kaldi.targets import is_on_stdout, looks_like_a_table, wxfilenames
+from seekable.cli.kaldi.targets import is_on_stdout, looks_like_a_table, script_of_targets, wxfilenames
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.kaldi import (
     RandomAccessReader,
@@ -36,10 +36,12 @@ __all__ = ["Copied", "Job", "copy_object", "copy_table", "is_table"]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What is copied where, and how."""
+    """A copy: its source, its target, and the holders that read and write."""
 
     source: str
+    """The rspecifier, or the extended filename of one object."""
     target: str
+    """The wspecifier, or the extended filename of one object."""
     holder: str
     """The name of the holder that reads."""
     to_holder: str
@@ -47,10 +49,11 @@ class Job:
     options: dict[str, Any]
     """The options of the holder that writes."""
     pipes: Pipes
+    """The commands that may run."""
 
     @property
     def reading_holder(self) -> str:
-        """The name of the holder that reads; one that keeps codes, where compressed matrices are copied."""
+        """The name of the holder that reads. Compressed matrices that stay so are read with their codes."""
         keeps_codes = self.holder == self.to_holder == "compressed-matrix" and "method" not in self.options
         return "general-matrix" if keeps_codes else self.holder
 
@@ -184,7 +187,8 @@ def _refuse_to_overwrite(job: Job, *, atomic: bool = False, append: bool = False
     """
     if atomic and not append:
         return
-    written = {os.path.realpath(name) for name in wxfilenames(job.target) if os.path.isfile(name)}
+    named = wxfilenames(job.target) or [script_of_targets(job.target)]
+    written = {os.path.realpath(name) for name in named if os.path.isfile(name)}
     for name in _files_read(job):
         if os.path.realpath(name) in written:
             message = (

@@ -12,7 +12,7 @@ from seekable.cli.progress_output import StatusLine
 from seekable.errors import InvalidArgument, SeekableError
 from seekable.parallel.progress import Throttle
 
-__all__ = ["EntryCount", "counted", "entries_in_words", "tell", "writing"]
+__all__ = ["EntryCount", "counted", "entries_in_words", "print_outcome", "writing"]
 
 
 def entries_in_words(done: int, read: int) -> str:
@@ -32,7 +32,7 @@ class EntryCount:
 
     def __init__(self, verb: str, status: StatusLine) -> None:
         self.verb = verb
-        """What is done with an entry, as a participle: "copied"."""
+        """The work on an entry, as the first word of a message: "Copied"."""
         self.done = 0
         """The number of entries that are done."""
         self.read = 0
@@ -57,7 +57,7 @@ def counted(verb: str, *, shown: bool, on_stdout: bool = False) -> Iterator[Entr
     """Count entries; an error of the block gets a note that says how many were done before it.
 
     Args:
-        verb: what is done with an entry, as the first word of a message.
+        verb: the work on an entry, as the first word of a message.
         shown: show the count on a terminal.
         on_stdout: True if data is written to standard output: where that is a terminal, no count is shown.
     """
@@ -73,11 +73,11 @@ def counted(verb: str, *, shown: bool, on_stdout: bool = False) -> Iterator[Entr
 
 @contextmanager
 def writing(holder: str, note: str) -> Iterator[None]:
-    """Write an object in the block.
+    """Turn the errors of a block that writes one object into errors that name it.
 
     Args:
         holder: the name of the holder that writes.
-        note: says which entry it is; it is added to errors.
+        note: the name of the entry; it is added to errors.
 
     Raises:
         InvalidArgument: the object is nothing that the holder writes.
@@ -88,12 +88,12 @@ def writing(holder: str, note: str) -> Iterator[None]:
     except SeekableError as error:
         error.add_note(note)
         raise
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         message = f"the object cannot be written with the holder {holder}: {error}; {note}"
         raise InvalidArgument(message) from error
 
 
-def tell(
+def print_outcome(
     fields: Mapping[str, object], words: str, *, as_json: bool, quiet: bool, on_stdout: bool = False
 ) -> None:
     """Print the outcome of a command: a message on stderr, or a JSON document on stdout.

@@ -64,7 +64,7 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
     Objects have the form in which `seekable kaldi head --json` prints them: a matrix is a list of rows, a
     posterior a list of frames. A number is a key too. Compressed files are read.
     """
-    from seekable.cli.kaldi.entry_count import counted, tell, writing
+    from seekable.cli.kaldi.entry_count import counted, print_outcome, writing
     from seekable.cli.kaldi.json_values import from_json
     from seekable.cli.kaldi.targets import is_on_stdout
     from seekable.cli.output import json_safe
@@ -81,7 +81,7 @@ def from_jsonl(  # noqa: PLR0913 - an argument for each of its options
                 name = _key(_value(document, key))
                 writer.write(name, from_json(_value(document, value), holder))
             entries.count()
-    tell(
+    print_outcome(
         {"entries": entries.done, "holder": holder, "target": json_safe(wspecifier)},
         f"{entries.in_words()} ({holder})",
         as_json=as_json,

@@ -1,4 +1,4 @@
-"""Which keys of a table are copied, as files of keys say it."""
+"""The choice of the keys of a table that are copied, by files of keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def key_filter(include: str | None, exclude: str | None, *, pipes: Pipes) -> Key
     Args:
         include: the rxfilename of the keys that pass; None for all.
         exclude: the rxfilename of the keys that do not pass; None for none.
-        pipes: which commands may run.
+        pipes: the commands that may run.
 
     Raises:
         SeekableError: a file cannot be read; see `open_rx`.

@@ -64,7 +64,7 @@ def read_segments(rxfilename: str, frame_shift: float | None, *, pipes: Pipes) -
         rxfilename: the extended filename.
         frame_shift: the time of a row in seconds, if start and end are times; None if they are rows. Times
             become rows by the division of single precision that Kaldi does, rounded toward zero.
-        pipes: which commands may run.
+        pipes: the commands that may run.
 
     Raises:
         CorruptTable: a line is of another form, or has no row; the message has the line.

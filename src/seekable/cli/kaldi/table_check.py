@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from seekable.kaldi import Holder
     from seekable.kaldi.files.pipes import Pipes
 
-__all__ = ["TableCheck", "TableProblem", "check_table"]
+__all__ = ["MOST_PROBLEMS", "TableCheck", "TableProblem", "check_table"]
+
+MOST_PROBLEMS = 1000
+"""The most problems that are kept; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class TableProblem:
     """The key of the entry; None if it is not known."""
 
     message: str
-    """What is wrong, and where."""
+    """The problem, and its place in the table."""
 
 
 @final
@@ -44,12 +47,17 @@ class TableCheck:
     """The number of entries whose keys were read."""
 
     problems: list[TableProblem] = field(default_factory=list)
-    """The problems, in the order of the table; those of keys that stand apart come last."""
+    """The first problems in the order of the table, at most MOST_PROBLEMS; those of keys that stand apart
+    come last."""
 
-    @property
-    def is_torn(self) -> bool:
-        """True if there is something behind the entries that cannot be read."""
-        return any(problem.kind == "torn" for problem in self.problems)
+    problem_count: int = 0
+    """The number of all problems."""
+
+    def add(self, kind: str, key: str | None, message: str) -> None:
+        """Count a problem, and keep it if it is one of the first."""
+        self.problem_count += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(TableProblem(kind, key, message))
 
 
 def check_table(
@@ -63,7 +71,7 @@ def check_table(
         rspecifier: the table.
         holder: reads the objects.
         is_sorted: True if keys out of order are a problem.
-        pipes: which commands may run.
+        pipes: the commands that may run.
         count: is called after each entry.
 
     Raises:
@@ -75,25 +83,23 @@ def check_table(
         with SequentialReader(rspecifier, holder, pipes=pipes) as reader:
             while not reader.done:
                 keys.add(reader.key)
-                if problem := _unreadable(reader):
-                    found.problems.append(problem)
+                _read(reader, found)
                 count()
                 reader.next()
     except (CorruptTable, PipeFailed) as error:
-        found.problems.append(TableProblem("torn", getattr(error, "key", None), str(error)))
-    found.problems += keys.apart(rspecifier, holder, pipes=pipes)
+        found.add("torn", getattr(error, "key", None), str(error))
+    keys.add_those_apart(rspecifier, holder, pipes=pipes)
     return found
 
 
-def _unreadable(reader: SequentialReader) -> TableProblem | None:
-    """Return the problem of the present object, None if it can be read."""
+def _read(reader: SequentialReader, found: TableCheck) -> None:
+    """Read the present object; that it cannot be read is a problem."""
     try:
         reader.value  # noqa: B018 - it is read by this
     except PipeRefused:
         raise
     except (CorruptTable, UnsupportedFormat, InvalidArgument, OSError) as error:
-        return TableProblem("unreadable", reader.key, str(error))
-    return None
+        found.add("unreadable", reader.key, str(error))
 
 
 class _Keys:
@@ -112,18 +118,18 @@ class _Keys:
         raw = key.encode("utf-8", "surrogateescape")
         if self._found.entries and raw <= self._last:
             if raw == self._last:
-                self._add_problem("twice", key, f"the key {key!r} occurs twice in a row")
+                self._found.add("twice", key, f"the key {key!r} occurs twice in a row")
             else:
                 self._in_order = False
                 if self._is_sorted:
                     message = f"the key {key!r} comes behind {self._last_key!r}: not in the order of bytes"
-                    self._add_problem("unsorted", key, message)
+                    self._found.add("unsorted", key, message)
         self._found.entries += 1
         self._last, self._last_key = raw, key
         self._hashes.append(xxhash.xxh3_64_intdigest(raw))
 
-    def apart(self, rspecifier: str, holder: Holder, *, pipes: Pipes) -> Iterator[TableProblem]:
-        """Yield the problems of keys that occur twice, and not in a row.
+    def add_those_apart(self, rspecifier: str, holder: Holder, *, pipes: Pipes) -> None:
+        """Add the problems of keys that occur twice, and not in a row.
 
         The table is read again for their names, which is done only if there are any.
         """
@@ -134,16 +140,14 @@ class _Keys:
         if not repeated:
             return
         if classify_rxfilename(parse_rspecifier(rspecifier).rxfilename) != "file":
-            yield TableProblem("twice", None, f"{len(repeated):,} keys occur more than once")
+            self._found.add("twice", None, f"{len(repeated):,} keys occur more than once")
             return
-        yield from _named(rspecifier, holder, repeated, pipes=pipes)
-
-    def _add_problem(self, kind: str, key: str, message: str) -> None:
-        self._found.problems.append(TableProblem(kind, key, message))
+        for key, message in _named(rspecifier, holder, repeated, pipes=pipes):
+            self._found.add("twice", key, message)
 
 
-def _named(rspecifier: str, holder: Holder, repeated: set[int], *, pipes: Pipes) -> Iterator[TableProblem]:
-    """Yield a problem for each entry whose key an entry before it has; keys in a row are left out."""
+def _named(rspecifier: str, holder: Holder, repeated: set[int], *, pipes: Pipes) -> Iterator[tuple[str, str]]:
+    """Yield the key and a message for each entry whose key an entry before it has; not for keys in a row."""
     entries: dict[str, int] = {}
     last = None
     try:
@@ -156,7 +160,7 @@ def _named(rspecifier: str, holder: Holder, repeated: set[int], *, pipes: Pipes)
                     first = entries.setdefault(key, number)
                     if first < number and key != last:
                         message = f"the key {key!r} of entry {number:,} is that of entry {first:,} too"
-                        yield TableProblem("twice", key, message)
+                        yield key, message
                 last = key
                 reader.next()
     except (CorruptTable, PipeFailed):

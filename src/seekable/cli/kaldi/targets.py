@@ -1,4 +1,4 @@
-"""What the texts on a command line name: tables or single objects, and where they go."""
+"""The texts of a command line that name tables or single objects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from seekable.kaldi import classify_wxfilename, parse_wspecifier
 
-__all__ = ["as_rspecifier", "is_on_stdout", "looks_like_a_table", "wxfilenames"]
+__all__ = ["as_rspecifier", "is_on_stdout", "looks_like_a_table", "script_of_targets", "wxfilenames"]
 
 _SPECIFIER = re.compile(r"([a-z]+[, ])*(ark|scp)([, ][a-z]*)*:")
 
@@ -34,15 +34,28 @@ def as_rspecifier(path: str) -> str:
 
 
 def wxfilenames(wspecifier: str) -> list[str]:
-    """Return the extended filenames that are written: an archive, a script, or both.
+    """Return the extended filenames of the archive and the script that are written; none with ``scp:``.
 
     Example:
-        >>> wxfilenames("ark,scp:a.ark,a.scp")
-        ['a.ark', 'a.scp']
+        >>> wxfilenames("ark,scp:a.ark,a.scp"), wxfilenames("scp:targets.scp")
+        (['a.ark', 'a.scp'], [])
     """
     specifier = parse_wspecifier(wspecifier)
-    names = (specifier.archive_wxfilename, specifier.script_wxfilename)
-    return [name for name in names if name is not None]
+    if specifier.archive_wxfilename is None:
+        return []
+    return [specifier.archive_wxfilename, *filter(None, [specifier.script_wxfilename])]
+
+
+def script_of_targets(wspecifier: str) -> str:
+    """Return the extended filename of the script that names the files to write, of ``scp:``.
+
+    Example:
+        >>> script_of_targets("scp:targets.scp")
+        'targets.scp'
+    """
+    script = parse_wspecifier(wspecifier).script_wxfilename
+    assert script is not None
+    return script
 
 
 def is_on_stdout(wspecifier: str) -> bool:

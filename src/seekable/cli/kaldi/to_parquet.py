@@ -47,7 +47,7 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
     The types of the columns are those of the objects: a matrix is a list of its rows, a posterior a list of
     frames. The file appears whole or not at all. Memory is bounded, however long the table is.
     """
-    from seekable.cli.kaldi.entry_count import counted, tell
+    from seekable.cli.kaldi.entry_count import counted, print_outcome
     from seekable.cli.kaldi.holder_choice import chosen_holder
     from seekable.cli.output import json_safe
     from seekable.kaldi import SequentialReader, find_holder
@@ -60,7 +60,7 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
         SequentialReader(rspecifier, found, pipes=pipes.value) as reader,
     ):
         size = _write(reader, found, out, entries, compression, flat=flat)
-    tell(
+    print_outcome(
         {"path": json_safe(out), "rows": entries.done, "bytes": size},
         f"{entries.in_words()} to {out} ({bytes_in_words(size)})",
         as_json=as_json,

@@ -64,6 +64,8 @@ def validate(  # noqa: PLR0913 - an argument for each of its options
 
     from seekable.cli.kaldi.targets import as_rspecifier
 
+    if script is not None and not repair:
+        raise typer.BadParameter("--script is for --repair", param_hint="--script")
     if repair:
         _repair(path, holder, script, quiet=quiet or as_json)
     if os.path.isdir(path):
@@ -94,7 +96,8 @@ def _checked_directory(path: str) -> dict[str, Any]:
         }
         for each in validate_directory(path)
     ]
-    return {"good": not any(each["kind"] == "error" for each in problems), "problems": problems}
+    good = not any(each["kind"] == "error" for each in problems)
+    return {"good": good, "problems": problems, "problem_count": len(problems)}
 
 
 def _checked_table(
@@ -129,7 +132,12 @@ def _of_table(rspecifier: str, check: TableCheck) -> dict[str, Any]:
         }
         for each in check.problems
     ]
-    return {"good": not problems, "entries": check.entries, "problems": problems}
+    return {
+        "good": not problems,
+        "entries": check.entries,
+        "problems": problems,
+        "problem_count": check.problem_count,
+    }
 
 
 def _repair(path: str, holder: str | None, script: str | None, *, quiet: bool) -> None:
@@ -159,20 +167,20 @@ def _repair_in_words(done: Repair) -> str:
 
 def _print(path: str, found: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
     from seekable.cli.kaldi.entry_count import entries_in_words
-    from seekable.cli.output import in_words, write_document, write_line
+    from seekable.cli.output import in_words, json_safe, write_document, write_line
 
     if as_json:
-        write_document({"path": path, **found})
+        write_document({"path": json_safe(path), **found})
         return
-    problems = found["problems"]
+    problems, count = found["problems"], found["problem_count"]
     for each in problems[:_MOST_SHOWN]:
         line = "" if each["line"] is None else f", line {each['line']:,}"
         write_line(f"{each['path']}{line}: {each['kind']}: {each['message']}")
-    if len(problems) > _MOST_SHOWN:
-        write_line(f"and {len(problems) - _MOST_SHOWN:,} more; --json lists all")
+    if count > _MOST_SHOWN:
+        write_line(f"and {count - _MOST_SHOWN:,} more; --json lists more of them")
     if not quiet:
         verdict = "good" if found["good"] else "bad"
-        counts = [in_words(len(problems), "problem")] if problems else []
+        counts = [in_words(count, "problem")] if problems else []
         if "entries" in found:
             counts.append(entries_in_words(found["entries"], found["entries"]))
         write_line(": ".join([f"{path}: {verdict}", ", ".join(counts)]) if counts else f"{path}: {verdict}")
