@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from tests.formats.splitter import lines
-from tests.fuzz import tables
+from tests.fuzz import kaldi, tables
 from tests.fuzz.corpus import CSV_PIECES, PIECES, made, mutated
 from tests.fuzz.parquet import parquet
 from tests.stream import laws
@@ -111,6 +111,8 @@ TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
     "damaged": damaged,
     "pipelines": pipelines,
     "parquet": parquet,
+    "kaldi-objects": kaldi.objects,
+    "kaldi-tables": kaldi.tables,
 }
 
 

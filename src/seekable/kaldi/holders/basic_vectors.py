@@ -21,7 +21,14 @@ from seekable.kaldi.holders.marked import (
 )
 from seekable.kaldi.holders.number_lists import groups_text, integers_text, parse_float_groups, parse_groups
 from seekable.kaldi.holders.scalars import text_line
-from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, BasicType, parse_number, read_size
+from seekable.kaldi.objects.basic_types import (
+    BASIC_TYPES,
+    DIGITS,
+    BasicType,
+    checked_items,
+    parse_number,
+    read_size,
+)
 from seekable.kaldi.objects.header import BINARY_HEADER, read_header
 
 if TYPE_CHECKING:
@@ -131,9 +138,11 @@ class VectorVectorHolder:
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a list of vectors."""
-        lists = [each.tolist() if isinstance(each, np.ndarray) else each for each in value]
+        lists = [
+            each.tolist() if isinstance(each, np.ndarray) else each for each in checked_items("value", value)
+        ]
         if not set(map(type, lists)) <= {list, tuple}:
-            lists = [_flat(self.basic, each).tolist() for each in value]
+            lists = [_flat(self.basic, each).tolist() for each in lists]
         array, sizes = _united(self.basic, lists), list(map(len, lists))
         if not binary:
             numbers = iter(array.tolist())
@@ -190,7 +199,7 @@ class PairVectorHolder:
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a vector of pairs."""
-        pairs = list(map(tuple, value))
+        pairs = [tuple(checked_items("each pair of value", pair)) for pair in checked_items("value", value)]
         if not set(map(len, pairs)) <= {_PAIR}:
             raise InvalidArgument(
                 f"value must hold pairs (got {next(p for p in pairs if len(p) != _PAIR)!r})"

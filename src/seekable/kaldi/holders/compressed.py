@@ -106,13 +106,13 @@ def read_part(cursor: Cursor, part: Range) -> NDArray[np.float32]:
         cursor.skip(columns.start * scale.rows, "the columns before the range")
         data = cursor.array("u1", (columns.stop - columns.start) * scale.rows, "the columns of the range")
         cursor.skip((scale.columns - columns.stop) * scale.rows, "the columns after the range")
-        return decode_columns(scale, table, data.reshape(-1, scale.rows)[:, rows])
+        return decode_columns(scale, table, data.reshape(len(table), scale.rows)[:, rows])
     dtype = FORMATS[scale.form].dtype
     row_bytes = dtype.itemsize * scale.columns
     cursor.skip(rows.start * row_bytes, "the rows before the range")
     data = cursor.array(dtype, (rows.stop - rows.start) * scale.columns, "the rows of the range")
     cursor.skip((scale.rows - rows.stop) * row_bytes, "the rows after the range")
-    return decode_rows(scale, data.reshape(-1, scale.columns)[:, columns])
+    return decode_rows(scale, data.reshape(rows.stop - rows.start, scale.columns)[:, columns])
 
 
 def compressed_bytes(matrix: CompressedMatrix) -> bytes:

@@ -234,7 +234,7 @@ def read_matrix_part(cursor: Cursor, wanted: BasicType, part: Range, *, binary: 
     cursor.skip(rows.start * row_bytes, "the rows before the range")
     found = cursor.array(basic.dtype, (rows.stop - rows.start) * width, "the rows of the range")
     cursor.skip((height - rows.stop) * row_bytes, "the rows after the range")
-    return _converted(found.reshape(-1, width)[:, columns], wanted)
+    return _converted(found.reshape(rows.stop - rows.start, width)[:, columns], wanted)
 
 
 def skip_matrix(cursor: Cursor, *, binary: bool) -> None:

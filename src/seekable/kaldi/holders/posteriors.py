@@ -15,7 +15,14 @@ from seekable.kaldi.holders.marked import RECORD_BYTES, grouped_bytes, read_grou
 from seekable.kaldi.holders.number_lists import parse_bracketed
 from seekable.kaldi.holders.number_text import read_vector_text, skip_brackets, vector_text
 from seekable.kaldi.holders.scalars import text_line
-from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, parse_number, read_binary, read_size
+from seekable.kaldi.objects.basic_types import (
+    BASIC_TYPES,
+    DIGITS,
+    checked_items,
+    parse_number,
+    read_binary,
+    read_size,
+)
 from seekable.kaldi.objects.header import BINARY_HEADER, read_header
 from seekable.kaldi.objects.tokens import decoded, token_bytes
 
@@ -115,7 +122,8 @@ class GaussPosteriorHolder:
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a posterior."""
         frames = [
-            [(_INT32.checked("each number", i), _checked_vector(v)) for i, v in frame] for frame in value
+            [(_INT32.checked("each number", i), _checked_vector(v)) for i, v in _checked_pairs(frame)]
+            for frame in checked_items("value", value)
         ]
         if binary:
             parts = [_INT32.packed(len(frames))]
@@ -264,12 +272,23 @@ def _divided(pairs: list[tuple[int, float]], sizes: list[int]) -> list[list[tupl
     return [pairs[end : (end := end + size)] for size in sizes]
 
 
-def _united(value: Any) -> tuple[list[int], NDArray[np.int32], NDArray[np.float32]]:
-    """The size of each frame of a posterior, and all its numbers and weights."""
-    frames = [frame if isinstance(frame, list | tuple) else list(frame) for frame in value]
-    pairs = list(chain.from_iterable(frames))
+def _checked_pairs(items: Any) -> list[Any]:
+    """The items as a list, each of two items."""
+    pairs = checked_items("each frame of value", items)
+    if not set(map(type, pairs)) <= {tuple, list}:
+        pairs = [checked_items("each pair of a frame", pair) for pair in pairs]
     if not set(map(len, pairs)) <= {_PAIR}:
         raise InvalidArgument(f"value must hold pairs (got {next(p for p in pairs if len(p) != _PAIR)!r})")
+    return pairs
+
+
+def _united(value: Any) -> tuple[list[int], NDArray[np.int32], NDArray[np.float32]]:
+    """The size of each frame of a posterior, and all its numbers and weights."""
+    frames = [
+        frame if isinstance(frame, list | tuple) else checked_items("each frame of value", frame)
+        for frame in checked_items("value", value)
+    ]
+    pairs = _checked_pairs(chain.from_iterable(frames))
     flat = list(chain.from_iterable(pairs))
     numbers, weights = flat[::2], flat[1::2]
     if set(map(type, numbers)) <= {int}:

@@ -13,6 +13,7 @@ from seekable.kaldi.objects.basic_types import (
     BASIC_TYPES,
     DIGITS,
     BasicType,
+    checked_items,
     parse_bool,
     parse_number,
     read_basic_type,
@@ -157,7 +158,7 @@ class TokenVectorHolder:
         """Write a line of words."""
         if isinstance(value, str):
             raise WrongType(f"value must be a list of words (got the str {value!r}); use value.split()")
-        words = [checked_token("each word of value", word) for word in value]
+        words = [checked_token("each word of value", word) for word in checked_items("value", value)]
         file.write(b"".join(word + b" " for word in words) + b"\n")
 
     def skip(self, cursor: Cursor) -> None:

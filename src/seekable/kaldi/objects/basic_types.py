@@ -29,6 +29,7 @@ __all__ = [
     "BASIC_TYPES",
     "DIGITS",
     "BasicType",
+    "checked_items",
     "find_type",
     "parse_bool",
     "parse_number",
@@ -152,6 +153,18 @@ BASIC_TYPES = _all_types()
 _SIZE = struct.Struct("<xi")  # the byte of an int32, which was checked, and the int32
 _INT32 = BASIC_TYPES["int32"]
 _FLOATS = {4: BASIC_TYPES["float"], 8: BASIC_TYPES["double"]}
+
+
+def checked_items(name: str, value: Any) -> list[Any]:
+    """Return the items of a value as a list.
+
+    Raises:
+        WrongType: it has none.
+    """
+    try:
+        return list(value)
+    except TypeError:
+        raise WrongType(f"{name} must be a list (got {value!r} of type {type(value).__name__})") from None
 
 
 def find_type(kind: str, *, integer: bool = False) -> BasicType:
