@@ -78,7 +78,7 @@ _BYTES_OF_ONE = 400
 """The memory that reading may take: so much, and so much for each byte of the file."""
 
 
-def objects(_: Path, rng: random.Random) -> None:
+def objects(folder: Path, rng: random.Random) -> None:  # noqa: ARG001 - as targets are
     """Read damaged objects with their holders and with others: from memory, files and pipes alike."""
     for _ in range(_OBJECTS):
         name, data = _object(rng)
