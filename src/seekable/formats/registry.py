@@ -1,8 +1,7 @@
 """The formats by name and by suffix, and the one protocol by which each builds the source of its records.
 
-A format is one line of the table below, and one module or folder of its own. The line names by dotted paths
-what finds the records in files of the format, and what builds the node that reads them. Both are imported
-when data of the format is opened: to open JSON lines loads no code of tables.
+A format is one line of the table below, and one module or folder of its own. The line names its scanner and
+the builder of its node by dotted paths. Both are imported when data of the format is opened.
 """
 
 from __future__ import annotations
