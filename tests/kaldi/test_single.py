@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import subprocess
@@ -66,6 +67,25 @@ def test_options_of_the_holder() -> None:
 def test_bytes_behind_the_object_are_left_alone(rest: bytes, here: Path) -> None:
     (here / "a").write_bytes(dumped("matrix", MATRIX) + rest)
     assert kaldi.read("a", "matrix").shape == (200, 12)
+
+
+@pytest.mark.parametrize("rows", [3, 70_000])
+@pytest.mark.usefixtures("here")
+def test_arrays_have_memory_of_their_own(rows: int) -> None:
+    matrix = np.ones((rows, 4), "f4")
+    for holder in ("matrix", "double-matrix", "compressed-matrix"):
+        kaldi.write("a", matrix, holder)
+        with open("b.gz", "wb") as file, open("a", "rb") as plain_file:
+            file.write(gzip.compress(plain_file.read(), 1))
+        for name in ("a", "a[1:2]", "a:0[1:2,1:3]", "b.gz", "b.gz[1:2]", "cat a |"):
+            found = kaldi.read(name, "matrix")
+            found += 1
+            assert found.min() == 2
+    assert kaldi.read("a", "matrix").max() == 1
+    kaldi.write("a", matrix[:, 0], "vector")
+    kaldi.read("a", "vector")[:] = 5
+    kaldi.read("a[1:1]", "vector")[:] = 5
+    assert kaldi.read("a", "vector").max() == 1
 
 
 # ---- ranges

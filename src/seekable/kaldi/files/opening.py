@@ -247,13 +247,16 @@ def _open_web(name: str, kind: RxKind) -> RxFile:
 def _open_file(name: str, kind: RxKind) -> RxFile:
     _refuse_address(name)
     path, offset = split_offset(name) if kind == "offset" else (name, 0)
-    if kind == "offset" and os.path.isfile(name) and not os.path.lexists(path):
+    try:
+        raw = open_local(path)
+    except DataNotFound:
+        if kind != "offset" or not os.path.isfile(name) or os.path.lexists(path):
+            raise
         message = (
             f"there is no file {path!r}, and the digits of {name!r} are read as an offset into it: a file of "
             f"this name can only be read under another one, such as a link"
         )
-        raise DataNotFound(message)
-    raw = open_local(path)
+        raise DataNotFound(message) from None
     try:
         return _over_file(raw, path, offset, name=name, kind=kind)
     except BaseException:

@@ -132,7 +132,16 @@ class FileCursor(Cursor):
         dtype = np.dtype(dtype)
         if behind:
             self.skip(behind, what)
-        return np.frombuffer(self.take(dtype.itemsize * count, what), dtype)
+        size, remaining = dtype.itemsize * count, self.remaining
+        if remaining is None or not 0 <= size <= remaining or not isinstance(self._file, io.BufferedReader):
+            data = self.take(size, what)
+            return np.frombuffer(data if isinstance(data, bytearray) else bytearray(data), dtype)
+        found = np.empty(size, np.uint8)
+        read = self._file.readinto(found.data)
+        self._position += read
+        if read < size:
+            raise self.cut_error(size, read, what)
+        return found.view(dtype)
 
     def through(self, mark: bytes) -> bytes:
         """Return all bytes through the next `mark`; without it, all that remain."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import CorruptObject, InvalidArgument
 from seekable.kaldi.files.filenames import split_range
 from seekable.kaldi.files.opening import open_rx, open_wx
-from seekable.kaldi.holders.holder import SupportsRange
 from seekable.kaldi.holders.ranges import parse_range
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.objects.file_cursor import FileCursor
@@ -56,15 +55,14 @@ def read(
     found = find_holder(holder, **options)
     name, text = split_range(os.fspath(rxfilename))
     part = None if text is None else parse_range(text)
-    if part is not None and not isinstance(found, SupportsRange):
+    read_range = getattr(found, "read_range", None)  # A check of `SupportsRange` takes ten times as long.
+    if part is not None and read_range is None:
         message = f"{rxfilename!r} has a range, and the holder {found.name} reads whole objects only"
         raise InvalidArgument(message)
     with open_rx(name, header=False, pipes=pipes) as file:
         cursor = FileCursor(file)
         try:
-            if part is None or not isinstance(found, SupportsRange):
-                return found.read(cursor)
-            return found.read_range(cursor, part)
+            return found.read(cursor) if part is None or read_range is None else read_range(cursor, part)
         except CorruptObject as error:
             raise cause_of(error, file) from None
 
