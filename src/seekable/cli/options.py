@@ -16,7 +16,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="NAME",
-        help="jsonl, text, csv, parquet and so on; by the suffix if left out.",
+        help="jsonl, csv, parquet, ark-matrix and so on; by the suffix if left out.",
         show_default=False,
     ),
 ]

@@ -69,7 +69,7 @@ class Decoder:
     """The decoder of the value of the column, or of all fields."""
 
     entries: Entries | None = None
-    """How the entries of Kaldi's tables are read; None for other formats."""
+    """The reader of the entries of Kaldi's tables; None for other formats."""
 
     utterances: Utterances | None = None
     """How the utterances of a data directory of Kaldi are read; None for other formats."""

@@ -85,7 +85,7 @@ class SourceOptions:
     """Of tables: whether all files must have the same columns of the same types."""
 
     holder: Any = None
-    """Of Kaldi's tables: what reads the objects, as the user named it; None to find it from the files."""
+    """Of Kaldi's tables: the holder of the objects, as the user named it; None to find it from the files."""
 
     pipes: Pipes = "refuse"
     """Of Kaldi's scripts: ``"allow"`` runs the commands of their lines."""
@@ -126,7 +126,7 @@ class SourceBuilder(Protocol):
 
 
 class Settler(Protocol):
-    """Settles what the name and the files of a format leave open."""
+    """Finds the holder of a format whose name alone does not say where records start."""
 
     def __call__(self, form: Format, holder: object, found: Sequence[Found]) -> Format:
         """Return the format with its holder.

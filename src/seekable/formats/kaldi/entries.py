@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["ENTRY", "Entries", "Wanted", "owned"]
 
 Wanted = Literal["object", "key", "shape"]
-"""What is read of an entry besides its key: the object, nothing, or the shape of the object."""
+"""The part of an entry that is read besides its key: the object, nothing, or the shape of the object."""
 
 ENTRY = re.compile(rb"([\x21-\x7e\x80-\xfe]+)(?:[ \t]|(?=[\n\r]))")
 """The start of an entry of an archive: its key and the space behind it; a newline is the object's."""
@@ -49,7 +49,7 @@ _SPACES = b" \t\n"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entries:
-    """How the entries of a table are read. Small, picklable if its holder is, and safe from threads."""
+    """A reader of the entries of a table. Small, picklable if its holder is, and safe from threads."""
 
     kind: Literal["ark", "scp"]
     """``"ark"`` for entries of an archive, ``"scp"`` for lines of a script."""
