@@ -364,13 +364,12 @@ def format_of_all(found: Sequence[Found]) -> Format:
             formats.setdefault(form.name, (form, name))
     if len(formats) > 1:
         examples = ", ".join(f"{form.name} ({name})" for form, name in formats.values())
-        way_out = (
-            "Scripts name entries of archives, so open one kind: 'scp:PATH' or 'ark:PATH'"
-            if formats.keys() == {"ark", "scp"}
-            else "Open them apart and combine them with sk.concat or sk.mix, or say what all are with format="
-        )
-        message = f"a dataset has one format, and here there are {len(formats)}: {examples}. {way_out}"
-        raise UnsupportedFormat(message)
+        way_out = "Scripts name entries of archives, so open one kind: 'scp:PATH' or 'ark:PATH'"
+        if formats.keys() != {"ark", "scp"}:
+            way_out = "Open them apart and combine them with sk.concat or sk.mix, or say what all are with "
+            way_out += "format="
+        what = f"a dataset has one format, and here there are {len(formats)}: {examples}"
+        raise UnsupportedFormat(f"{what}. {way_out}")
     (form, _), *_ = formats.values()
     return form
 
