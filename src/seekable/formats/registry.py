@@ -198,10 +198,10 @@ class Format:
         """
         if not self.settler:
             has_pipes = options.pipes != "refuse" and not self.names_commands
-            for name, given in (("holder", options.holder is not None), ("pipes", has_pipes)):
-                if given:
-                    message = f"{name}= is for Kaldi's tables (ark, scp), and this is {self.name}: drop it"
-                    raise InvalidArgument(message)
+            if options.holder is not None or has_pipes:
+                name = "pipes" if options.holder is None else "holder"
+                message = f"{name}= is for Kaldi's tables (ark, scp), and this is {self.name}: drop it"
+                raise InvalidArgument(message)
             return self
         if self.holder is not None and options.holder is None:
             return self
@@ -213,11 +213,7 @@ class Format:
         return settler(self, holder, found)
 
     def source(self, options: SourceOptions) -> Callable[[FileSet], Any]:
-        """Return a function from indexed files to the node that reads them; see `SourceBuilder`.
-
-        Raises:
-            InvalidArgument, WrongType: an option is wrong, or is for formats of another kind.
-        """
+        """Return a function from indexed files to the node that reads them; see `SourceBuilder`."""
         builder: SourceBuilder = _imported(self.builder)
         return builder(self, options)
 
