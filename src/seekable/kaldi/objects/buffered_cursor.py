@@ -137,9 +137,9 @@ class BufferedCursor(Cursor):
         return self._buffer[self._at : self._at + _PREVIEW_BYTES]
 
     def ahead(self, count: int) -> bytes:
-        """Return the next `count` bytes, at most 4,096, without moving: fewer at the end of the file."""
-        while len(self._buffer) - self._at < count and self._more():
-            pass
+        """Return the next `count` bytes without moving: fewer at the end, or if fewer have arrived."""
+        if len(self._buffer) - self._at < count and (self._size is not None or self._at == len(self._buffer)):
+            self._more()
         return self._buffer[self._at : self._at + count]
 
     def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
@@ -245,7 +245,7 @@ class BufferedCursor(Cursor):
         while filled < count:
             part = self._read_into(view[filled:], start + filled)
             if not part:
-                self._move(start + filled)
+                self._move(start)
                 raise self.cut_error(count, filled, what)
             filled += part
         self._move(start + count)

@@ -86,6 +86,8 @@ class Archive:
         if cursor.skip_spaces() < 0:
             if not self.can_seek:
                 self._file.close()
+            elif cursor.remaining:
+                raise cursor.error(f"{cursor.remaining:,} more bytes, which the file had when it was opened")
             return None
         start = cursor.position
         word = cursor.word("a key", at_most=_LONGEST_KEY)
