@@ -253,6 +253,36 @@ def test_a_compressed_archive_is_refused() -> None:
         repair("a.gz", "int32")
 
 
+def test_the_wspecifier_names_the_archive_and_its_script(here: Path) -> None:
+    written("matrix")
+    with open("a.ark", "r+b") as file:
+        file.truncate(60)
+    report = repair("ark,scp:a.ark,a.scp", "matrix")
+    assert (report.path, report.entries, report.lines_dropped) == ("a.ark", 1, 3)
+    assert not repair("ark,t:a.ark", "matrix").changed
+    assert (here / "a.scp").read_bytes() == b"utt0 a.ark:5\n"
+    with pytest.raises(sk.InvalidArgument, match="names no archive"):
+        repair("scp:a.scp", "matrix")
+    with pytest.raises(sk.InvalidArgument, match="path must be a file"):
+        repair("ark:-", "matrix")
+
+
+def test_a_holder_that_the_first_entry_tells_may_be_left_out(here: Path) -> None:
+    for holder in ("matrix", "compressed-matrix"):
+        written(holder)
+        size = (here / "a.ark").stat().st_size
+        with open("a.ark", "r+b") as file:
+            file.truncate(size - 1)
+        assert repair("a.ark", script="a.scp").entries == 3
+    written("int32-vector")
+    with pytest.raises(
+        sk.InvalidArgument, match=r"do not tell its holder: it can be one of int32, .*holder="
+    ):
+        repair("a.ark")
+    (here / "b").write_bytes(b"utt")
+    assert repair("b").bytes_cut == 3
+
+
 # ---- appending
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from seekable.cli.kaldi.targets import looks_like_a_table
 from seekable.errors import InvalidArgument
-from seekable.formats.kaldi.settling import candidates_of, told_holder
+from seekable.formats.kaldi.settling import told_holder
 from seekable.kaldi import classify_rxfilename, open_rx, parse_rspecifier, split_range
 from seekable.kaldi.files.file_commands import file_command
 from seekable.kaldi.files.filenames import command_of
+from seekable.kaldi.holders.candidates import candidates_of
 
 __all__ = ["chosen_holder"]
 

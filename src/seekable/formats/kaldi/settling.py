@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from seekable.errors import InvalidArgument, SeekableError
 from seekable.formats.kaldi.script_lines import parse_line
 from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.holders.candidates import candidates_of
 from seekable.kaldi.holders.registry import find_holder
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.storage.listing import Found
 
-__all__ = ["candidates_of", "told_holder", "with_holder"]
+__all__ = ["told_holder", "with_holder"]
 
 _MOST_FILES = 3
 _MOST_LINES = 16
@@ -28,32 +29,6 @@ _HEAD_BYTES = 64 << 10
 _SHOWN_BYTES = 24
 
 _AFTER_KEY = re.compile(rb"\s*[\x21-\x7e\x80-\xfe]+(?:[ \t]|(?=[\n\r]))")
-
-_TOKENS = {
-    b"FM ": "matrix",
-    b"DM ": "double-matrix",
-    b"CM ": "matrix",
-    b"CM2 ": "matrix",
-    b"CM3 ": "matrix",
-    b"FV ": "vector",
-    b"DV ": "double-vector",
-    b"SM ": "sparse-matrix",
-    b"SV ": "sparse-vector",
-    b"FP ": "packed-matrix",
-    b"DP ": "double-packed-matrix",
-    b"\x14\x11\x22\x20": "blob",
-    b"\x93NUMPY": "numpy-array",
-}
-"""The holder of a binary object by the bytes behind the binary header."""
-
-_SIZED = (
-    *("int32", "float", "int32-vector", "int32-vector-vector", "int32-pair-vector", "float-pair-vector"),
-    *("posterior", "gauss-posterior"),
-)
-"""Objects that begin with the size of a number, 4, so that their first bytes do not tell which they are."""
-
-_LINES = ("token", "token-vector", "int32", "float", "bool", "int32-vector", "int32-vector-vector")
-"""Objects that are a line of text."""
 
 
 def with_holder(form: Format, holder: object, found: Sequence[Found]) -> Format:
@@ -100,53 +75,6 @@ def told_holder(base: str, rxfilenames: Iterable[str]) -> str:
         message = f"the first entries are of several holders: {shown}; say holder= which one reads all"
         raise InvalidArgument(message)
     return next(iter(told))
-
-
-def candidates_of(head: bytes) -> tuple[str, ...]:
-    r"""Return the names of the holders that an object can be of, by its first bytes; none if it is unknown.
-
-    Example:
-        >>> candidates_of(b"\0BFM \4"), candidates_of(b" [ 1 2 ]\n")
-        (('matrix',), ('vector',))
-        >>> candidates_of(b"\0B\4\3\0\0\0\4")[:2]
-        ('int32', 'float')
-    """
-    if head.startswith((b"RIFF", b"RIFX")):
-        return ("wave",)
-    if head.startswith(b"\0B"):
-        return _of_binary(head[2:])
-    if head[:1] == b"\0":
-        return ()  # Such as features of HTK, which have no mark.
-    return _of_text(head)
-
-
-def _of_binary(head: bytes) -> tuple[str, ...]:
-    for token, name in _TOKENS.items():
-        if head.startswith(token):
-            return (name,)
-    if head[:1] == b"\4":
-        return _SIZED
-    if head[:1] in {b"T", b"F"}:
-        return ("bool",)
-    return {b"\10": ("int64", "double", "int64-vector"), b"\1": ("int8", "int8-vector")}.get(head[:1], ())
-
-
-def _of_text(head: bytes) -> tuple[str, ...]:
-    first, newline, rest = head.partition(b"\n")
-    content = first.strip()
-    if not content.startswith(b"["):
-        return _LINES
-    inner = content[1:].strip()
-    if not inner:
-        return ("matrix",) if newline and rest.strip() else ("matrix", "vector")
-    if inner == b"]":
-        return ("matrix", "vector", "posterior")
-    if inner.count(b"[") or inner.count(b"]") > 1:
-        return ("posterior",)
-    # Vectors are written with a space before the bracket, posteriors without one.
-    if inner.endswith(b"]") and not first.startswith(b" "):
-        return ("vector", "matrix", "posterior")
-    return ("vector",) if inner.endswith(b"]") else ("matrix",)
 
 
 def _first_paths(found: Sequence[Found]) -> Iterator[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from seekable.kaldi.holders.holder import Holder
 
-__all__ = ["ArchiveEnd", "find_end", "is_entry", "iter_entries", "map_archive", "map_regular"]
+__all__ = ["ArchiveEnd", "find_end", "first_object", "is_entry", "iter_entries", "map_archive", "map_regular"]
 
 _KEY: Final = re.compile(rb"[ \t\n\r\f\v]*([^ \t\n\r\f\v]*)")
 _BINARY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe] (?=\0B|RIFF|RIFX)")
@@ -124,6 +124,15 @@ def find_end(data: mmap.mmap | bytes, path: str, holder: Holder, *, begin: int =
         return ArchiveEnd(starts, len(data), None)
     _refuse_damage(data, holder, torn, size)
     return ArchiveEnd(starts, size, torn)
+
+
+def first_object(data: mmap.mmap | bytes, path: str) -> int | None:
+    """Return the byte of the first object of an archive, None if not even its key is complete."""
+    cursor = MemoryCursor(data, name=path)
+    try:
+        return None if _key_at(cursor, data, 0) is None else cursor.position
+    except CorruptObject:
+        return None
 
 
 def iter_entries(

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from seekable.errors import InvalidArgument
 from seekable.kaldi.files.filenames import check_wxfilename
 from seekable.kaldi.files.local_files import local_errors
+from seekable.kaldi.files.specifiers import is_specifier, parse_wspecifier
+from seekable.kaldi.holders.candidates import candidates_of
 from seekable.kaldi.holders.registry import find_holder
-from seekable.kaldi.tables.archive_end import find_end, iter_entries, map_archive
+from seekable.kaldi.tables.archive_end import find_end, first_object, iter_entries, map_archive
 from seekable.kaldi.tables.offset_lines import OffsetLines
 from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
+    import mmap
+
     from seekable.kaldi.tables.archive_end import ArchiveEnd
 
 __all__ = ["Repair", "repair"]
+
+_HEAD_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ class Repair:
 
 def repair(
     path: str | os.PathLike[str],
-    holder: object,
+    holder: object = None,
     *,
     script: str | os.PathLike[str] | None = None,
     dry_run: bool = False,
@@ -72,8 +78,10 @@ def repair(
     the archive is cut in one step; both are synced to disk. Nobody may write the archive meanwhile.
 
     Args:
-        path: the archive, a regular file that is not compressed.
-        holder: the name of a holder such as ``"matrix"``, a holder, or a class with Read and Write.
+        path: the archive, a regular file that is not compressed; or the wspecifier by which it was written,
+            such as ``ark,scp:out.ark,out.scp``, which names the script too.
+        holder: the name of a holder such as ``"matrix"``, a holder, or a class with Read and Write; None to
+            find it from the first entry, which is possible where its bytes tell it.
         script: the script that was written with the archive, if there is one. Lines of entries that are gone
             and a torn last line are dropped; entries behind those of the last line get their lines. Lines of
             other archives stay.
@@ -83,7 +91,7 @@ def repair(
     Raises:
         CorruptTable: the archive is damaged, and a good entry stands behind the damage; or a line of the
             script points at no entry of its key.
-        InvalidArgument: a path is no file; the holder lacks an option.
+        InvalidArgument: a path is no file; the holder lacks an option, or cannot be found.
         DataNotFound, AccessDenied: a file cannot be read, or is no regular file.
         UnsupportedFormat: the archive is compressed.
 
@@ -97,13 +105,13 @@ def repair(
         >>> report.entries, report.bytes_cut, report.torn_key
         (2, 7, 'utt3')
     """
-    archive = _checked_file("path", path)
-    found = find_holder(holder, **options)
+    archive, script = _files(path, script)
     data = map_archive(archive)
+    found = find_holder(_found_holder(data, archive) if holder is None else holder, **options)
     end = find_end(data, archive, found)
     lines, dropped, added = None, 0, 0
     if script is not None:
-        lines = OffsetLines(_checked_file("script", script), archive, data)
+        lines = OffsetLines(script, archive, data)
         dropped, last = lines.fit(end)
         begin = 0 if last is None else last.offset - len(last.key) - 1
         entries = iter_entries(data, archive, found, begin=begin, end=end.size)
@@ -125,6 +133,29 @@ def repair(
             write_atomically(os.path.realpath(lines.path), bytes(lines.data))
         _cut(archive, end, len(data))
     return report
+
+
+def _files(path: str | os.PathLike[str], script: str | os.PathLike[str] | None) -> tuple[str, str | None]:
+    """Return the path of the archive, and that of the script."""
+    text = os.fspath(path)
+    if script is None and is_specifier(text):
+        specifier = parse_wspecifier(text)
+        if specifier.archive_wxfilename is None:
+            raise InvalidArgument(f"{text!r} names no archive, and only archives are cut: write ark:FILE")
+        text, script = specifier.archive_wxfilename, specifier.script_wxfilename
+    return _checked_file("path", text), None if script is None else _checked_file("script", script)
+
+
+def _found_holder(data: mmap.mmap | bytes, path: str) -> str:
+    """Return the name of the holder that the first object tells; of an archive without one, any."""
+    start = first_object(data, path)
+    names = ("matrix",) if start is None else candidates_of(data[start : start + _HEAD_BYTES])
+    if len(names) != 1:
+        shown = f"it can be one of {', '.join(names)}" if names else "no holder is known by them"
+        raise InvalidArgument(
+            f"the first bytes of {path!r} do not tell its holder: {shown}. Name it: holder="
+        )
+    return names[0]
 
 
 def _checked_file(name: str, path: str | os.PathLike[str]) -> str:
