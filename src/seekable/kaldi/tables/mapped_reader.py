@@ -25,7 +25,8 @@ class MappedReader:
         map_rspecifier: a table of tokens that has the key for each key that is asked for, such as
             ``"ark:data/train/utt2spk"``; empty if no key is translated.
         holder: what the table holds: a name such as ``"matrix"``, or a holder.
-        pipes: ``"allow"`` if rspecifiers and the lines of scripts may be commands.
+        pipes: ``"allow"`` if rspecifiers and the lines of scripts may be commands; ``"specifier"`` if
+            rspecifiers may be, and lines may not.
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:

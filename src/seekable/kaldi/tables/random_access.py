@@ -37,7 +37,8 @@ class RandomAccessReader:
             broken. For scripts, ``s`` promises that keys ascend. ``p`` takes what cannot be read for missing,
             with a `KaldiWarning`. ``bg`` means nothing here.
         holder: what the table holds: a name such as ``"matrix"``, or a holder.
-        pipes: ``"allow"`` if the rspecifier and the lines of the script may be commands.
+        pipes: ``"allow"`` if the rspecifier and the lines of the script may be commands; ``"specifier"`` if
+            the rspecifier may be one, and the lines may not.
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:

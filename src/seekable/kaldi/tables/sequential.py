@@ -35,7 +35,8 @@ class SequentialReader:
             cannot be read, with a `KaldiWarning`; ``bg`` reads one entry ahead in a thread. ``o``, ``s`` and
             ``cs`` mean nothing here.
         holder: what the table holds: a name such as ``"matrix"``, or a holder.
-        pipes: ``"allow"`` if the rspecifier and the lines of the script may be commands.
+        pipes: ``"allow"`` if the rspecifier and the lines of the script may be commands; ``"specifier"`` if
+            the rspecifier may be one, and the lines may not.
         holder_options: fields of the holder, as in `find_holder`.
 
     Raises:

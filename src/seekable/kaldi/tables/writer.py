@@ -72,8 +72,8 @@ class Writer:
         Args:
             wspecifier: says what is written where.
             holder: the name of a holder such as ``"matrix"``, a holder, or a class with Read and Write.
-            pipes: ``"allow"`` to let ``/bin/sh`` run commands of the wspecifier, or in the script of a
-                ``scp:``.
+            pipes: ``"allow"`` to let ``/bin/sh`` run commands of the wspecifier, and those in the script of
+                ``scp:``; ``"specifier"`` for the former alone.
             atomic: True to give files their names when the writer is closed, complete and synced to disk: the
                 archive, then the script. After an error in a ``with`` block no file appears, and files of the
                 same names stay as they were. With ``scp:`` each object is written so.
