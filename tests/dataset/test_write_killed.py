@@ -15,6 +15,7 @@ from tests.dataset.common import numbers
 from tests.dataset.test_write import FORMS, row, rows, write
 from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.processes import ends
+from tests.stream.writing import CHEAP_FORMS
 
 import seekable as sk
 from seekable.errors import WorkerDied
@@ -161,7 +162,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
     assert not [path for path in folder.iterdir() if path.name.endswith(".tmp")]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", CHEAP_FORMS)
 def test_a_worker_that_is_killed_is_told_and_what_was_finished_stays(form: str, tmp_path: Path) -> None:
     main, marker = os.getpid(), tmp_path / "killed"
 
