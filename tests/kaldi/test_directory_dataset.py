@@ -184,6 +184,7 @@ def test_only_what_is_asked_for_is_read(own: Path) -> None:
     named = sk.open(f"kaldi:{own}", columns=["speaker", "key"])
     assert list(named[3].items()) == [("speaker", "b"), ("key", "b-2")]
     assert named.fingerprint != ds.fingerprint
+    assert sk.open(f"kaldi:{own}", columns=[])[3] == {}
     assert ds.select_columns(["key", "text"]).key("b-1") == {"key": "b-1", "text": "bye"}
     with pytest.raises(sk.CorruptRecord, match=r"there is no file .*r1\.wav"):
         ds[0]

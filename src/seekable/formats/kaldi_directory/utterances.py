@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from seekable.kaldi.holders.holder import Holder
     from seekable.kaldi.holders.wave import Wave
 
-__all__ = ["KEY_COLUMN", "Utterances", "columns_of", "tables_of"]
+__all__ = ["KEY_COLUMN", "WAVE", "Utterances", "columns_of", "tables_of"]
 
 KEY_COLUMN: Final = "key"
 """The column of the name of the utterance."""
 
 WAVE: Final = find_holder("wave")
+"""The holder of recordings."""
 
 HOLDERS: Final = MappingProxyType(
     {

@@ -98,11 +98,12 @@ def utterances_of(
             )
             raise InvalidArgument(message)
     files, folder = ObjectFiles(most_open_files), os.path.dirname(main.path(0))
-    used = tables_of(there if columns is None else columns)
+    columns = there if columns is None else columns
+    used = tables_of(columns)
     return Utterances(
         main.name(0),
         {name: SortedTable(table) for name, table in tables.items() if name in used and table is not main},
-        columns or there,
+        columns,
         Entries("scp", WAVE, pipes=pipes, permissive=False, files=files, folder=folder),
         {name: int(table.mtimes_ns[0]) for name, table in tables.items() if name.endswith(".scp")},
     )
