@@ -384,10 +384,11 @@ def test_each_object_goes_to_the_file_of_its_key(here: Path) -> None:
         writer.flush()
     assert (here / "a.vec").read_bytes() == dumped("vector", [])
     assert (here / "c.vec").read_bytes() == dumped("vector", [2.0])
-    with Writer("scp,t:in.scp", "vector") as writer:
-        writer.write("a", [0.5])
-        with pytest.raises(sk.PipeRefused, match="pipes='allow'"):
-            writer.write("c", [0.5])
+    for pipes, name in (("refuse", "in.scp"), ("specifier", "cat < in.scp |")):
+        with Writer(f"scp,t:{name}", "vector", pipes=pipes) as writer:  # type: ignore[arg-type]
+            writer.write("a", [0.5])
+            with pytest.raises(sk.PipeRefused, match="pipes='allow'"):
+                writer.write("c", [0.5])
     assert (here / "a.vec").read_bytes() == b" [ 0.5 ]\n"
 
 
