@@ -220,6 +220,18 @@ def test_segments_are_rows_of_objects(tmp_path: Path) -> None:
     assert same(read_matrices(f"ark:{tmp_path}/out.ark"), cut)
 
 
+def test_segments_of_lists_are_items_and_numbers_have_none(tmp_path: Path) -> None:
+    (tmp_path / "post.ark").write_text("a [ 1 0.5 2 0.5 ] [ ] [ 3 1 ] \n")
+    (tmp_path / "segments").write_text("x a 1 3\n")
+    options = ("--holder", "posterior", "--segments", "segments")
+    assert run(*COPY, "ark:post.ark", "ark,t:-", *options, cwd=tmp_path).stdout == b"x [ ] [ 3 1 ] \n"
+    (tmp_path / "one.ark").write_text("a 5\n")
+    options = ("--holder", "int32", "--segments", "segments")
+    done = run(*COPY, "ark:one.ark", "ark,t:-", *options, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"needs an object with rows" in done.stderr
+
+
 def test_segments_with_times_are_rounded_as_kaldi_rounds_them(tmp_path: Path) -> None:
     ark = write_matrices(tmp_path)
     (tmp_path / "segments").write_bytes(b"a utt5 0.03 0.07\r\nb utt5 0.0 0.059\r\n")
@@ -244,7 +256,26 @@ def test_a_bad_line_of_segments_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "segments").write_text(f"a utt1 0 1\n{line}\n")
     done = run(*COPY, f"ark:{ark}", "ark:out.ark", *MATRIX, "--segments", "segments", cwd=tmp_path)
     assert done.returncode == 1
-    assert b"line 2 must be KEY OLD-KEY START END" in done.stderr
+    assert b"'segments': line 2: expected KEY OLD-KEY START END" in done.stderr
+
+
+def test_segments_of_waves_are_seconds(tmp_path: Path) -> None:
+    wave = write_wave(tmp_path / "a.wav", channels=2)
+    (tmp_path / "wav.scp").write_text(f"a {wave}\n")
+    (tmp_path / "segments").write_text("x a 0.1 0.25\ny a 0.25 -1 1\n")
+    arguments = (*COPY, "scp:wav.scp", "ark:out.ark", "--holder", "wave", "--segments", "segments")
+    assert run(*arguments, cwd=tmp_path).returncode == 0
+    whole = kaldi.read(str(wave), "wave").data
+    with kaldi.SequentialReader(f"ark:{tmp_path}/out.ark", "wave") as reader:
+        (_, x), (_, y) = reader
+    assert np.array_equal(x.data, whole[:, 800:2000])
+    assert np.array_equal(y.data, whole[1:, 2000:])
+    done = run(*arguments, "--frame-shift", "0.01", cwd=tmp_path)
+    assert done.returncode == 2
+    (tmp_path / "segments").write_text("x a 0.1 99\n")
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 1
+    assert b"lies beyond the recording 'a'" in done.stderr
 
 
 def test_one_object_is_copied_between_filenames(tmp_path: Path) -> None:

@@ -71,7 +71,9 @@ IncludeOption = Annotated[
 ExcludeOption = Annotated[str | None, _keys_option("--exclude", "Leave out the keys of this file.")]
 SegmentsOption = Annotated[
     str | None,
-    _keys_option("--segments", "Write rows of objects, as lines KEY OLD-KEY FIRST-ROW END-ROW say."),
+    _keys_option(
+        "--segments", "Write parts of objects, as lines KEY OLD-KEY START END say: rows, or seconds of waves."
+    ),
 ]
 FrameShiftOption = Annotated[
     float | None,

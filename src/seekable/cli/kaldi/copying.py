@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.cli.kaldi.conversion import converted
 from seekable.cli.kaldi.entry_count import counted, entries_in_words, writing
 from seekable.cli.kaldi.key_filter import key_filter
-from seekable.cli.kaldi.segments import Segment, read_segments
+from seekable.cli.kaldi.segments import Part, read_parts
 from seekable.cli.kaldi.targets import is_on_stdout, looks_like_a_table, script_of_targets, wxfilenames
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.kaldi import (
@@ -129,7 +129,7 @@ def copy_table(
     on_stdout = is_on_stdout(job.target)
     _refuse_to_overwrite(job, **files)
     passes = key_filter(include, exclude, pipes=job.pipes).passes
-    parts = None if segments is None else read_segments(segments, frame_shift, pipes=job.pipes)
+    parts = None if segments is None else read_parts(segments, job.holder, frame_shift, pipes=job.pipes)
     with (
         counted("Copied", shown=shown, on_stdout=on_stdout) as entries,
         _opened(job, parts) as pairs,
@@ -144,7 +144,7 @@ def copy_table(
 
 
 @contextmanager
-def _opened(job: Job, parts: list[Segment] | None) -> Iterator[Iterator[tuple[str, Any]]]:
+def _opened(job: Job, parts: list[Part] | None) -> Iterator[Iterator[tuple[str, Any]]]:
     """Open the table, and return its entries, or those that are cut out of them.
 
     The table is closed behind the last entry: a failed command is an error before atomic files appear.
@@ -162,12 +162,12 @@ def _whole(reader: SequentialReader) -> Iterator[tuple[str, Any]]:
     reader.close()
 
 
-def _cut(table: RandomAccessReader, parts: list[Segment], source: str) -> Iterator[tuple[str, Any]]:
+def _cut(table: RandomAccessReader, parts: list[Part], source: str) -> Iterator[tuple[str, Any]]:
     """Yield the objects that segments describe, and raise an error at the end for those that are missing."""
-    missing: list[Segment] = []
+    missing: list[Part] = []
     for part in parts:
         if part.old_key in table:
-            yield part.key, part.rows_of(table[part.old_key])
+            yield part.key, part.cut(table[part.old_key])
         else:
             missing.append(part)
     table.close()
