@@ -15,6 +15,7 @@ from tests.kaldi.holder_cases import CASES, Case, dumped
 
 import seekable as sk
 from seekable.kaldi import Writer, open_wx, read
+from seekable.kaldi import write as kaldi_write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,6 +196,35 @@ def test_a_full_disk_is_an_error(options: str, here: Path) -> None:
     writer.write("utt", 1)
     with pytest.raises(OSError, match="No space left"):
         writer.close()
+
+
+def test_named_pipes_and_open_descriptors(here: Path) -> None:
+    os.mkfifo(here / "fifo")
+    with subprocess.Popen(["cat", "fifo"], stdout=subprocess.PIPE) as reader:
+        with Writer("ark,t:fifo", "int32") as writer:
+            writer.write("utt1", 1)
+            writer.write("utt2", 2)
+        assert reader.communicate()[0] == b"utt1 1 \nutt2 2 \n"
+    ours, theirs = os.pipe()
+    with Writer(f"ark,t,f:/dev/fd/{theirs}", "int32") as writer:
+        writer.write("utt1", 1)
+    kaldi_write(f"/dev/fd/{theirs}", 5, "int32", binary=False)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as file:
+        assert file.read() == b"utt1 1 \n5 \n"
+    with pytest.raises(sk.InvalidArgument, match="must be a regular file"):
+        Writer("ark,scp:fifo,a.scp", "int32")
+
+
+@pytest.mark.parametrize("wspecifier", ["ark:/dev/full", "ark,t:/dev/full"])
+def test_a_full_disk_is_an_error_when_the_writer_is_closed(wspecifier: str) -> None:
+    writer = Writer(wspecifier, "int32")
+    writer.write("utt", 1)
+    with pytest.raises(OSError, match="No space left"):
+        writer.close()
+    assert not writer.is_open
+    with pytest.raises(OSError, match="No space left"):
+        kaldi_write("/dev/full", 1, "int32")
 
 
 @pytest.mark.usefixtures("here")

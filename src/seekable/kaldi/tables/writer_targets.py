@@ -87,7 +87,9 @@ class ArchiveTarget(WriterTarget):
         self._script = script
         self._binary = binary
         self._flush_each = flush_each
-        self._entry = _Entry(archive.write, archive.tell())
+        # A named pipe has no position; it is counted all the same, as the bytes of a command are.
+        begin = 0 if archive.kind == "file" and not archive.seekable() else archive.tell()
+        self._entry = _Entry(archive.write, begin)
         self._path = os.fsencode(archive.wxfilename)
         self._lines: list[bytes] = []
         self._line_bytes = 0
