@@ -234,6 +234,7 @@ def test_a_class_in_the_style_of_kaldi_is_a_holder(tmp_path: Path) -> None:
     assert [value.number for _, value in ds] == list(range(30))
     assert ds.key("utt7")[1].number == 7
     assert sk.open(path, holder=Other).node.files.entry(0).format != ds.node.files.entry(0).format  # type: ignore[attr-defined]
+    assert len({sk.open(path, holder=Count, version=version).fingerprint for version in (None, 1, 2)}) == 3
     loader = sk.Loader(ds.map(number_of).shuffle(seed=1), batch_size=5, workers=1, collate=list)
     assert sorted(number for batch in loader for number in batch) == list(range(30))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.errors import DataNotFound
+from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.decoding import decoder_named
 from seekable.formats.registry import format_named
 from seekable.index.catalog import read_table, whole_segments
@@ -58,19 +58,22 @@ def find_again(
         index_dir: the folder of all indexes, if they are not beside the data.
     """
     files = description["files"]
+    try:
+        scanner = format_named(description["format"]).scanner
+    except InvalidArgument as error:  # Such as a holder of the user that is not registered here.
+        return str(error)
     if sum(span.num_files for span in spans) != len(files):
         return f"the description has {len(files)} files, and what was noted of their folders is of others"
     parts: list[IndexedFiles] = []
     first = 0
     for span in spans:
         own = files[first : first + span.num_files]
-        found = _find_span(span, own, description["format"], index_dir=index_dir)
+        found = _find_span(span, own, scanner.name, index_dir=index_dir)
         if isinstance(found, str):
             return found
         parts.append(found)
         first += span.num_files
     roots = ", ".join(dict.fromkeys(part.root for part in parts))
-    scanner = format_named(description["format"]).scanner
     if is_table_indexer(scanner):
         return TableSource(FileSet(tuple(parts)), scanner, "python", asked=repr(roots))
     return FileSource(
@@ -107,7 +110,7 @@ def _find_in(
     table = read_table(folder)
     if table is None:
         return f"there is no index in {folder!r}"
-    rows = table.rows([file["name"] for file in files], format_name=format_named(format_name).scanner.name)
+    rows = table.rows([file["name"] for file in files], format_name=format_name)
     why = _index_differs(table, rows, files, folder) or _files_differ(table, rows, files, root)
     return why or indexed_files(root, folder, table, rows)
 

@@ -96,7 +96,9 @@ class FileSource(Leaf):
     def arguments(self, upto: int | None) -> dict[str, Any]:
         """Return the format, the decoding, and every file by name, size, records and digests."""
         function = self.decoder.function
-        decode = self.decoder.name if function is None else describe_function(function, self.version)
+        decode: Any = self.decoder.name if function is None else describe_function(function, self.version)
+        if self.decoder.entries is not None and self.version is not None:
+            decode = {"holder": decode, "version": self.version}
         utterances = self.decoder.utterances
         more = {} if utterances is None else utterances.described()
         return {"format": self.format, "decode": decode, "files": self.files.described(), **more}
