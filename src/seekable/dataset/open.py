@@ -96,7 +96,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which
             is called when a record is read; of tables ``"python"`` (dicts of Python values), ``"numpy"``
             (dicts of numpy's) or ``"arrow"`` (record batches). The format's own if left out.
-        version: enters the fingerprint beside the name of a ``decode`` function or of a ``holder``; stands for
+        version: enters the fingerprint beside the name of a ``decode`` function or a ``holder``; stands for
             its code, and for that of a ``key`` function, where keys are kept.
         index_dir: a folder for indexes, instead of beside the data; also ``SEEKABLE_INDEX_DIR``.
         jobs: how many processes may index; by default one for each processor, and none below 1 GiB.
