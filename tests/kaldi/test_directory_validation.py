@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import seekable as sk
 from seekable import kaldi
@@ -214,3 +216,29 @@ def test_blocks_of_any_size_have_the_lines_of_the_file(
     assert found == list(enumerate([b"a 1", b"longer line of words", b"", b"b", b"last"], 1))
     assert ends == {"returns": 2, "open": 1}
     assert {each.line for each in kaldi.validate_directory(tmp_path) if each.level == "error"} >= {3, 4}
+
+
+LINES = st.lists(
+    st.one_of(
+        st.sampled_from([line for text in GOOD.values() for line in text.encode().splitlines()]),
+        st.binary(max_size=12),
+        st.text(" \tab1.-|~\u00e9\u3000<s>#0", max_size=12).map(str.encode),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=40)
+@given(
+    tables=st.dictionaries(st.sampled_from([*GOOD]), LINES, min_size=1), end=st.sampled_from([b"\n", b"\r\n"])
+)
+def test_any_bytes_have_problems_and_no_other_error(
+    tables: dict[str, list[bytes]], end: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("data")
+    for name, lines in {"utt2spk": [b"a-1 a"], **tables}.items():
+        (folder / name).write_bytes(end.join(lines))
+    for problem in kaldi.validate_directory(folder):
+        lines = (folder / Path(problem.path).name).read_bytes().split(b"\n") if problem.line else []
+        assert problem.line is None or 1 <= problem.line <= len(lines)
+        assert str(problem).startswith(f"{problem.level}: ")

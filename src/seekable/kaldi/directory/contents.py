@@ -162,13 +162,13 @@ class Groups:
 
 
 def pairs_of_group(line: bytes) -> list[bytes]:
-    """Return the pairs of an utterance and its speaker of a line of ``spk2utt``.
+    """Return the pairs of an utterance and its speaker of a line of ``spk2utt``, none of a blank line.
 
     Example:
         >>> pairs_of_group(b"spk1 utt1 utt2")
         [b'utt1 spk1', b'utt2 spk1']
     """
-    speaker, *utterances = line.split()
+    speaker, *utterances = line.split() or [b""]
     return [b"%b %b" % (utterance, speaker) for utterance in utterances]
 
 
