@@ -87,6 +87,7 @@ def _public_names(module: Any) -> Iterator[str]:
 
 # The names of kaldiio, from its documentation, and of the code of Kaldi. Neither is installed.
 _OF_KALDI = """
+    BaseFloatMatrixWriter RandomAccessBaseFloatMatrixReader SequentialBaseFloatMatrixReader
     Input InitKaldiInputStream InitKaldiOutputStream IsToken KaldiObjectHolder Output PeekToken
     RandomAccessTableReader RandomAccessTableReaderMapped ClassifyRspecifier ClassifyRxfilename
     ClassifyWspecifier ClassifyWxfilename ExpectPretty ExpectToken ReadBasicType ReadIntegerPairVector

@@ -25,7 +25,7 @@ def _loaded() -> TyperGroup:
 
 
 class _TableCommands(TyperGroup):
-    """The commands, and what their errors say on a command line beside what they say in Python."""
+    """The commands; their errors name the options of the command line too."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return _loaded().list_commands(ctx)
