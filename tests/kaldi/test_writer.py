@@ -133,13 +133,21 @@ def test_a_bad_key_is_refused_and_the_next_entry_is_written(key: str, here: Path
 
 @pytest.mark.parametrize(
     ("holder", "value"),
-    [("matrix", "text"), ("matrix", [1, 2]), ("int32", 1 << 31), ("token", "a b"), ("bool", 1), ("wave", 5)],
+    [
+        ("matrix", "text"),
+        ("matrix", [1, 2]),
+        ("matrix", [[1], [1, 2]]),
+        ("int32", 1 << 31),
+        ("token", "a b"),
+        ("bool", 1),
+        ("wave", 5),
+    ],
 )
 def test_a_bad_value_is_refused_and_nothing_of_the_entry_is_written(
     holder: str, value: Any, here: Path
 ) -> None:
     writer = Writer("ark,scp:a.ark,a.scp", holder)
-    with pytest.raises((sk.WrongType, sk.InvalidArgument)):
+    with pytest.raises((sk.WrongType, sk.InvalidArgument), match=r"^'ark,scp:a\.ark,a\.scp', key 'utt': "):
         writer.write("utt", value)
     writer.close()
     assert (here / "a.ark").read_bytes() == (here / "a.scp").read_bytes() == b""

@@ -103,9 +103,12 @@ class BasicType:
 
         Raises:
             WrongType: the values are no numbers, or no integers where integers are needed.
-            InvalidArgument: a value is too large for the type.
+            InvalidArgument: a value is too large for the type, or rows have several lengths.
         """
-        array = np.asarray(values)
+        try:
+            array = np.asarray(values)
+        except ValueError as error:
+            raise InvalidArgument(f"{name} must be an array, or lists of equal length ({error})") from None
         if not array.size:
             return np.zeros(array.shape, self.dtype)
         if array.dtype.kind not in ("iuf" if self.is_float else "iu"):

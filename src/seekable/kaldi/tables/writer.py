@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
-from seekable.errors import CorruptTable, ForkUnsafe, InvalidArgument
+from seekable.errors import CorruptTable, ForkUnsafe, InvalidArgument, WrongType
 from seekable.kaldi.files.pipes import checked_pipes
 from seekable.kaldi.files.specifiers import parse_wspecifier
 from seekable.kaldi.holders.registry import find_holder
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from seekable.kaldi.tables.writer_targets import WriterTarget
 
 __all__ = ["Writer"]
+
+_REFUSALS: Final = frozenset({WrongType, InvalidArgument})
+"""The errors of values and keys, which do not say where they stand."""
 
 
 @final
@@ -137,6 +140,8 @@ class Writer:
         except BaseException as error:
             if target.is_torn:
                 self._failure, self._failed_key = error, key
+            if type(error) in _REFUSALS:
+                raise type(error)(f"{self.wspecifier!r}, key {key!r}: {error}") from None
             raise
 
     def __setitem__(self, key: str, value: Any) -> None:
