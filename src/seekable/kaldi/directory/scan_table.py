@@ -203,7 +203,7 @@ def shown(data: bytes) -> str:
 
     Example:
         >>> shown(b"utt1"), shown(bytes(70))[-8:]
-        ("'utt1'", "\x00'...")
+        ("'utt1'", "\\x00'...")
     """
     cut = data[:_SHOWN_BYTES]
     try:

@@ -51,12 +51,13 @@ class Writer:
     at a time may use a writer.
 
     Example:
-        >>> import tempfile
+        >>> import pathlib, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with Writer(f"ark,scp,t:{folder}/a.ark,{folder}/a.scp", "int32-vector") as writer:
         ...         writer.write("utt1", [1, 2, 3])
         ...         writer["utt2"] = []
-        ...     open(f"{folder}/a.ark").read(), open(f"{folder}/a.scp").read().replace(folder, "data")
+        ...     archive, script = [pathlib.Path(folder, name).read_text() for name in ("a.ark", "a.scp")]
+        >>> archive, script.replace(folder, "data")
         ('utt1 1 2 3 \nutt2 \n', 'utt1 data/a.ark:5\nutt2 data/a.ark:17\n')
     """
 
