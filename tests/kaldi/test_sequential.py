@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import struct
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from tests.kaldi.holder_cases import CASES, Case, dumped, i32, plain
 
 import seekable as sk
-from seekable.kaldi import SequentialReader, Writer, find_holder
+from seekable.kaldi import SequentialReader, Writer, find_holder, holder_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -269,6 +270,7 @@ def test_a_torn_compressed_archive_raises(here: Path) -> None:
     assert found == [(f"u{n}", n) for n in range(len(found))]
     assert 0 < len(found) < 20_000
     assert isinstance(error, sk.UnsupportedFormat)
+    assert "a.ark.gz" in str(error)
 
 
 def test_the_cursor_works_as_that_of_kaldi(here: Path) -> None:
@@ -362,6 +364,8 @@ def test_a_script_goes_on_behind_an_entry_that_cannot_be_read(here: Path) -> Non
     good, reason = read_until_error("scp:a.scp")
     assert good == [("a", 1)]
     assert isinstance(reason, sk.DataNotFound)
+    assert "'m'" in str(reason)
+    assert "'missing'" in str(reason)
 
 
 def test_lines_of_a_script_are_read_when_they_are_reached(here: Path) -> None:
@@ -603,6 +607,33 @@ def test_any_archive_is_the_list_that_was_written(
     spec = f"ark:{program}{path}{' |' if program else ''}"
     with SequentialReader(spec, "int32-vector") as reader:
         assert [(key, value.tolist()) for key, value in reader] == [(k, v) for k, v, _, _ in table]
+
+
+PIECES = [
+    b"a ",
+    b"b 1 \n",
+    b"\0B",
+    b"\4",
+    b"\xff\xff\xff\x7f",
+    b"\0\0\0\0",
+    b"[ 1 2 ]\n",
+    b"FM ",
+    b"CM ",
+    b"RIFF",
+    b"SM ",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=8), max_size=12).map(b"".join))
+def test_any_bytes_are_entries_or_an_error_in_bounded_memory(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "noise.ark"
+    path.write_bytes(b"k " + data)
+    for holder in holder_names():
+        for spec in (f"ark:{path}", f"ark:cat {path} |"):
+            with contextlib.suppress(sk.CorruptTable), SequentialReader(spec, holder) as reader:
+                assert sum(1 for _ in reader) <= len(data) + 1
 
 
 def test_bytes_that_are_no_text_are_keys(here: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Final, cast, final
 
-from seekable.errors import CorruptObject, ForkUnsafe, PipeFailed
+from seekable.errors import CorruptObject, ForkUnsafe, PipeFailed, UnsupportedFormat
 from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi.objects.file_cursor import FileCursor
@@ -75,6 +75,19 @@ class Archive:
         cursor.key = key
         return key
 
+    def next_entry(self, holder: Holder) -> tuple[str, Any] | None:
+        """Return the next key and its object, None at the end; errors as in `next_key` and `read`."""
+        cursor = self.cursor
+        found = cursor.match(KEY) if self.can_seek else None
+        if found is None:
+            key = self.next_key()
+            if key is None:
+                return None
+        else:
+            key = found[1].decode("utf-8", "surrogateescape")
+            cursor.key = key
+        return key, self.read(holder)
+
     def seek(self, position: int) -> None:
         """Move to a byte of an archive that can seek."""
         assert isinstance(self.cursor, BufferedCursor)
@@ -107,11 +120,15 @@ class Archive:
         Raises:
             CorruptObject: no such object is there, or the archive ends in it.
             PipeFailed: it ends in it because a command has failed.
+            UnsupportedFormat: the archive is compressed, and cannot be decompressed on.
         """
         try:
             return holder.read(self.cursor)
         except CorruptObject as error:
             raise cause_of(error, self._file) from None
+        except UnsupportedFormat as error:
+            at = f"the entry {self.cursor.key!r}, at byte {self.cursor.position:,} of the content"
+            raise UnsupportedFormat(f"{error}. It ends in {at}") from None
 
     def skip(self, holder: Holder) -> None:
         """Move past the object behind the key that was read last; errors as in `read`."""

@@ -61,9 +61,10 @@ class ArchiveEntries:
     def advance(self) -> str | None:
         """Move to the next entry, and read its object."""
         self._value = _NOTHING
-        key = self._archive.next_key()
-        if key is not None:
-            self._value = self._archive.read(self._holder)
+        entry = self._archive.next_entry(self._holder)
+        if entry is None:
+            return None
+        key, self._value = entry
         return key
 
     def value(self) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 
 from seekable.errors import KeyNotFound
 from seekable.kaldi.tables.local_data import MappedFiles
-from seekable.kaldi.tables.script_objects import ScriptObjects
+from seekable.kaldi.tables.script_objects import Place, ScriptObjects
 from seekable.kaldi.tables.unreadable import UNREADABLE, check_key
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class ScriptLookup:
         self._table = table
         self._left_out = left_out
         self._objects = ScriptObjects(holder, MappedFiles(), pipes=pipes)
-        self._found: dict[str, str] = {}
+        self._found: dict[str, str | Place] = {}
         self._loaded: _Loaded | None = None
 
     def has(self, key: str) -> bool:
@@ -64,12 +64,12 @@ class ScriptLookup:
             WrongType, InvalidArgument: it is no key.
             CorruptTable: the line of the key was changed.
         """
-        xfilename = self._find(key)
-        if xfilename is None:
+        found = self._find(key)
+        if found is None:
             return False
         if self._left_out is not None:
             try:
-                self._loaded = _Loaded(key, self._objects.read(key, xfilename))
+                self._loaded = _Loaded(key, self._read(key, found))
             except UNREADABLE as error:
                 self._left_out.warn(error, f"the entry {key!r}")
                 return False
@@ -87,22 +87,28 @@ class ScriptLookup:
             loaded, self._loaded = self._loaded, None
             if loaded is not None and loaded.key == key:
                 return loaded.value
-        xfilename = self._find(key)
-        if xfilename is None:
+        found = self._find(key)
+        if found is None:
             raise KeyNotFound(f"{self._name!r} has no entry with the key {key!r}")
-        return self._objects.read(key, xfilename)
+        return self._read(key, found)
 
-    def _find(self, key: str) -> str | None:
+    def _read(self, key: str, found: str | Place) -> Any:
+        return self._objects.read(key, found) if isinstance(found, str) else self._objects.read_at(key, found)
+
+    def _find(self, key: str) -> str | Place | None:
+        """What a key names: a place of an open file, another extended filename, or None."""
         try:
             return self._found[key]
         except (KeyError, TypeError):
             check_key(key)
         xfilename = self._table.find(key)
-        if xfilename is not None:
-            if len(self._found) >= _MOST_FOUND:
-                self._found.clear()
-            self._found[key] = xfilename
-        return xfilename
+        if xfilename is None:
+            return None
+        found = self._objects.place(xfilename) or xfilename
+        if len(self._found) >= _MOST_FOUND:
+            self._found.clear()
+        self._found[key] = found
+        return found
 
     def close(self) -> None:
         """Close all files; objects that were given stay as they are."""

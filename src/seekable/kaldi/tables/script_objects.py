@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 
-from seekable.errors import CorruptObject, CorruptTable, InvalidArgument
+from seekable.errors import (
+    AccessDenied,
+    CorruptObject,
+    CorruptTable,
+    DataNotFound,
+    InvalidArgument,
+    PipeFailed,
+    PipeRefused,
+    UnsupportedFormat,
+)
 from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split_range
 from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.holders.holder import SupportsRange
@@ -24,11 +33,15 @@ if TYPE_CHECKING:
     from seekable.kaldi.objects.cursor import Cursor, MemoryCursor
     from seekable.kaldi.tables.local_data import LocalData
 
-__all__ = ["ScriptObjects"]
+__all__ = ["Place", "ScriptObjects"]
 
 _MOST_DIGITS: Final = 18
 _FIRST_KEY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+[ \t]")
 _CUT: Final = (np.ndarray, SparseMatrix, CompressedMatrix, bytes)
+
+
+Place = tuple[str, int]
+"""The path of a file, and a byte of it."""
 
 
 class _Whole(NamedTuple):
@@ -69,14 +82,30 @@ class ScriptObjects:
                 no ranges.
             PipeRefused, PipeFailed, DataNotFound, AccessDenied, ...: as in `open_rx`.
         """
-        if xfilename.endswith("]"):
+        if xfilename[-1:] == "]":
             return self._read_part(key, xfilename)
+        place = self.place(xfilename)
+        if place is not None:
+            return self.read_at(key, place)
+        return self._read_other(key, xfilename, None)
+
+    def place(self, xfilename: str) -> Place | None:
+        """Return the file and the byte that an rxfilename names; None unless that file is open."""
         path, _, digits = xfilename.rpartition(":")
         if path in self._files and digits.isdecimal() and digits.isascii() and len(digits) <= _MOST_DIGITS:
-            cursor = self._files.cursor(path, int(digits), key)
-            if cursor is not None:
-                return self._holder.read(cursor)
-        return self._read_other(key, xfilename, None)
+            return path, int(digits)
+        return None
+
+    def read_at(self, key: str, place: Place) -> Any:
+        """Return the object at a byte of a file; errors as in `read`."""
+        path, offset = place
+        try:
+            cursor = self._files.cursor(path, offset, key)
+        except CorruptTable:
+            cursor = None
+        if cursor is None:
+            return self._read_other(key, f"{path}:{offset}", None)
+        return self._holder.read(cursor)
 
     def _read_part(self, key: str, xfilename: str) -> Any:
         if not isinstance(self._holder, SupportsRange):
@@ -94,11 +123,22 @@ class ScriptObjects:
             raise InvalidArgument(f"{xfilename!r} (key {key!r}): {error}") from None
 
     def _read_other(self, key: str, rxfilename: str, part: Range | None) -> Any:
-        """Return an object, or a part of it, of an rxfilename of any kind."""
+        """Return an object, or a part of it, of an rxfilename of any kind; errors name the key."""
+        try:
+            return self._read_any(key, rxfilename, part)
+        except PipeFailed as error:
+            error.add_note(f"the command is the entry {key!r} of a script")
+            raise
+        except CorruptObject:
+            raise
+        except (CorruptTable, DataNotFound, AccessDenied, PipeRefused, UnsupportedFormat) as error:
+            raise type(error)(f"the entry {key!r} of a script: {error}") from None
+
+    def _read_any(self, key: str, rxfilename: str, part: Range | None) -> Any:
         try:
             kind = check_rxfilename(rxfilename)
         except InvalidArgument as error:
-            raise CorruptTable(f"the line of key {key!r}: {error}") from None
+            raise CorruptTable(str(error)) from None
         if kind in {"file", "offset"}:
             path, offset = split_offset(rxfilename) if kind == "offset" else (rxfilename, None)
             cursor = self._files.cursor(path, offset, key)

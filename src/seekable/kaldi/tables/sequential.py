@@ -88,7 +88,7 @@ class SequentialReader:
         """The key of the present entry.
 
         Raises:
-            InvalidArgument: there is none, or it was freed.
+            InvalidArgument: there is none, or the reader is closed.
         """
         self._check_entry()
         assert self._key is not None
