@@ -39,7 +39,7 @@ _SMALL, _SHORT = (
     16,
     1 << 16,
 )  # msgpack: lists of less than 16 items have a header of 1 byte, of less than 2**16, of 3
-_BLOCK_BYTES = 1 << 15
+_BLOCK_BYTES = 1 << 16
 """The bytes that are parsed at a time: what is made of them is small enough for memory that is used again."""
 
 _AFTER_BRACKET = frozenset(b" \t\n\r\f\v]")
@@ -80,7 +80,8 @@ def read_vector_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
     Raises:
         CorruptObject: it has no brackets, a line end inside, or a word that is no number.
     """
-    body, at = _body(cursor, "a vector")
+    found, at = _bracketed(cursor, "a vector")
+    body = found[:-1]
     if b"\n" in body or b"\r" in body:
         line_end = re.search(rb"[\r\n]", body)
         assert line_end is not None
@@ -97,9 +98,10 @@ def read_matrix_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
     Raises:
         CorruptObject: it has no brackets, rows of several lengths, or a word that is no number.
     """
-    body, at = _body(cursor, "a matrix")
-    if b"," not in body and (fast := _parse_blocks(body, basic)) is not None:
+    found, at = _bracketed(cursor, "a matrix")
+    if (fast := _parse_blocks(found, len(found) - 1, basic)) is not None:
         return fast
+    body = found[:-1]
     lines = body.replace(b";", b"\n").replace(b"\r", b" ").split(b"\n")
     rows = [row for line in lines if (row := line.strip())]
     if not rows:
@@ -114,8 +116,8 @@ def read_matrix_text(cursor: Cursor, basic: BasicType) -> NDArray[Any]:
         if line.strip():
             parsed.append(_parse_slow(cursor, line, basic, start))
             if len(parsed[-1]) != len(parsed[0]):
-                found = f"{len(parsed[-1])} in row {len(parsed) - 1}"
-                raise cursor.error(f"{len(parsed[0])} numbers in each row, as in row 0", found, at=start)
+                seen = f"{len(parsed[-1])} in row {len(parsed) - 1}"
+                raise cursor.error(f"{len(parsed[0])} numbers in each row, as in row 0", seen, at=start)
         start += len(line) + 1
     return np.stack(parsed)
 
@@ -127,11 +129,11 @@ def parse_words(cursor: Cursor, words: list[bytes], basic: BasicType, at: int) -
 
 def skip_brackets(cursor: Cursor, what: str) -> None:
     """Move past a vector or matrix in brackets and its line end, without parsing it."""
-    _body(cursor, what)
+    _bracketed(cursor, what)
 
 
-def _body(cursor: Cursor, what: str) -> tuple[bytes, int]:
-    """The bytes between the brackets, and their place in the file; the line end behind them is consumed."""
+def _bracketed(cursor: Cursor, what: str) -> tuple[bytes, int]:
+    """The bytes behind ``[`` through ``]``, and their place in the file; the line end is consumed too."""
     if cursor.skip_spaces() != ord("["):
         at = cursor.position
         seen = cursor.word(what, at_most=_SHOWN_BYTES)
@@ -145,7 +147,7 @@ def _body(cursor: Cursor, what: str) -> tuple[bytes, int]:
     if not body.endswith(b"]"):
         raise cursor.error(f"']' at the end of {what}")
     end_bracket(cursor)
-    return body[:-1], at
+    return body, at
 
 
 def end_bracket(cursor: Cursor) -> None:
@@ -158,13 +160,19 @@ def end_bracket(cursor: Cursor) -> None:
         cursor.skip(1, "a line end")
 
 
-def _parse_blocks(body: bytes, basic: BasicType) -> NDArray[Any] | None:
-    """A matrix in the very form that Kaldi writes, by some rows at a time; None of any other."""
+def _parse_blocks(body: bytes, stop: int, basic: BasicType) -> NDArray[Any] | None:
+    """A matrix in the very form that Kaldi writes, by some rows at a time; None of any other.
+
+    Args:
+        body: the bytes of the matrix.
+        stop: the place of the closing bracket in them.
+        basic: the type of the numbers.
+    """
     parts: list[NDArray[Any]] = []
     start = 0
-    while start < len(body):
-        end = body.find(b"\n", start + _BLOCK_BYTES)
-        end = len(body) if end < 0 else end
+    while start < stop:
+        end = body.find(b"\n", start + _BLOCK_BYTES, stop)
+        end = stop if end < 0 else end
         part = _parse_as_written(body[start:end], basic)
         if part is None or part.shape[1] != (parts[0] if parts else part).shape[1]:
             return None
@@ -175,7 +183,7 @@ def _parse_blocks(body: bytes, basic: BasicType) -> NDArray[Any] | None:
 
 def _parse_as_written(body: bytes, basic: BasicType) -> NDArray[Any] | None:
     """A matrix in the very form that Kaldi writes, made JSON by changes of bytes; None of any other."""
-    if not (body.startswith(b"\n  ") and body.endswith(b" ")):
+    if not (body.startswith(b"\n  ") and body.endswith(b" ")) or b"," in body:
         return None
     data = np.frombuffer(body, np.uint8)
     ends = np.flatnonzero(data == _LINE_END)[1:]

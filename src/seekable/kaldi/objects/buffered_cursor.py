@@ -23,6 +23,9 @@ _FIRST_READ: Final = 4 << 10
 _LARGEST_READ: Final = 64 << 10
 """Reads grow from the first size to this one, while objects are small; a large array is read by itself."""
 
+_REST_BYTES: Final = 256
+"""The bytes behind a large array of a regular file that are read with it: the next key and header."""
+
 _SMALL: Final = 16 << 10
 """What is at most so long is read by way of the buffer."""
 
@@ -75,10 +78,10 @@ class BufferedCursor(Cursor):
         """The number of bytes of the buffer that were read."""
         self._step = _FIRST_READ
         self._read: Callable[[int, int], bytes | None]
-        self._read_into: Callable[[Any, int], int | None]
+        self._read_into: Callable[[Any, bytearray, int], int | None]
         if size is None:
             self._read = lambda count, _: file.read(count)
-            self._read_into = lambda view, _: file.readinto(view)
+            self._read_into = lambda view, _, __: file.readinto(view)
         else:
             self._read = functools.partial(os.pread, file.fileno())
             self._read_into = functools.partial(_pread_into, file.fileno())
@@ -237,19 +240,21 @@ class BufferedCursor(Cursor):
         return found
 
     def _fill(self, view: memoryview, what: str) -> None:
-        """Fill memory from the buffer and then from the file; the buffer is empty after that."""
+        """Fill memory from the buffer and then from the file; the buffer keeps few bytes, or none."""
         count = len(view)
         start = self.position
         filled = min(count, len(self._buffer) - self._at)
         view[:filled] = self._buffer[self._at : self._at + filled]
+        rest = bytearray(0 if self._size is None else _REST_BYTES)
         while filled < count:
-            part = self._read_into(view[filled:], start + filled)
+            part = self._read_into(view[filled:], rest, start + filled)
             if not part:
                 self._move(start)
                 raise self.cut_error(count, filled, what)
             filled += part
         self._move(start + count)
+        self._buffer = bytes(rest[: filled - count])
 
 
-def _pread_into(descriptor: int, view: memoryview, position: int) -> int:
-    return os.preadv(descriptor, [view], position)
+def _pread_into(descriptor: int, view: memoryview, rest: bytearray, position: int) -> int:
+    return os.preadv(descriptor, [view, rest], position)
