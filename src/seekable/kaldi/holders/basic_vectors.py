@@ -283,9 +283,10 @@ def _parse_pairs(line: bytes, basic: BasicType) -> list[tuple[Any, Any]] | None:
     return None if found is None else [(one, two) for one, two in found]
 
 
-def _cut(values: list[int], groups: int) -> tuple[list[list[int]], int]:
-    """The vectors that begin with their sizes in `values`, and the number of values that they take."""
+def _cut(records: NDArray[np.int32], groups: int) -> tuple[list[list[int]], int]:
+    """The vectors that begin with their sizes in `records`, and the number of records that they take."""
     found: list[list[int]] = []
+    values: list[int] = records.tolist()
     at = 0
     try:
         for _ in range(groups):

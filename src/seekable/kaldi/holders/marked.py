@@ -34,6 +34,7 @@ RECORD_BYTES = 5
 
 _INT32 = BASIC_TYPES["int32"]
 _FLOATS = {each.mark: each for each in (BASIC_TYPES["float"], BASIC_TYPES["double"])}
+_NONE = np.empty(0, np.int32)
 _MARK = bytes([_INT32.mark])
 _FIRST_RECORDS, _RECORDS_OF_A_GROUP = 1 << 12, 8
 """The most records that are looked at first, and how many a group may have: more if these are good."""
@@ -115,7 +116,7 @@ def grouped_bytes(sizes: list[int], records: NDArray[Any]) -> bytes:
 
 
 def read_groups(
-    cursor: Cursor, groups: int, walk: Callable[[list[int], int], tuple[Any, int]]
+    cursor: Cursor, groups: int, walk: Callable[[NDArray[np.int32], int], tuple[Any, int]]
 ) -> Groups | None:
     """Return the groups of int32 and floats at a cursor; None where the careful way must be taken.
 
@@ -133,8 +134,8 @@ def read_groups(
     while True:
         raw = cursor.ahead(RECORD_BYTES * wanted)
         there = len(raw) // RECORD_BYTES
-        values = np.ndarray(there, _INT32.dtype, raw, 1, (RECORD_BYTES,)).tolist() if there else []
-        found, used = walk(values, groups)
+        records = np.ndarray(there, _INT32.dtype, raw, 1, (RECORD_BYTES,)) if there else _NONE
+        found, used = walk(records, groups)
         good = min(used, there)
         if used < 0 or raw[: RECORD_BYTES * good : RECORD_BYTES] != _MARK * good:
             return None
