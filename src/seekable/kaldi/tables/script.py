@@ -110,7 +110,7 @@ def _simple_entries(block: bytes) -> Iterator[ScriptEntry] | None:
     """
     if block.translate(None, _VISIBLE) != b" \n" * block.count(b"\n"):
         return None
-    if b"\n " in block or b" \n" in block or block[:1] == b" ":
+    if b"\n " in block or b" \n" in block or block[:1] == b" " or not block.endswith(b"\n"):
         return None
     words = block.decode("ascii").split()
     return map(tuple.__new__, repeat(ScriptEntry), zip(words[::2], words[1::2], strict=True))
