@@ -74,7 +74,7 @@ def test_a_bad_line_is_an_error_with_its_number(line: bytes, problem: str, befor
 
 def test_a_last_line_that_is_torn_behind_its_key_is_an_error(here: Path) -> None:
     (here / "s.scp").write_bytes(b"k1 a.ark:3\nk2")
-    with pytest.raises(CorruptTable, match="line 2 has a key and no filename: b'k2'"):
+    with pytest.raises(sk.CorruptTable, match="line 2 has a key and no filename: b'k2'"):
         read_script("s.scp")
 
 

@@ -240,7 +240,7 @@ def _first_marks(cursor: Cursor) -> tuple[bytes, str]:
 
 def _frame_sizes(records: NDArray[np.int32], frames: int) -> tuple[list[int], int]:
     """The sizes of the frames that begin with them in `records`, and the number of records that they take."""
-    values = memoryview(records.copy())
+    values = records.copy().data
     sizes: list[int] = []
     at = 0
     try:
