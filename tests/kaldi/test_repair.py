@@ -407,10 +407,12 @@ def test_two_writers_do_not_append_to_one_archive() -> None:
     if not (child := os.fork()):
         signal.pause()  # A child keeps the files of its parent open.
         os._exit(0)
-    first.close()
-    Writer("ark:a.ark", "int32", append=True).close()
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    try:
+        first.close()
+        Writer("ark:a.ark", "int32", append=True).close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 # ---- any end
