@@ -212,6 +212,16 @@ def test_commands_run_only_with_leave_and_once_for_segments_that_follow(own: Pat
         sk.open(f"kaldi:{own}", pipes="allow")[0]
 
 
+def test_a_compressed_file_is_read_once_for_segments_that_follow(own: Path) -> None:
+    (own / "r1.wav.gz").write_bytes(gzip.compress((own / "r1.wav").read_bytes()))
+    script = (own / "wav.scp").read_text()
+    (own / "wav.scp").write_text(script.replace("r1.wav", "r1.wav.gz"))
+    ds = sk.open(f"kaldi:{own}", columns=["audio"])
+    np.testing.assert_array_equal(ds[0]["audio"].data, SAMPLES["r1"][800:4800].T)
+    (own / "r1.wav.gz").unlink()
+    np.testing.assert_array_equal(ds[1]["audio"].data, SAMPLES["r1"][4800:].T)
+
+
 def test_paths_begin_at_the_current_folder_or_at_the_directory(
     own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,9 @@ __all__ = ["KEY_COLUMN", "WAVE", "Utterances", "columns_of", "tables_of"]
 KEY_COLUMN: Final = "key"
 """The column of the name of the utterance."""
 
+_READ_WHOLE: Final = (b"|", b".gz", b".zst")
+"""The ends of lines that name recordings without a cheap way to their middle."""
+
 WAVE: Final = find_holder("wave")
 """The holder of recordings."""
 
@@ -112,7 +115,7 @@ def _number(utterance: _Utterance, name: str) -> float:
 
 def _audio(utterance: _Utterance, name: str) -> Wave:
     reader, line = utterance.reader, utterance.script_line(name)
-    if reader.has_segments and line.endswith(b"|"):
+    if reader.has_segments and line.endswith(_READ_WHOLE):
         return utterance.segment.cut(reader.whole_recording(name, line))
     holder = SegmentHolder(utterance.segment) if reader.has_segments else WAVE
     wave: Wave = reader.read(name, line, holder)
@@ -234,7 +237,7 @@ class Utterances:
         return entries.read(memoryview(line))[1]
 
     def whole_recording(self, name: str, line: bytes) -> Wave:
-        """Return a recording that a command prints; the last one is kept for the segments that follow."""
+        """Return a recording that is read from its start; the last one is kept for its next segments."""
         known = self._last_recording[0]
         if known is None or known[0] != line:
             known = self._last_recording[0] = (line, self.read(name, line, WAVE))
