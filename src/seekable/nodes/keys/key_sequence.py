@@ -38,8 +38,7 @@ _PLANNED = 1 << 16
 class KeySequence(Sequence[Any]):
     """The key of each record of epoch 0, in their order. Nothing is kept in memory; safe from threads.
 
-    The keys of Kaldi's tables are read without their objects. ``key in keys`` looks into the index of keys,
-    and takes microseconds.
+    The keys of Kaldi's tables are read without their objects. ``key in keys`` looks into the index of keys.
     """
 
     def __init__(self, node: Node, keys: Node) -> None:
