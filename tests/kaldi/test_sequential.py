@@ -263,6 +263,23 @@ def test_a_failed_command_raises_after_its_entries(here: Path) -> None:
         SequentialReader("ark,p:make a.ark |", "int32")
 
 
+def test_an_error_is_raised_while_the_stream_still_runs(here: Path) -> None:
+    os.mkfifo(here / "pipe")
+    raised, was_raised = threading.Event(), []
+
+    def write() -> None:
+        with open(here / "pipe", "wb", buffering=0) as file:
+            file.write(b"a 1 \nb x \n")
+            was_raised.append(raised.wait(60))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    found, error = read_until_error("ark:cat pipe |")
+    raised.set()
+    writer.join()
+    assert (found, type(error), was_raised) == ([("a", 1)], sk.CorruptObject, [True])
+
+
 def test_a_torn_compressed_archive_raises(here: Path) -> None:
     data = b"".join(b"u%d %d \n" % (n, n) for n in range(20_000))
     (here / "a.ark.gz").write_bytes(gzip.compress(data)[:-2000])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 from seekable.errors import CorruptObject, ForkUnsafe, PipeFailed, UnsupportedFormat
 from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
+from seekable.kaldi.objects.cursor import END_OF_FILE
 from seekable.kaldi.objects.file_cursor import FileCursor
 from seekable.kaldi.objects.tokens import decoded
 
@@ -37,7 +38,7 @@ class Archive:
     """
 
     def __init__(self, rxfilename: str, *, pipes: Pipes) -> None:
-        """Open an archive.
+        """Open an archive, without reading from it.
 
         Args:
             rxfilename: its extended filename.
@@ -164,9 +165,10 @@ def cause_of(error: CorruptObject, file: RxFile) -> CorruptObject | PipeFailed:
 
     Args:
         error: the error of an object of a file.
-        file: the file, which is closed if it is at its end.
+        file: the file, which is closed if the error is that it ended.
     """
-    if file.kind == "pipe" and not file.closed and not file.peek(1):
+    # Elsewhere the command may still run, and nobody may wait for it.
+    if file.kind == "pipe" and not file.closed and END_OF_FILE in error.found:
         try:
             file.close()
         except PipeFailed as failure:

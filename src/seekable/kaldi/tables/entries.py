@@ -45,7 +45,7 @@ class Entries(Protocol):
         """Drop the object of the present entry."""
 
     def close(self) -> None:
-        """Close all files."""
+        """Close all files that are open."""
 
 
 @final
@@ -76,11 +76,11 @@ class ArchiveEntries:
         return self._value
 
     def free(self) -> None:
-        """Drop the object."""
+        """Drop the object of the present entry."""
         self._value = _NOTHING
 
     def close(self) -> None:
-        """Close the archive."""
+        """Close the file of the archive."""
         self._archive.close()
 
 
@@ -121,7 +121,7 @@ class ScriptEntries:
 
 
 def open_entries(specifier: Rspecifier, holder: Holder, *, pipes: Pipes) -> Entries:
-    """Open a table.
+    """Open a table to read its entries in order.
 
     Raises:
         InvalidArgument, PipeRefused, DataNotFound, AccessDenied, ...: as in `open_rx`.

@@ -30,7 +30,7 @@ class IndexedTable:
     """The entries of an archive or a script by their keys. Safe from threads, and after a fork."""
 
     def __init__(self, index: TableIndex, file: io.FileIO, path: str, *, is_script: bool) -> None:
-        """Take an index.
+        """Take an index, and a table that it describes.
 
         Args:
             index: the index of the table.
@@ -74,7 +74,7 @@ class IndexedTable:
         return f"{self._path}:{start + found.end()}"
 
     def __del__(self) -> None:
-        """Close the table."""
+        """Close the descriptor of the table."""
         if hasattr(self, "_descriptor"):
             os.close(self._descriptor)
 

@@ -52,10 +52,10 @@ class KeysOfBlock(NamedTuple):
     """The first line whose key is not higher than the one before; None if the keys ascend."""
 
     first: bytes
-    """The first key."""
+    """The key of the first line."""
 
     last: bytes
-    """The last key."""
+    """The key of the last line."""
 
 
 def hash_of_key(key: bytes) -> int:

@@ -11,15 +11,18 @@ from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi.objects.cursor import MemoryCursor
 from seekable.storage.map_file import map_file
+from seekable.storage.mapped import most_maps
 
 if TYPE_CHECKING:
     import io
 
 __all__ = ["BufferedFiles", "LocalData", "MappedFiles", "open_plain"]
 
-_MOST_MAPPED: Final = 64
 _MOST_BUFFERED: Final = 8
-"""The number of files of one reader that stay open, each with a descriptor."""
+"""The number of files of a sequential reader that stay open, each with a descriptor."""
+
+_SHARE: Final = 4
+"""A reader by key has this part of the files that the process may map, and at least as many as the other."""
 
 _SMALL_BYTES: Final = 256 << 10
 """A file of at most this size is read as a whole: that is faster than a map."""
@@ -47,7 +50,7 @@ class LocalData(Protocol):
         """
 
     def close(self) -> None:
-        """Close all files."""
+        """Close all files that are open."""
 
 
 class _MappedFile:
@@ -70,7 +73,7 @@ class MappedFiles:
     """Files that are mapped: arrays are read-only views of them. Safe from threads, and after a fork."""
 
     def __init__(self) -> None:
-        """Open nothing yet."""
+        """Begin without an open file."""
         self._files: dict[str, _MappedFile] = {}
 
     def __contains__(self, path: str) -> bool:
@@ -96,7 +99,7 @@ class MappedFiles:
         return MemoryCursor(file.view, name=path, key=key, position=offset or 0)
 
     def _keep(self, file: _MappedFile) -> _MappedFile:
-        while len(self._files) >= _MOST_MAPPED:
+        while len(self._files) >= max(_MOST_BUFFERED, most_maps() // _SHARE):
             # Another thread may drop the same one.
             self._files.pop(next(iter(tuple(self._files)), ""), None)
         self._files[file.path] = file
@@ -123,7 +126,7 @@ class BufferedFiles:
     """Files that are read by way of buffers: arrays have their own memory. One thread at a time uses them."""
 
     def __init__(self) -> None:
-        """Open nothing yet."""
+        """Begin without an open file."""
         self._files: dict[str, _BufferedFile] = {}
 
     def __contains__(self, path: str) -> bool:
@@ -153,7 +156,7 @@ class BufferedFiles:
         self._files.pop(path).raw.close()
 
     def close(self) -> None:
-        """Close all files."""
+        """Close all files that are open."""
         while self._files:
             self._drop(next(iter(self._files)))
 

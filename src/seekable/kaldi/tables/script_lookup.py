@@ -41,7 +41,7 @@ class ScriptLookup:
     def __init__(
         self, name: str, table: FindsObjects, holder: Holder, left_out: LeftOut | None, pipes: Pipes
     ) -> None:
-        """Take a table.
+        """Take a table, and open none of its objects.
 
         Args:
             name: the extended filename of the table, for messages.

@@ -56,7 +56,7 @@ class ScriptObjects:
     """The objects of one holder that rxfilenames name. It is as safe from threads and forks as its files."""
 
     def __init__(self, holder: Holder, files: LocalData, *, pipes: Pipes) -> None:
-        """Open nothing yet.
+        """Begin without an open file.
 
         Args:
             holder: reads the objects.

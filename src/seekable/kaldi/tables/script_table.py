@@ -51,7 +51,7 @@ class _Text(Protocol):
 
 
 class _KeptText:
-    """Text in memory."""
+    """The text of a script, in memory."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -86,7 +86,7 @@ class ScriptTable:
     """The lines of a script by their keys. Safe from threads, and after a fork."""
 
     def __init__(self, name: str, text: _Text, hashes: NDArray[np.uint64], starts: Int64s) -> None:
-        """Sort the lines.
+        """Sort the lines by the hashes of their keys.
 
         Args:
             name: the extended filename of the script, for messages.
@@ -160,7 +160,7 @@ class ScriptTable:
 
 
 def load_script(rxfilename: str, *, is_sorted: bool, pipes: Pipes) -> ScriptTable:
-    """Read a script.
+    """Read all lines of a script, for look-ups.
 
     Args:
         rxfilename: the extended filename of the script.
