@@ -167,6 +167,23 @@ def test_a_reader_of_many_small_entries_reads_in_large_pieces(
     assert len(sizes) < 20
 
 
+@pytest.mark.parametrize("rows", [0, 1, 40, 41, 160, 164, 165, 700])
+def test_large_and_small_entries_alternate(rows: int, here: Path) -> None:
+    """Reads of large arrays take what follows into the buffer; entries end before, at and behind its end."""
+    values = {}
+    for number in range(40):
+        count = rows if number % 3 else number
+        values[f"{'k' * (number * 37 + 1)}"] = np.arange(count * 25, dtype="f4").reshape(
+            count, 25 if count else 0
+        )
+    with Writer("ark,scp:a.ark,a.scp", "matrix") as writer:
+        for key, value in values.items():
+            writer.write(key, value)
+    (here / "a.ark.gz").write_bytes(gzip.compress((here / "a.ark").read_bytes()))
+    for spec in [*ways("a.ark"), "scp:a.scp"]:
+        assert entries(spec, "matrix") == [(key, plain(value)) for key, value in values.items()]
+
+
 BROKEN = [
     (b"b", "b", 11, "a space and an object behind the key"),
     (b"b ", "b", 12, "line end"),

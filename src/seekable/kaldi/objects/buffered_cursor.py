@@ -29,6 +29,9 @@ _REST_BYTES: Final = 256
 _SMALL: Final = 16 << 10
 """What is at most so long is read by way of the buffer."""
 
+_HEAD_BYTES: Final = 1 << 10
+"""The bytes behind a large array that are read with it: mostly the next key and the head of its object."""
+
 _STEP_BYTES: Final = 1 << 20
 """The most memory that is taken before its bytes have arrived, where nobody can tell how many will."""
 
@@ -57,7 +60,7 @@ class BufferedCursor(Cursor):
         (b'one ', 4, b'two')
     """
 
-    __slots__ = ("_at", "_base", "_buffer", "_read", "_read_into", "_size", "_step")
+    __slots__ = ("_at", "_base", "_buffer", "_descriptor", "_read", "_read_into", "_size", "_step")
 
     def __init__(
         self,
@@ -77,6 +80,7 @@ class BufferedCursor(Cursor):
         self._at = 0
         """The number of bytes of the buffer that were read."""
         self._step = _FIRST_READ
+        self._descriptor = -1 if size is None else file.fileno()
         self._read: Callable[[int, int], bytes | None]
         self._read_into: Callable[[Any, bytearray, int], int | None]
         if size is None:
@@ -204,8 +208,19 @@ class BufferedCursor(Cursor):
             return np.frombuffer(self._gathered(size, what), dtype)
         self._check(size, what)
         found = np.empty(count, dtype)
-        self._fill(found.view(np.uint8).data, what)
+        if self._size is None or not self._filled_at_once(found):
+            self._fill(found.view(np.uint8).data, what)
         return found
+
+    def _filled_at_once(self, found: NDArray[Any]) -> bool:
+        """Fill an array from a regular file, and the buffer with what follows; return False if that fails."""
+        start, ahead = self._base + self._at, bytearray(_HEAD_BYTES)
+        extra = os.preadv(self._descriptor, [found.data, ahead], start) - found.nbytes
+        if extra < 0:
+            return False
+        self._move(start + found.nbytes)
+        self._buffer = bytes(ahead[:extra])
+        return True
 
     def through(self, mark: bytes) -> bytes:
         """Return all bytes through the next `mark`; without it, all that remain."""
