@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import struct
 from dataclasses import dataclass
 from itertools import chain, cycle
@@ -39,7 +38,6 @@ _MOST = 10_000_000
 """Kaldi refuses more frames, and more numbers in a frame."""
 _BEFORE_WEIGHT = 6  # bytes of an element
 _WEIGHTS = {each.mark: each.packing[-1] for each in (_FLOAT, BASIC_TYPES["double"])}
-_MOST_ITERATORS = 1 << 16
 _MANY = 64  # pairs in a frame; below, numpy is slower
 _PAIR = 2
 
@@ -275,17 +273,6 @@ def _divided(pairs: list[tuple[int, float]], sizes: list[int]) -> list[list[tupl
     return [pairs[end : (end := end + size)] for size in sizes]
 
 
-def _columns(pairs: list[Any]) -> tuple[Any, Any]:
-    """The first item of each pair, and the second."""
-    # Others than pairs are named below. An iterator of each of very many pairs would take much memory.
-    with contextlib.suppress(TypeError, ValueError):
-        if len(pairs) < _MOST_ITERATORS:
-            numbers, weights = zip(*pairs, strict=True)
-            return numbers, weights
-    flat = list(chain.from_iterable(_checked_pairs(pairs)))
-    return flat[::2], flat[1::2]
-
-
 def _checked_pairs(items: Any) -> list[Any]:
     """The items as a list, each of two items."""
     pairs = checked_items("each frame of value", items)
@@ -301,7 +288,8 @@ def _united(value: Any) -> tuple[list[int], NDArray[np.int32], NDArray[np.float3
     frames = checked_items("value", value)
     if not set(map(type, frames)) <= {list, tuple}:
         frames = [checked_items("each frame of value", frame) for frame in frames]
-    numbers, weights = _columns(list(chain.from_iterable(frames)))
+    flat = list(chain.from_iterable(_checked_pairs(chain.from_iterable(frames))))
+    numbers, weights = flat[::2], flat[1::2]
     if set(map(type, numbers)) <= {int}:
         try:
             array = np.frombuffer(struct.pack(f"<{len(numbers)}i", *numbers), np.int32)
