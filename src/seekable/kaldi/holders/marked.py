@@ -120,8 +120,8 @@ def read_groups(
 ) -> Groups | None:
     """Return the groups of int32 and floats at a cursor; None where the careful way must be taken.
 
-    None is returned where a type differs, a size is wrong, or not all bytes have arrived. Then the cursor has
-    not moved.
+    None is returned where there are no groups, a type differs, a size is wrong, or not all bytes have arrived.
+    Then the cursor has not moved.
 
     Args:
         cursor: it stands behind the number of groups.
@@ -131,7 +131,7 @@ def read_groups(
             more than there are where there are too few, -1 where a size is wrong.
     """
     wanted = min(_RECORDS_OF_A_GROUP * groups + 1, _FIRST_RECORDS)
-    while True:
+    while groups:
         raw = cursor.ahead(RECORD_BYTES * wanted)
         there = len(raw) // RECORD_BYTES
         records = np.ndarray(there, _INT32.dtype, raw, 1, (RECORD_BYTES,)) if there else _NONE
@@ -145,3 +145,4 @@ def read_groups(
         if there < wanted:
             return None
         wanted *= 2
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ _WHOLE = {
 }
 """The first bytes of a number of each type in binary form, and the form of the whole."""
 
+_WORD_LINE, _AHEAD_BYTES = re.compile(rb"([\x21-\x7e\x80-\xfe]+) ?\n"), 64
 _BOOLS, _BOOL_BYTES = {BINARY_HEADER + b"T": True, BINARY_HEADER + b"F": False}, 3
 
 
@@ -52,6 +54,10 @@ class NumberHolder:
         if head[:3] == start and len(head) == form.size:
             cursor.skip(form.size, "a number")
             number: int | float = form.unpack(head)[0]
+            return number
+        if (found := _WORD_LINE.match(cursor.ahead(_AHEAD_BYTES))) is not None:
+            number = parse_number(cursor, found[1], self.basic, cursor.position)
+            cursor.skip(found.end(), "a number")
             return number
         if read_header(cursor):
             return read_binary(cursor, self.basic)
@@ -118,6 +124,10 @@ class TokenHolder:
 
     def read(self, cursor: Cursor) -> str:
         """Return the next word."""
+        found = _WORD_LINE.match(cursor.ahead(_AHEAD_BYTES))
+        if found is not None:
+            cursor.skip(found.end(), "a token")
+            return decoded(found[1])
         word, at = _only_word(cursor, "a token")
         token = decoded(word)
         if not is_token(token):
