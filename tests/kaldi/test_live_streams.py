@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from tests.kaldi.holder_cases import CASES, Case, dumped, plain
@@ -21,7 +22,7 @@ class Live(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray) -> int:
+    def readinto(self, buffer: Any) -> int:
         if not self._data:
             raise AssertionError("a read that waits for more than the object")
         part, self._data = self._data[: len(buffer)], self._data[len(buffer) :]

@@ -120,8 +120,8 @@ def read_groups(
 ) -> Groups | None:
     """Return the groups of int32 and floats at a cursor; None where the careful way must be taken.
 
-    None is returned where there are no groups, a type differs, a size is wrong, or not all bytes have arrived.
-    Then the cursor has not moved.
+    None is returned where there are no groups, a type differs, a size is wrong, or not all bytes have
+    arrived. Then the cursor has not moved.
 
     Args:
         cursor: it stands behind the number of groups.
