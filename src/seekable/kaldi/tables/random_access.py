@@ -92,8 +92,10 @@ class RandomAccessReader:
     def __getitem__(self, key: str) -> Any:
         """Return the object of a key.
 
-        An array may be a read-only view of its file; ``.copy()`` it to change it. It stays valid when the
-        reader is closed.
+        An array of a script may be a read-only view of its file; ``.copy()`` it to change it. It stays valid
+        when the reader is closed, and when the file is removed or replaced by another one. A file must not be
+        cut or written anew in place while such views are used: that ends the process, as with every memory
+        map. Copies are safe from it.
 
         Raises:
             KeyNotFound: the table has no entry with this key.
