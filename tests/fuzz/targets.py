@@ -1,4 +1,4 @@
-"""What is fuzzed: the index, the readers of JSON lines, text, CSV, Arrow and Parquet, and pipelines.
+"""What is fuzzed: the index, the readers of JSON lines, text, CSV, Arrow, Parquet and Kaldi, and pipelines.
 
 A target is given a folder and a source of randomness, and raises AssertionError where seekable differs from a
 model that is too simple to be wrong, or raises anything that is not a SeekableError.

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import random
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from tests.kaldi.holder_cases import cursors, dumped, i32
 
 from seekable.errors import CorruptObject, InvalidArgument, WrongType
-from seekable.kaldi import find_holder
-from seekable.kaldi.holders import marked
+from seekable.kaldi import SequentialReader, find_holder
+from seekable.kaldi.holders import marked, posteriors
 from seekable.kaldi.objects.cursor import MemoryCursor
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RNG = random.Random(3)
 inf, nan = float("inf"), float("nan")
@@ -93,6 +96,16 @@ def test_no_more_is_looked_at_than_what_is_good(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(CorruptObject):
         find_holder("posterior").read(MemoryCursor(b"\0B" + i32(10_000_000, 5) + bytes(10 << 20)))
     assert max(asked) <= 2 * 5 * marked._FIRST_RECORDS
+
+
+def test_long_posteriors_of_files_are_read_as_whole_arrays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = frames(9000, 4)
+    (tmp_path / "a.ark").write_bytes(b"k " + posterior_slowly(value))
+    monkeypatch.setattr(posteriors, "_read_frame", None)
+    with SequentialReader(f"ark:{tmp_path}/a.ark", "posterior") as reader:
+        assert reader.value == value
 
 
 def test_numbers_of_numpy_and_bad_ones_take_the_careful_way() -> None:

@@ -132,7 +132,10 @@ def read_groups(
     """
     wanted = min(_RECORDS_OF_A_GROUP * groups + 1, _FIRST_RECORDS)
     while groups:
-        raw = cursor.ahead(RECORD_BYTES * wanted)
+        size = RECORD_BYTES * wanted
+        raw = cursor.ahead(size)
+        while len(raw) < size and len(more := cursor.ahead(size)) > len(raw):  # a file, read by pieces
+            raw = more
         there = len(raw) // RECORD_BYTES
         records = np.ndarray(there, _INT32.dtype, raw, 1, (RECORD_BYTES,)) if there else _NONE
         found, used = walk(records, groups)
