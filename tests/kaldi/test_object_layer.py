@@ -204,11 +204,11 @@ def test_tokens() -> None:
 
 
 def test_words_that_are_no_tokens() -> None:
-    for word in ("", "a b", "a\n", "\x01", "\x7f", "\udcff"):
+    for word in ("", "a b", "a\n", "\x01", "\x7f", "\udcff", "\ud800", "ü\udfff"):
         assert not is_token(word)
         with pytest.raises(InvalidArgument, match="token"):
             write_token(io.BytesIO(), word)
-    for word in ("a", "ü", "\u00a0", "\u3000", "<x>"):
+    for word in ("a", "ü", "\u00a0", "\u3000", "<x>", "\udc80", "\udcfe"):
         assert is_token(word)
 
 

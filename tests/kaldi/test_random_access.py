@@ -477,7 +477,7 @@ def test_wrong_keys_and_arguments(here: Path) -> None:
     made(here, "ab")
     for spec in ("ark:a.ark", "scp:a.scp"):
         reader = RandomAccessReader(spec, "int32")
-        for key in ("", "a b", "a\n", "\x01", "\x7f"):
+        for key in ("", "a b", "a\n", "\x01", "\x7f", "\ud800"):
             with pytest.raises(sk.InvalidArgument, match="key must be a word"):
                 _ = key in reader
         for wrong in (5, None, b"a", ["a"]):

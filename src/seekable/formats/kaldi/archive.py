@@ -16,6 +16,7 @@ from seekable.kaldi.holders.candidates import candidates_of
 from seekable.kaldi.holders.objects import ObjectHolder
 from seekable.kaldi.holders.registry import is_own
 from seekable.kaldi.objects.cursor import END_OF_FILE, MemoryCursor
+from seekable.kaldi.objects.tokens import TOKEN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +32,7 @@ _AT_ONCE = 1 << 16
 
 _SPACES = b" \t\n\r\f\v"
 
-_TORN_KEY = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
+_TORN_KEY = re.compile(TOKEN)
 
 
 @dataclass(frozen=True, slots=True)

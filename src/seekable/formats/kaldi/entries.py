@@ -17,7 +17,7 @@ from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.holders.holder import SupportsExtent, SupportsRange
 from seekable.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi.objects.file_cursor import FileCursor
-from seekable.kaldi.objects.tokens import decoded
+from seekable.kaldi.objects.tokens import TOKEN_AND_SPACE, decoded
 from seekable.storage.memory import DiskActivity, disk_reads
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ __all__ = ["ENTRY", "Entries", "Wanted", "owned"]
 Wanted = Literal["object", "key", "shape"]
 """The part of an entry that is read besides its key: the object, nothing, or the shape of the object."""
 
-ENTRY = re.compile(rb"([\x21-\x7e\x80-\xfe]+)(?:[ \t]|(?=[\n\r]))")
+ENTRY = re.compile(TOKEN_AND_SPACE)
 """The start of an entry of an archive: its key and the space behind it; a newline is the object's."""
 
 _SHOWN_BYTES = 24

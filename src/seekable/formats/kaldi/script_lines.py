@@ -13,7 +13,7 @@ from seekable.formats.sniff import check_is_text
 from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split_range
 from seekable.kaldi.holders.ranges import Range, parse_range
 from seekable.kaldi.objects.header import BINARY_HEADER
-from seekable.kaldi.objects.tokens import decoded
+from seekable.kaldi.objects.tokens import TOKEN, decoded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 __all__ = ["ScriptLine", "ScriptScanner", "line_key", "parse_line"]
 
 _PLAIN = re.compile(
-    rb"([\x21-\x7e\x80-\xfe]+)[ \t]+(/[^\s|\[\]:\x00]*|[b-rt-zA-Z0-9._][^\s|\[\]:\x00]*):([0-9]{1,18})\s*"
+    rb"(" + TOKEN + rb")[ \t]+(/[^\s|\[\]:\x00]*|[b-rt-zA-Z0-9._][^\s|\[\]:\x00]*):([0-9]{1,18})\s*"
 )
 """Most lines by far: a key, a path without characters that have a meaning, and an offset."""
 
-_KEY = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
+_KEY = re.compile(TOKEN)
 
 _FIELDS = 2
 _SHOWN_BYTES = 80

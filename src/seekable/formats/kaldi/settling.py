@@ -13,6 +13,7 @@ from seekable.formats.kaldi.script_lines import parse_line
 from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.holders.candidates import candidates_of
 from seekable.kaldi.holders.registry import find_holder
+from seekable.kaldi.objects.tokens import TOKEN_AND_SPACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +29,7 @@ _MOST_OBJECTS = 3
 _HEAD_BYTES = 64 << 10
 _SHOWN_BYTES = 24
 
-_AFTER_KEY = re.compile(rb"\s*[\x21-\x7e\x80-\xfe]+(?:[ \t]|(?=[\n\r]))")
+_AFTER_KEY = re.compile(rb"\s*" + TOKEN_AND_SPACE)
 
 
 def with_holder(form: Format, holder: object, found: Sequence[Found]) -> Format:

@@ -13,13 +13,12 @@ from math import inf
 from types import MappingProxyType
 from typing import Final, Literal
 
-__all__ = ["KEY", "TABLES", "Keyed", "TextTable"]
+from seekable.kaldi.objects.tokens import TOKEN
+
+__all__ = ["TABLES", "Keyed", "TextTable"]
 
 Keyed = Literal["utterance", "recording", "speaker"]
 """What the keys of a table are."""
-
-KEY: Final = rb"[\x21-\x7e\x80-\xfe]++"
-"""A key: bytes without white space and control characters."""
 
 _GAP: Final = rb"[ \t]++"
 _WORD: Final = rb"[^\s\0]++"
@@ -64,7 +63,7 @@ class TextTable:
         rest = _GAP + self.rest
         if self.may_be_empty:
             rest = rb"(?:" + rest + rb")?+"
-        return KEY + rest + rb"[ \t]*+\n"
+        return TOKEN + rest + rb"[ \t]*+\n"
 
 
 _POSITIVE: Final = (0.0, inf)

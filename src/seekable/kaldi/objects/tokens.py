@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, Final
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.objects.file_cursor import borrowed
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from seekable.kaldi.objects.cursor import Cursor, Output
 
 __all__ = [
+    "TOKEN",
+    "TOKEN_AND_SPACE",
+    "check_token",
     "checked_token",
     "decoded",
     "expect_pretty",
@@ -23,8 +27,16 @@ __all__ = [
     "write_token",
 ]
 
-_BAD_TOKEN_BYTES = frozenset([*range(33), 127, 255])
-_SPACES = b" \t\n\r\f\v"
+TOKEN: Final = rb"[\x21-\x7e\x80-\xfe]++"
+"""The expression for the bytes of a token or a key: no white space, no control characters, no byte 255."""
+
+TOKEN_AND_SPACE: Final = rb"(" + TOKEN + rb")(?:[ \t]|(?=[\r\n]))"
+"""The expression for a key and the space behind it. A line end behind a key belongs to the object."""
+
+_NOT_ASCII: Final = re.compile("[^\\x00-\\x20\\x7f\\ud800-\\udc7f\\udcff-\\udfff]+")
+"""A token as text. Surrogates of single bytes stand for bytes that are no UTF-8; others are no characters."""
+
+_SPACES: Final = b" \t\n\r\f\v"
 
 
 def decoded(raw: bytes) -> str:
@@ -41,11 +53,11 @@ def is_token(text: str) -> bool:
     """
     if text.isascii():
         return text.isprintable() and " " not in text and bool(text)
-    return _BAD_TOKEN_BYTES.isdisjoint(text.encode("utf-8", "surrogateescape"))
+    return _NOT_ASCII.fullmatch(text) is not None
 
 
-def checked_token(name: str, value: object) -> bytes:
-    """Return the bytes of a token.
+def check_token(name: str, value: object) -> None:
+    """Raise an error for an argument that is no token, and so cannot be a key either.
 
     Raises:
         WrongType: it is no str.
@@ -57,6 +69,12 @@ def checked_token(name: str, value: object) -> bytes:
         raise InvalidArgument(
             f"{name} must be a word without whitespace or control characters (got {value!r})"
         )
+
+
+def checked_token(name: str, value: object) -> bytes:
+    """Return the bytes of a token; errors as of `check_token`."""
+    check_token(name, value)
+    assert isinstance(value, str)
     return value.encode("utf-8", "surrogateescape")
 
 

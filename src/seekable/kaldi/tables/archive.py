@@ -12,18 +12,18 @@ from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.objects.buffered_cursor import BufferedCursor
 from seekable.kaldi.objects.cursor import END_OF_FILE
 from seekable.kaldi.objects.file_cursor import FileCursor
-from seekable.kaldi.objects.tokens import decoded
+from seekable.kaldi.objects.tokens import TOKEN, TOKEN_AND_SPACE, decoded
 
 if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.rx_file import RxFile
     from seekable.kaldi.holders.holder import Holder
 
-__all__ = ["KEY", "Archive", "cause_of"]
+__all__ = ["KEY_AFTER_SPACES", "Archive", "cause_of"]
 
-_WORD: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
-KEY: Final = re.compile(rb"[ \t\n\v\f\r]*([\x21-\x7e\x80-\xfe]+)(?:[ \t]|(?=[\r\n]))")
-"""A key with the space behind it. A line end behind a key belongs to the object, which is empty then."""
+_KEY: Final = re.compile(TOKEN)
+KEY_AFTER_SPACES: Final = re.compile(rb"[ \t\n\v\f\r]*" + TOKEN_AND_SPACE)
+"""White space, and a key with the space behind it."""
 
 _EXPECTED: Final = "a key and a space, or the end of the archive"
 _LONGEST_KEY: Final = 1 << 20
@@ -71,7 +71,7 @@ class Archive:
         cursor.key = None
         if not self.can_seek:
             self._check_process()
-        found = cursor.match(KEY)
+        found = cursor.match(KEY_AFTER_SPACES)
         key = self._rare_key() if found is None else found[1].decode("utf-8", "surrogateescape")
         cursor.key = key
         return key
@@ -79,7 +79,7 @@ class Archive:
     def next_entry(self, holder: Holder) -> tuple[str, Any] | None:
         """Return the next key and its object, None at the end; errors as in `next_key` and `read`."""
         cursor = self.cursor
-        found = cursor.match(KEY) if self.can_seek else None
+        found = cursor.match(KEY_AFTER_SPACES) if self.can_seek else None
         if found is None:
             key = self.next_key()
             if key is None:
@@ -105,7 +105,7 @@ class Archive:
             return None
         start = cursor.position
         word = cursor.word("a key", at_most=_LONGEST_KEY)
-        if not _WORD.fullmatch(word):
+        if not _KEY.fullmatch(word):
             raise cursor.error(_EXPECTED, repr(decoded(word[:_SHOWN_BYTES])), at=start)
         after = bytes(cursor.preview()[:1])
         if after in {b" ", b"\t"}:

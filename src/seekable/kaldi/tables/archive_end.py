@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, UnsupportedFormat
 from seekable.kaldi.files.local_files import check_local, coding_of, open_local
 from seekable.kaldi.objects.cursor import MemoryCursor
-from seekable.kaldi.objects.tokens import decoded, is_token
+from seekable.kaldi.objects.tokens import TOKEN, decoded, is_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,8 @@ _KEY: Final = re.compile(rb"[ \t\n\r\f\v]*([^ \t\n\r\f\v]*)")
 _BINARY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe] (?=\0B|RIFF|RIFX)")
 """What stands before an object in binary form, and before a wave."""
 
-_TEXT: Final = re.compile(rb"[\x21-\x7e\x80-\xfe] (?=\0B|RIFF|RIFX)|\n[\x21-\x7e\x80-\xfe]+ ")
-_KEY_AND_SPACE: Final = re.compile(rb"[ \t\n\r\f\v]*(?:[\x21-\x7e\x80-\xfe]+[ \t\n]|\Z)")
+_TEXT: Final = re.compile(rb"[\x21-\x7e\x80-\xfe] (?=\0B|RIFF|RIFX)|\n" + TOKEN + rb" ")
+_KEY_AND_SPACE: Final = re.compile(rb"[ \t\n\r\f\v]*(?:" + TOKEN + rb"[ \t\n]|\Z)")
 _BEHIND_KEY: Final = b" \t\n"
 _LINE_END: Final = ord("\n")
 _MORE: Final = b" x"

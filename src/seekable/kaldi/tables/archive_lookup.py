@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from seekable.errors import CorruptTable, ForkUnsafe, InvalidArgument, KeyNotFound
-from seekable.kaldi.objects.tokens import decoded
+from seekable.kaldi.objects.tokens import check_token, decoded
 from seekable.kaldi.tables.archive import Archive
-from seekable.kaldi.tables.unreadable import UNREADABLE, check_key
+from seekable.kaldi.tables.permissive import UNREADABLE
 
 if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.specifiers import Rspecifier
     from seekable.kaldi.holders.holder import Holder
-    from seekable.kaldi.tables.unreadable import LeftOut
+    from seekable.kaldi.tables.permissive import PermissiveWarnings
 
 __all__ = ["ArchiveLookup"]
 
@@ -43,13 +43,15 @@ _IMMUTABLE: Final = (int, float, str, bytes)
 class ArchiveLookup:
     """The entries of an archive by their keys. Safe from threads."""
 
-    def __init__(self, specifier: Rspecifier, holder: Holder, left_out: LeftOut | None, pipes: Pipes) -> None:
+    def __init__(
+        self, specifier: Rspecifier, holder: Holder, warnings: PermissiveWarnings | None, pipes: Pipes
+    ) -> None:
         """Open an archive; nothing is read yet.
 
         Args:
             specifier: the archive and its options.
             holder: reads the objects.
-            left_out: takes the errors that option ``p`` makes warnings; None without that option.
+            warnings: takes the errors that option ``p`` makes warnings; None without that option.
             pipes: ``"allow"`` if the archive may be the output of a command.
 
         Raises:
@@ -60,7 +62,7 @@ class ArchiveLookup:
         self._is_called_sorted = specifier.sorted and specifier.called_sorted
         self._is_once = specifier.once and not self._is_called_sorted
         self._holder = holder
-        self._left_out = left_out
+        self._warnings = warnings
         self._archive = Archive(specifier.rxfilename, pipes=pipes)
         self._kept: dict[str, Any] = {}
         """What is kept of entries: of a file that can seek the byte of the object, of a stream the object."""
@@ -90,7 +92,7 @@ class ArchiveLookup:
                 ``s`` promises, or has a key twice.
             InvalidArgument: the caller does not keep the promise of option ``o`` or ``cs``.
         """
-        check_key(key)
+        check_token("key", key)
         with self._lock:
             self._check_promises(key)
             return self._find(key)
@@ -102,7 +104,7 @@ class ArchiveLookup:
             KeyNotFound: the archive has no such key.
             CorruptTable, InvalidArgument, PipeFailed, ...: as in `has`; the object cannot be read.
         """
-        check_key(key)
+        check_token("key", key)
         with self._lock:
             self._check_promises(key)
             if not self._find(key):
@@ -163,10 +165,10 @@ class ArchiveLookup:
             key = self._archive.next_key()
             kept = None if key is None else self._read_object()
         except UNREADABLE as error:
-            if self._left_out is None:
+            if self._warnings is None:
                 self._error = error
                 raise
-            self._left_out.warn(error, "the rest of the archive")
+            self._warnings.warn(error, "the rest of the archive")
             key = None
         if key is None:
             self._is_at_end = True
@@ -181,7 +183,7 @@ class ArchiveLookup:
         if not self._archive.can_seek:
             return self._archive.read(self._holder)
         position = self._archive.cursor.position
-        if self._left_out is None:
+        if self._warnings is None:
             self._ahead = position  # It is skipped when the next key is read, unless it is read before.
         else:
             self._archive.read(self._holder)  # An object that cannot be read counts as missing.

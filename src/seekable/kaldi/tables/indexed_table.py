@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from seekable.errors import CorruptTable, IndexStale
 from seekable.kaldi.files.filenames import check_rxfilename
-from seekable.kaldi.tables.archive import KEY
+from seekable.kaldi.tables.archive import KEY_AFTER_SPACES
 from seekable.kaldi.tables.local_data import open_plain
 from seekable.kaldi.tables.script import split_line
 from seekable.kaldi.tables.table_index import find_table_index
@@ -68,7 +68,7 @@ class IndexedTable:
             line = os.pread(self._descriptor, stop - start, start)
             return split_line(line, 0, self._path)[1].decode("utf-8", "surrogateescape")
         head = os.pread(self._descriptor, min(stop - start, len(key) * 4 + _HEAD_BYTES), start)
-        found = KEY.match(head)
+        found = KEY_AFTER_SPACES.match(head)
         if found is None:
             raise IndexStale(f"{self._path!r} was changed after it was opened: make a new reader")
         return f"{self._path}:{start + found.end()}"

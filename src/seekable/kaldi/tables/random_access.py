@@ -10,9 +10,9 @@ from seekable.kaldi.files.specifiers import parse_rspecifier
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.tables.archive_lookup import ArchiveLookup
 from seekable.kaldi.tables.indexed_table import IndexedTable, find_indexed_table
+from seekable.kaldi.tables.permissive import PermissiveWarnings
 from seekable.kaldi.tables.script_lookup import ScriptLookup
 from seekable.kaldi.tables.script_table import ScriptTable, load_script
-from seekable.kaldi.tables.unreadable import LeftOut
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -61,16 +61,16 @@ class RandomAccessReader:
     ) -> None:
         specifier = parse_rspecifier(rspecifier)
         found, allowed = find_holder(holder, **holder_options), checked_pipes(pipes)
-        left_out = LeftOut(rspecifier) if specifier.permissive else None
+        warnings = PermissiveWarnings(rspecifier) if specifier.permissive else None
         self._rspecifier = rspecifier
         self._lookup: ArchiveLookup | ScriptLookup
         table: ScriptTable | IndexedTable | None = find_indexed_table(specifier, found)
         if table is None and specifier.kind == "ark":
-            self._lookup = ArchiveLookup(specifier, found, left_out, allowed)
+            self._lookup = ArchiveLookup(specifier, found, warnings, allowed)
         else:
             name = specifier.rxfilename
             table = table or load_script(name, is_sorted=specifier.sorted, pipes=allowed)
-            self._lookup = ScriptLookup(name, table, found, left_out, pipes_inside(allowed))
+            self._lookup = ScriptLookup(name, table, found, warnings, pipes_inside(allowed))
         self._is_open = True
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from seekable.errors import CorruptTable
 from seekable.kaldi.files.opening import open_rx
-from seekable.kaldi.objects.tokens import decoded
+from seekable.kaldi.objects.tokens import TOKEN, decoded
 
 if TYPE_CHECKING:
     import os
@@ -25,8 +25,7 @@ _LONGEST_LINE: Final = 1 << 20
 
 _SHOWN_BYTES: Final = 80
 
-_KEY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+")
-"""A token of Kaldi: no white space and no control characters."""
+_KEY: Final = re.compile(TOKEN)
 
 _NUL: Final = b"\0"
 _VISIBLE: Final = bytes(range(0x21, 0x7F))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, final
 
 from seekable.errors import KeyNotFound
+from seekable.kaldi.objects.tokens import check_token
 from seekable.kaldi.tables.local_data import MappedFiles
+from seekable.kaldi.tables.permissive import UNREADABLE
 from seekable.kaldi.tables.script_objects import Place, ScriptObjects
-from seekable.kaldi.tables.unreadable import UNREADABLE, check_key
 
 if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.holders.holder import Holder
-    from seekable.kaldi.tables.unreadable import LeftOut
+    from seekable.kaldi.tables.permissive import PermissiveWarnings
 
 __all__ = ["ScriptLookup"]
 
@@ -39,7 +40,12 @@ class ScriptLookup:
     """The objects of a table by their keys. Safe from threads, and after a fork."""
 
     def __init__(
-        self, name: str, table: FindsObjects, holder: Holder, left_out: LeftOut | None, pipes: Pipes
+        self,
+        name: str,
+        table: FindsObjects,
+        holder: Holder,
+        warnings: PermissiveWarnings | None,
+        pipes: Pipes,
     ) -> None:
         """Take a table, and open none of its objects.
 
@@ -47,12 +53,12 @@ class ScriptLookup:
             name: the extended filename of the table, for messages.
             table: finds the objects.
             holder: reads the objects.
-            left_out: takes the errors that option ``p`` makes warnings; None without that option.
+            warnings: takes the errors that option ``p`` makes warnings; None without that option.
             pipes: ``"allow"`` if the extended filenames of the table may be commands.
         """
         self._name = name
         self._table = table
-        self._left_out = left_out
+        self._warnings = warnings
         self._objects = ScriptObjects(holder, MappedFiles(), pipes=pipes)
         self._found: dict[str, str | Place] = {}
         self._loaded: _Loaded | None = None
@@ -67,11 +73,11 @@ class ScriptLookup:
         found = self._find(key)
         if found is None:
             return False
-        if self._left_out is not None:
+        if self._warnings is not None:
             try:
                 self._loaded = _Loaded(key, self._read(key, found))
             except UNREADABLE as error:
-                self._left_out.warn(error, f"the entry {key!r}")
+                self._warnings.warn(error, f"the entry {key!r}")
                 return False
         return True
 
@@ -100,7 +106,7 @@ class ScriptLookup:
         try:
             return self._found[key]
         except (KeyError, TypeError):
-            check_key(key)
+            check_token("key", key)
         xfilename = self._table.find(key)
         if xfilename is None:
             return None

@@ -24,6 +24,7 @@ from seekable.kaldi.holders.matrix_coding import CompressedMatrix
 from seekable.kaldi.holders.ranges import Range, parse_range
 from seekable.kaldi.holders.sparse import SparseMatrix
 from seekable.kaldi.objects.file_cursor import FileCursor
+from seekable.kaldi.objects.tokens import TOKEN
 from seekable.kaldi.tables.archive import cause_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Place", "ScriptObjects"]
 
 _MOST_DIGITS: Final = 18
-_FIRST_KEY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+[ \t]")
+_FIRST_KEY: Final = re.compile(TOKEN + rb"[ \t]")
 _CUT: Final = (np.ndarray, SparseMatrix, CompressedMatrix, bytes)
 
 

@@ -9,8 +9,8 @@ from seekable.kaldi.files.pipes import checked_pipes
 from seekable.kaldi.files.specifiers import parse_rspecifier
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.tables.entries import open_entries
+from seekable.kaldi.tables.permissive import UNREADABLE, PermissiveWarnings
 from seekable.kaldi.tables.read_ahead import ReadAhead
-from seekable.kaldi.tables.unreadable import UNREADABLE, LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ class SequentialReader:
         specifier = parse_rspecifier(rspecifier)
         found = find_holder(holder, **holder_options)
         self._rspecifier = rspecifier
-        self._left_out = LeftOut(rspecifier) if specifier.permissive else None
+        self._warnings = PermissiveWarnings(rspecifier) if specifier.permissive else None
         self._error: BaseException | None = None
         self._key: str | None = None
         entries = open_entries(specifier, found, pipes=checked_pipes(pipes))
@@ -137,7 +137,7 @@ class SequentialReader:
         entries = self._entries
         while self._key is not None:
             yield self._key, entries.value()
-            if not self._is_open or self._left_out is not None:
+            if not self._is_open or self._warnings is not None:
                 self.next()
                 continue
             self._key = None
@@ -170,20 +170,20 @@ class SequentialReader:
 
     def _advance(self) -> str | None:
         """Move to the next entry, with option ``p`` to the next one that can be read; return its key."""
-        if self._left_out is None:
+        if self._warnings is None:
             return self._entries.advance()
         while True:
             try:
                 key = self._entries.advance()
             except UNREADABLE as error:
-                self._left_out.warn(error, "the rest of the table")
+                self._warnings.warn(error, "the rest of the table")
                 return None
             if key is None:
                 return None
             try:
                 self._entries.value()
             except UNREADABLE as error:
-                self._left_out.warn(error, f"the entry {key!r}")
+                self._warnings.warn(error, f"the entry {key!r}")
             else:
                 return key
 

@@ -1,31 +1,25 @@
-"""What readers of tables have in common: keys, and option ``p``, which leaves out what cannot be read."""
+"""Option ``p`` (permissive) of readers: entries that cannot be read are left out, with a warning."""
 
 from __future__ import annotations
 
-import re
 import warnings
 from typing import Final, final
 
 from seekable.errors import (
     CorruptTable,
-    InvalidArgument,
     KaldiWarning,
     PipeRefused,
     UnsupportedFormat,
-    WrongType,
 )
 
-__all__ = ["UNREADABLE", "LeftOut", "check_key"]
-
-_KEY: Final = re.compile("[^\\x00-\\x20\\x7f\\udcff]+")
-"""A token, as `seekable.kaldi.is_token` says."""
+__all__ = ["UNREADABLE", "PermissiveWarnings"]
 
 UNREADABLE: Final = (CorruptTable, UnsupportedFormat, OSError)
-"""The errors of data that cannot be read; `LeftOut.warn` raises `PipeRefused` all the same."""
+"""The errors of data that cannot be read; `PermissiveWarnings.warn` raises `PipeRefused` all the same."""
 
 
 @final
-class LeftOut:
+class PermissiveWarnings:
     """The warnings of one reader: one for each kind of error."""
 
     def __init__(self, rspecifier: str) -> None:
@@ -52,16 +46,3 @@ class LeftOut:
                 f"no warning"
             )
             warnings.warn(message, KaldiWarning, stacklevel=4)
-
-
-def check_key(key: object) -> None:
-    """Raise an error for an argument that no table can have as a key.
-
-    Raises:
-        WrongType: it is no str.
-        InvalidArgument: it is empty, or has whitespace or control characters.
-    """
-    if not isinstance(key, str):
-        raise WrongType(f"key must be a str (got {key!r} of type {type(key).__name__})")
-    if not _KEY.fullmatch(key):
-        raise InvalidArgument(f"key must be a word without whitespace or control characters (got {key!r})")
