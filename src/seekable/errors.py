@@ -196,11 +196,13 @@ class PipeFailed(SeekableError, OSError):
         command: the command, as the shell ran it.
         exit_code: the exit code; negative for the number of the signal that ended the command; None if the
             command stopped reading its input and may still run.
+        place: the entry of a table, or the byte, up to which the output was read; empty if it is not known.
     """
 
-    def __init__(self, command: str, exit_code: int | None) -> None:
+    def __init__(self, command: str, exit_code: int | None, place: str = "") -> None:
         self.command = command
         self.exit_code = exit_code
+        self.place = place
         if exit_code is None or exit_code == 0:
             end = "stopped reading before everything was written to it"
         elif exit_code < 0:
@@ -208,13 +210,14 @@ class PipeFailed(SeekableError, OSError):
         else:
             end = f"failed with exit code {exit_code}"
         super().__init__(
-            f"the command {command!r} {end}: what it read or wrote may not be all. "
+            f"the command {command!r} {end}: what it read or wrote may not be all"
+            f"{f' ({place})' if place else ''}. "
             f"Its own messages are on stderr; run it in a shell to see them again"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle with both attributes, so that an error from a worker process is complete."""
-        return PipeFailed, (self.command, self.exit_code)
+        """Pickle with all attributes, so that an error from a worker process is complete."""
+        return PipeFailed, (self.command, self.exit_code, self.place)
 
 
 class IndexStale(SeekableError, OSError):

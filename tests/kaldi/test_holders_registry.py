@@ -164,3 +164,9 @@ def test_a_class_with_read_and_write_is_a_holder(*, binary: bool) -> None:
                 holder.skip(cursor)
     with pytest.raises(WrongType, match="method Write"):
         holder.write(io.BytesIO(), 5, binary=binary)
+
+
+def test_a_precision_is_a_number_of_digits() -> None:
+    for bad, error in ((0, InvalidArgument), (-1, InvalidArgument), ("7", WrongType), (1.5, WrongType)):
+        with pytest.raises(error, match="precision must be"):
+            find_holder("matrix", precision=bad)

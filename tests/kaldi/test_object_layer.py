@@ -71,6 +71,16 @@ def test_a_number_has_the_byte_of_its_type_before_it(kind: str) -> None:
         assert read_basic_type(each, kind, binary=True, add=11) == 111
 
 
+def test_arguments_of_numbers_are_checked() -> None:
+    for add in (True, np.True_, "1"):
+        with pytest.raises(WrongType, match="add must be the number"):
+            read_basic_type(io.BytesIO(b"5 "), "int32", binary=False, add=add)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match=r"float, double, .*, bool"):
+        read_basic_type(io.BytesIO(b"5 "), "long", binary=False)
+    with pytest.raises(InvalidArgument, match="precision must be at least 1"):
+        write_basic_type(io.BytesIO(), 0.1, "float", binary=False, precision=0)
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint64", "float"])
 def test_a_number_in_text_has_a_space_behind_it(kind: str) -> None:
     file = io.BytesIO()

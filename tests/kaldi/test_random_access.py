@@ -219,12 +219,15 @@ def test_lines_that_cannot_be_read(here: Path) -> None:
     with RandomAccessReader("scp:b.scp", "int32", pipes="allow") as reader:
         for key, error in expected.items():
             assert key in reader
-            with pytest.raises(error):
+            with pytest.raises(error, match=rf"key '{key}'|the entry '{key}' of 'b\.scp'"):
                 reader[key]
         assert (reader["a"], reader["run"]) == (0, 7)
     with RandomAccessReader("scp,p:b.scp", "int32", pipes="allow") as reader:
         with pytest.warns(sk.KaldiWarning, match="option p leaves out the entry"):
             assert [key for key in expected if key in reader] == []
+        for key in expected:
+            with pytest.raises(sk.KeyNotFound, match="that can be read"):
+                reader[key]
         assert "a" in reader
         assert (reader["a"], reader["run"]) == (0, 7)
     with RandomAccessReader("scp,p:b.scp", "int32") as reader, pytest.raises(sk.PipeRefused):

@@ -113,6 +113,17 @@ def test_a_good_archive_is_left_as_it_is(count: int) -> None:
     assert before == [(os.stat(name).st_mtime_ns, os.stat(name).st_ino) for name in ("a.ark", "a.scp")]
 
 
+@pytest.mark.parametrize(
+    ("holder", "data", "at"), [("int32-vector", b"a 1 2 \nb 3 40", 13), ("token-vector", b"a x \nb y z", 10)]
+)
+def test_a_line_without_its_end_is_torn(here: Path, holder: str, data: bytes, at: int) -> None:
+    (here / "a.ark").write_bytes(data)
+    report = repair("a.ark", holder)
+    assert (report.entries, report.torn_key) == (1, "b")
+    assert f"byte {at}: expected a line end, found the end of the file" in str(report.reason)
+    assert (here / "a.ark").read_bytes() == data[: data.index(b"b ")]
+
+
 def test_a_dry_run_changes_nothing_and_reports_the_same(here: Path) -> None:
     written("matrix")
     data, lines = (here / "a.ark").read_bytes()[:-1], (here / "a.scp").read_bytes()

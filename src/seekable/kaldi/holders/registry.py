@@ -6,6 +6,7 @@ import dataclasses
 import difflib
 from typing import Any
 
+from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.holders.basic_vectors import BasicVectorHolder, PairVectorHolder, VectorVectorHolder
 from seekable.kaldi.holders.blobs import BlobHolder, NumpyArrayHolder
@@ -88,8 +89,9 @@ def find_holder(holder: object, **options: Any) -> Holder:
             matrix.
 
     Raises:
-        InvalidArgument: no holder has this name, or the holder lacks an option.
-        WrongType: it is something else.
+        InvalidArgument: no holder has this name, or the holder lacks an option, or the precision is less
+            than 1.
+        WrongType: it is something else, or the precision is no int.
 
     Example:
         >>> find_holder("vector", precision=9).precision
@@ -104,6 +106,8 @@ def find_holder(holder: object, **options: Any) -> Holder:
     for option in options:
         if option not in [each.name for each in fields]:
             raise InvalidArgument(f"{option}= has no meaning for the holder {found.name}")
+    if "precision" in options:
+        checked_count("precision", options["precision"], least=1)
     changed: Holder = dataclasses.replace(found, **options)  # type: ignore[type-var]
     return changed
 

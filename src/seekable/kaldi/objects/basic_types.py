@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 
+from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, WrongType
 from seekable.kaldi.objects.file_cursor import borrowed
 from seekable.kaldi.objects.header import is_binary
@@ -178,7 +179,7 @@ def find_type(kind: str, *, integer: bool = False) -> BasicType:
     """
     found = BASIC_TYPES.get(kind)
     if found is None or (integer and found.is_float):
-        names = [name for name, each in BASIC_TYPES.items() if not (integer and each.is_float)]
+        names = [name for name in [*BASIC_TYPES, "bool"] if not integer or "int" in name]
         raise InvalidArgument(f"kind must be one of {', '.join(names)} (got {kind!r})")
     return found
 
@@ -192,7 +193,7 @@ def read_basic_type(
         file: a binary file, also one that `open_rx` opened, or a cursor.
         kind: "int8" to "int64", "uint8" to "uint64", "float", "double" or "bool".
         binary: the form of the object; left out, the file must say it (its `binary`).
-        add: the sum of this and of what is read is returned.
+        add: a number; the sum of it and of what is read is returned.
 
     Raises:
         CorruptObject: the file ends, or something else is there: also an integer of another size or sign.
@@ -205,13 +206,14 @@ def read_basic_type(
         1.5
     """
     in_binary = is_binary(file, binary)
-    if kind == "bool":
-        with borrowed(file) as cursor:
-            truth = _read_bool(cursor, binary=in_binary)
-        return truth if add is None else truth + add
-    basic = find_type(kind)
+    if isinstance(add, bool | np.bool_ | str):
+        raise WrongType(f"add must be the number that is added to (got {add!r}); Kaldi's true has no number")
+    basic = None if kind == "bool" else find_type(kind)
     with borrowed(file) as cursor:
-        value = read_binary(cursor, basic) if in_binary else _read_text(cursor, basic)
+        if basic is None:
+            value: int | float = _read_bool(cursor, binary=in_binary)
+        else:
+            value = read_binary(cursor, basic) if in_binary else _read_text(cursor, basic)
     return value if add is None else value + add
 
 
@@ -221,8 +223,8 @@ def write_basic_type(
     r"""Write a number or boolean.
 
     Raises:
-        WrongType: the value is of another type.
-        InvalidArgument: the value does not fit.
+        WrongType: the value is of another type, or the precision is no int.
+        InvalidArgument: the value does not fit, or the precision is less than 1.
 
     Example:
         >>> import io
@@ -239,8 +241,8 @@ def write_basic_type(
         file.write((b"T" if value else b"F") + (b"" if in_binary else b" "))
         return
     basic = find_type(kind)
-    number = basic.checked("value", value)
-    file.write(basic.packed(number) if in_binary else f"{basic.text(number, precision)} ".encode())
+    number, digits = basic.checked("value", value), checked_count("precision", precision, least=1)
+    file.write(basic.packed(number) if in_binary else f"{basic.text(number, digits)} ".encode())
 
 
 def read_binary(cursor: Cursor, basic: BasicType) -> int | float:

@@ -68,11 +68,11 @@ class Archive:
             ForkUnsafe: this process was forked from the one that opened the stream.
         """
         cursor = self.cursor
-        cursor.key = None
+        before, cursor.key = cursor.key, None
         if not self.can_seek:
             self._check_process()
         found = cursor.match(KEY_AFTER_SPACES)
-        key = self._rare_key() if found is None else found[1].decode("utf-8", "surrogateescape")
+        key = self._rare_key(before) if found is None else found[1].decode("utf-8", "surrogateescape")
         cursor.key = key
         return key
 
@@ -94,12 +94,12 @@ class Archive:
         assert isinstance(self.cursor, BufferedCursor)
         self.cursor.seek(position)
 
-    def _rare_key(self) -> str | None:
-        """Return a key that is partly in the buffer, or None at the end, or raise the error."""
+    def _rare_key(self, before: str | None) -> str | None:
+        """Return a key that is partly in the buffer, or None at the end behind the entry `before`."""
         cursor = self.cursor
         if cursor.skip_spaces() < 0:
             if not self.can_seek:
-                self._file.close()
+                self._close_stream(before)
             elif cursor.remaining:
                 raise cursor.error(f"{cursor.remaining:,} more bytes, which the file had when it was opened")
             return None
@@ -114,6 +114,15 @@ class Archive:
             cursor.key = decoded(word)
             raise cause_of(cursor.error("a space and an object behind the key"), self._file)
         return decoded(word)
+
+    def _close_stream(self, before: str | None) -> None:
+        """Close a stream at its end, behind the entry with the key `before`."""
+        try:
+            self._file.close()
+        except PipeFailed as error:
+            entry = "" if before is None else f", behind the entry {before!r}"
+            place = f"its output ends at byte {self.cursor.position:,}{entry}"
+            raise PipeFailed(error.command, error.exit_code, place) from None
 
     def read(self, holder: Holder) -> Any:
         """Return the object behind the key that was read last.
@@ -172,6 +181,5 @@ def cause_of(error: CorruptObject, file: RxFile) -> CorruptObject | PipeFailed:
         try:
             file.close()
         except PipeFailed as failure:
-            failure.add_note(str(error))
-            return failure
+            return PipeFailed(failure.command, failure.exit_code, str(error))
     return error

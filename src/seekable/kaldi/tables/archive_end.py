@@ -117,8 +117,10 @@ def find_end(data: mmap.mmap | bytes, path: str, holder: Holder, *, begin: int =
     except CorruptObject as error:
         torn = error
     else:
-        if torn := _torn_text(data, path, holder, starts, size):
-            starts.pop()
+        if starts and (torn := _torn_text(data[starts[-1] : size], path, holder)):
+            start = starts.pop()
+            key = decoded(data[before:start].split()[0])
+            torn = CorruptObject(path, key, start + torn.offset, torn.expected, torn.found)
             size = before
     if torn is None:
         return ArchiveEnd(starts, len(data), None)
@@ -178,24 +180,23 @@ def _key_at(cursor: MemoryCursor, data: mmap.mmap | bytes, begin: int) -> bytes 
     return key
 
 
-def _torn_text(
-    data: mmap.mmap | bytes, path: str, holder: Holder, starts: array[int], size: int
-) -> CorruptObject | None:
-    """Return the error of a last entry without a binary header, where it is damaged or goes on.
+def _torn_text(last: bytes, path: str, holder: Holder) -> CorruptObject | None:
+    """Return the error of a last object without a binary header, where it is damaged or goes on.
 
     A line that was cut is a shorter line, and the holders of lines accept a last one without a line end.
     """
-    if not starts or data[starts[-1] : starts[-1] + 1] in {b"", b"\0"}:
+    if last[:1] in {b"", b"\0"}:
         return None
-    last = data[starts[-1] : size]
     cursor = MemoryCursor(last + _MORE, name=path)
     try:
         holder.read(cursor)
     except CorruptObject as error:
-        return CorruptObject(path, error.key, starts[-1] + error.offset, error.expected, error.found)
-    if cursor.position <= len(last) or b"\0" in last:
-        return None
-    return CorruptObject(path, None, size, "a line end", "the end of the file")
+        if error.offset < len(last):
+            return error
+    else:
+        if cursor.position <= len(last) or b"\0" in last:
+            return None
+    return CorruptObject(path, None, len(last), "a line end", "the end of the file")
 
 
 def _refuse_damage(data: mmap.mmap | bytes, holder: Holder, error: CorruptObject, begin: int) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
-from seekable.errors import InvalidArgument
+from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.files.pipes import pipes_inside
 from seekable.kaldi.tables.archive import Archive
 from seekable.kaldi.tables.local_data import BufferedFiles
-from seekable.kaldi.tables.script import iter_script
+from seekable.kaldi.tables.script import entries_of
 from seekable.kaldi.tables.script_objects import ScriptObjects
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from seekable.kaldi.files.pipes import Pipes
+    from seekable.kaldi.files.rx_file import RxFile
     from seekable.kaldi.files.specifiers import Rspecifier
     from seekable.kaldi.holders.holder import Holder
     from seekable.kaldi.tables.script import ScriptEntry
@@ -56,11 +55,11 @@ class ArchiveEntries:
         """Take an archive and what reads its objects."""
         self._archive = archive
         self._holder = holder
-        self._value: Any = _NOTHING
+        self._value: Any = None
 
     def advance(self) -> str | None:
         """Move to the next entry, and read its object."""
-        self._value = _NOTHING
+        self._value = None
         entry = self._archive.next_entry(self._holder)
         if entry is None:
             return None
@@ -68,16 +67,12 @@ class ArchiveEntries:
         return key
 
     def value(self) -> Any:
-        """Return the object, which was read before."""
-        if self._value is _NOTHING:
-            raise InvalidArgument(
-                "the present object was freed, and an archive is not read again. Call next()"
-            )
+        """Return the object, which was read before; None if it was freed."""
         return self._value
 
     def free(self) -> None:
         """Drop the object of the present entry."""
-        self._value = _NOTHING
+        self._value = None
 
     def close(self) -> None:
         """Close the file of the archive."""
@@ -88,9 +83,10 @@ class ArchiveEntries:
 class ScriptEntries:
     """The entries of a script. An object is read when it is asked for."""
 
-    def __init__(self, lines: Iterator[ScriptEntry], objects: ScriptObjects) -> None:
-        """Take the lines and what reads their objects."""
-        self._lines = lines
+    def __init__(self, script: RxFile, objects: ScriptObjects) -> None:
+        """Take an open script and what reads the objects of its lines."""
+        self._script = script
+        self._lines = entries_of(script)
         self._objects = objects
         self._entry: ScriptEntry | None = None
         self._value: Any = _NOTHING
@@ -114,9 +110,7 @@ class ScriptEntries:
 
     def close(self) -> None:
         """Close the script and all files."""
-        close = getattr(self._lines, "close", None)
-        if close is not None:
-            close()
+        self._script.abandon()
         self._objects.close()
 
 
@@ -128,5 +122,8 @@ def open_entries(specifier: Rspecifier, holder: Holder, *, pipes: Pipes) -> Entr
     """
     if specifier.kind == "ark":
         return ArchiveEntries(Archive(specifier.rxfilename, pipes=pipes), holder)
-    lines = iter_script(specifier.rxfilename, pipes=pipes)
-    return ScriptEntries(lines, ScriptObjects(holder, BufferedFiles(), pipes=pipes_inside(pipes)))
+    script = open_rx(specifier.rxfilename, pipes=pipes)
+    files = BufferedFiles()
+    return ScriptEntries(
+        script, ScriptObjects(specifier.rxfilename, holder, files, pipes=pipes_inside(pipes))
+    )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.rx_file import RxFile
 
-__all__ = ["ScriptEntry", "check_is_script", "iter_script", "read_script", "split_line"]
+__all__ = ["ScriptEntry", "check_is_script", "entries_of", "iter_script", "read_script", "split_line"]
 
 _READ_BYTES: Final = 256 << 10
 _LONGEST_LINE: Final = 1 << 20
@@ -81,7 +81,12 @@ def iter_script(rxfilename: str | os.PathLike[str], *, pipes: Pipes = "refuse") 
     Raises:
         CorruptTable, PipeFailed, ...: as in `read_script`, after the entries of the lines before.
     """
-    with open_rx(rxfilename, pipes=pipes) as file:
+    yield from entries_of(open_rx(rxfilename, pipes=pipes))
+
+
+def entries_of(file: RxFile) -> Iterator[ScriptEntry]:
+    """Yield the entries of an open script, and close it behind the last one; errors as in `read_script`."""
+    with file:
         check_is_script(file)
         name, number = file.rxfilename, 1
         for block in _blocks(file):

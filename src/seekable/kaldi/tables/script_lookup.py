@@ -59,7 +59,7 @@ class ScriptLookup:
         self._name = name
         self._table = table
         self._warnings = warnings
-        self._objects = ScriptObjects(holder, MappedFiles(), pipes=pipes)
+        self._objects = ScriptObjects(name, holder, MappedFiles(), pipes=pipes)
         self._found: dict[str, str | Place] = {}
         self._loaded: _Loaded | None = None
 
@@ -85,7 +85,7 @@ class ScriptLookup:
         """Return the object of a key; its arrays may be read-only views of a file.
 
         Raises:
-            KeyNotFound: the table has no such key.
+            KeyNotFound: the table has no such key; or, with option ``p``, its object cannot be read.
             WrongType, InvalidArgument: it is no key.
             CorruptTable, DataNotFound, PipeFailed, ...: as in `ScriptObjects.read`.
         """
@@ -96,7 +96,16 @@ class ScriptLookup:
         found = self._find(key)
         if found is None:
             raise KeyNotFound(f"{self._name!r} has no entry with the key {key!r}")
-        return self._read(key, found)
+        try:
+            return self._read(key, found)
+        except UNREADABLE as error:
+            if self._warnings is None:
+                raise
+            self._warnings.warn(error, f"the entry {key!r}")
+            message = (
+                f"{self._name!r} has no entry with the key {key!r} that can be read, and option p leaves"
+            )
+            raise KeyNotFound(f"{message} out others: {error}") from error
 
     def _read(self, key: str, found: str | Place) -> Any:
         return self._objects.read(key, found) if isinstance(found, str) else self._objects.read_at(key, found)

@@ -56,14 +56,16 @@ class _Whole(NamedTuple):
 class ScriptObjects:
     """The objects of one holder that rxfilenames name. It is as safe from threads and forks as its files."""
 
-    def __init__(self, holder: Holder, files: LocalData, *, pipes: Pipes) -> None:
+    def __init__(self, name: str, holder: Holder, files: LocalData, *, pipes: Pipes) -> None:
         """Begin without an open file.
 
         Args:
+            name: the extended filename of the script, for messages.
             holder: reads the objects.
             files: opens local files.
             pipes: ``"allow"`` if rxfilenames may be commands.
         """
+        self._name = name
         self._holder = holder
         self._pipes: Pipes = pipes
         self._files = files
@@ -124,16 +126,16 @@ class ScriptObjects:
             raise InvalidArgument(f"{xfilename!r} (key {key!r}): {error}") from None
 
     def _read_other(self, key: str, rxfilename: str, part: Range | None) -> Any:
-        """Return an object, or a part of it, of an rxfilename of any kind; errors name the key."""
+        """Return an object, or a part of it, of an rxfilename of any kind; errors name the line."""
         try:
             return self._read_any(key, rxfilename, part)
         except PipeFailed as error:
-            error.add_note(f"the command is the entry {key!r} of a script")
-            raise
+            place = f"the entry {key!r} of {self._name!r}{error.place and ': '}{error.place}"
+            raise PipeFailed(error.command, error.exit_code, place) from None
         except CorruptObject:
             raise
         except (CorruptTable, DataNotFound, AccessDenied, PipeRefused, UnsupportedFormat) as error:
-            raise type(error)(f"the entry {key!r} of a script: {error}") from None
+            raise type(error)(f"the entry {key!r} of {self._name!r}: {error}") from None
 
     def _read_any(self, key: str, rxfilename: str, part: Range | None) -> Any:
         try:

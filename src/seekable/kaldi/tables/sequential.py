@@ -63,6 +63,8 @@ class SequentialReader:
         self._warnings = PermissiveWarnings(rspecifier) if specifier.permissive else None
         self._error: BaseException | None = None
         self._key: str | None = None
+        self._is_freed = False
+        self._can_read_again = specifier.kind == "scp"
         entries = open_entries(specifier, found, pipes=checked_pipes(pipes))
         self._entries: Entries = ReadAhead(entries) if specifier.background else entries
         self._is_open = True
@@ -79,8 +81,13 @@ class SequentialReader:
 
     @property
     def done(self) -> bool:
-        """True if there is no present entry: behind the last one, and after an error of the table."""
+        """True if there is no present entry: behind the last one, and after an error of the table.
+
+        Raises:
+            InvalidArgument: the reader is closed, or the present entry of an archive was freed.
+        """
         self._check_open()
+        self._check_kept()
         return self._key is None
 
     @property
@@ -88,9 +95,10 @@ class SequentialReader:
         """The key of the present entry.
 
         Raises:
-            InvalidArgument: there is none, or the reader is closed.
+            InvalidArgument: there is none, or it was freed (of an archive), or the reader is closed.
         """
         self._check_entry()
+        self._check_kept()
         assert self._key is not None
         return self._key
 
@@ -102,10 +110,11 @@ class SequentialReader:
 
         Raises:
             CorruptTable, DataNotFound, ...: a script names an object that cannot be read; `next` moves past.
-            InvalidArgument: there is no present entry, or it was freed; it does not have the range that a
-                script names.
+            InvalidArgument: there is no present entry, or it was freed (of an archive); it does not have the
+                range that a script names.
         """
         self._check_entry()
+        self._check_kept()
         return self._entries.value()
 
     def next(self) -> None:
@@ -119,7 +128,7 @@ class SequentialReader:
         if self._error is not None:
             raise self._error
         self._check_entry()
-        self._key = None
+        self._key, self._is_freed = None, False
         try:
             self._key = self._advance()
         except BaseException as error:
@@ -129,18 +138,20 @@ class SequentialReader:
     def free_current(self) -> None:
         """Drop the present object. Of a script `value` reads it again; of an archive `next` must follow."""
         self._check_entry()
+        self._is_freed = not self._can_read_again
         self._entries.free()
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield the key and the object of the present entry and of those behind it."""
         self._check_open()
+        self._check_kept()
         entries = self._entries
         while self._key is not None:
             yield self._key, entries.value()
             if not self._is_open or self._warnings is not None:
                 self.next()
                 continue
-            self._key = None
+            self._key, self._is_freed = None, False
             try:
                 self._key = entries.advance()
             except BaseException as error:
@@ -190,6 +201,13 @@ class SequentialReader:
     def _check_open(self) -> None:
         if not self._is_open:
             raise InvalidArgument(f"the reader of {self._rspecifier!r} is closed: make a new one")
+
+    def _check_kept(self) -> None:
+        if self._is_freed:
+            raise InvalidArgument(
+                f"the present entry of {self._rspecifier!r} was freed, and an archive is not read again. "
+                f"Call next()"
+            )
 
     def _check_entry(self) -> None:
         self._check_open()
