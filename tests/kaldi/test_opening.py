@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seekable as sk
+from seekable import kaldi
 from seekable.kaldi import RxFile, WxFile, open_rx, open_wx
 from seekable.kaldi.files import opening
 from seekable.storage.compression import inflated
@@ -478,3 +479,28 @@ def test_the_classes_are_what_the_functions_return() -> None:
         assert type(sink) is WxFile
     with open_rx("a") as file:
         assert type(file) is RxFile
+
+
+def test_what_was_read_stays_when_its_file_is_written_again(here: Path) -> None:
+    old = np.arange(40_000, dtype=np.float32).reshape(-1, 40)
+    with kaldi.Writer("ark,scp:a.ark,a.scp", "matrix") as writer:
+        writer.write("utt1", old)
+    os.chmod("a.ark", 0o640)
+    (here / "link").symlink_to("a.ark")
+    with kaldi.RandomAccessReader("scp:a.scp", "matrix") as reader:
+        value = reader["utt1"]
+        with kaldi.Writer("ark:link", "matrix") as writer:
+            writer.write("utt1", old[:1])
+        # The system ends a process that reads where a mapped file was cut.
+        assert np.array_equal(value, old)
+    assert (here / "link").is_symlink()
+    assert (here / "a.ark").stat().st_mode & 0o777 == 0o640
+    assert kaldi.read("a.ark:5", "matrix").shape == (1, 40)
+
+
+def test_a_file_with_two_names_stays_one_file(here: Path) -> None:
+    (here / "a").write_bytes(b"old")
+    os.link("a", "b")
+    with open_wx("a", binary=False) as file:
+        file.write(b"new")
+    assert (here / "b").read_bytes() == b"new"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
@@ -120,8 +121,9 @@ def open_wx(
 ) -> WxFile:
     r"""Open an extended filename for writing, and write the binary header.
 
-    A file that exists is emptied, or replaced with ``atomic``. Its folder must exist. The suffix of a name
-    means nothing: to compress, write to ``"| gzip -c > a.gz"``.
+    A file that exists is replaced: at once, or with ``atomic`` when the new one is complete. A reader that
+    opened the old one goes on reading it. The folder must exist. The suffix of a name means nothing: to
+    compress, write to ``"| gzip -c > a.gz"``.
 
     Args:
         wxfilename: ``"-"`` or ``""`` for standard output, ``"| command"``, or a file.
@@ -309,7 +311,26 @@ def _into_pipe(name: str, pipes: Pipes) -> WxFile:
 
 def _into_file(path: str) -> WxFile:
     with local_errors(path, writing=True):
-        return WxFile(io.FileIO(path, "w"), wxfilename=path, kind="file")
+        mode = _remove_old(path)
+        raw = io.FileIO(path, "w")
+        if mode is not None:
+            os.fchmod(raw.fileno(), mode)
+        return WxFile(raw, wxfilename=path, kind="file")
+
+
+def _remove_old(path: str) -> int | None:
+    """Remove a file that is about to be written again, and return its mode; None if it is still there.
+
+    A reader may have mapped it: the system ends a process that reads where a mapped file was cut.
+    """
+    target = os.path.realpath(path)
+    with contextlib.suppress(OSError):
+        status = os.stat(target)
+        # A file with several names stays one file, and one that this user may not write is left alone.
+        if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and os.access(target, os.W_OK):
+            os.unlink(target)
+            return stat.S_IMODE(status.st_mode)
+    return None
 
 
 def _into_new_file(path: str) -> WxFile:
