@@ -86,9 +86,9 @@ def test_a_format_is_a_line_with_what_finds_and_what_builds() -> None:
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 def test_what_a_line_names_is_there(form: Format) -> None:
     assert form.scanner.name == form.name
-    settled = form.with_holder("int32-vector") if form.settler else form
-    assert settled.scanner.name == settled.name
-    assert callable(settled.source(SourceOptions(shown="here")))
+    resolved = form.with_holder("int32-vector") if form.holder_finder else form
+    assert resolved.scanner.name == resolved.name
+    assert callable(resolved.source(SourceOptions(shown="here")))
 
 
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)

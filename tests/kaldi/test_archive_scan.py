@@ -17,8 +17,8 @@ from tests.kaldi.test_dataset import matrices, write_table
 
 import seekable as sk
 from seekable import kaldi
-from seekable.formats.kaldi.archive import ArchiveScanner
-from seekable.formats.kaldi.entries import Entries
+from seekable.formats.kaldi.archive_scanner import ArchiveScanner
+from seekable.formats.kaldi.entry_reader import EntryReader
 from seekable.formats.kaldi.object_files import ObjectFiles
 from seekable.formats.registry import FORMATS, format_named
 from seekable.index.scanner import ByteSource
@@ -276,12 +276,16 @@ def test_any_bytes_are_entries_up_to_the_first_that_is_none(data: bytes, holder:
     except sk.UnsupportedFormat:
         return
     assert all(scanned(data, holder, size).tolist() == starts for size in (1, 3))
-    entries = Entries(
+    entries = EntryReader(
         "ark", kaldi.find_holder(holder), pipes="refuse", permissive=False, files=ObjectFiles(1)
     )
     for start, end in itertools.pairwise(starts):
-        key, _ = entries.read(memoryview(data)[start:end])
-        assert data[start:].startswith(os.fsencode(key))
+        try:
+            key, _ = entries.read(memoryview(data)[start:end])
+        except sk.CorruptTable:
+            assert b"\0B" not in data[start:end]  # The scan skips text by lines and does not parse it.
+        else:
+            assert data[start:].startswith(os.fsencode(key))
     assert data[: starts[0] if starts else len(data)].strip() == b""
 
 

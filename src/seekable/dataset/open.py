@@ -165,7 +165,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         spec.check(options)
         found, form = specs.files_of(spec, format, index_dir=index_dir)
         options = spec.narrowed(options, form)
-    form = form.settled(options, found)
+    form = form.resolved(options, found)
     build = form.source(options)
     if form.holder is not None:
         key = _key_of_entries(key, partitions)

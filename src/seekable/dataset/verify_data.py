@@ -89,7 +89,7 @@ def verify(
     else:
         found = find_data(source, format_name=format)
         kind = format_of_all(found) if format is None else format_named(format)
-    kind = kind.settled(options, found)
+    kind = kind.resolved(options, found)
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {os.path.abspath(os.fsdecode(path)) for path in asked if os.path.isdir(path)}
     verified = verify_files(

@@ -20,7 +20,7 @@ from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     from seekable.formats import csv
-    from seekable.formats.kaldi.entries import Entries
+    from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.kaldi_directory.utterances import Utterances
 else:
     csv = lazy("seekable.formats.csv")
@@ -68,7 +68,7 @@ class Decoder:
     plain: Decoder | None = None
     """The decoder of the value of the column, or of all fields."""
 
-    entries: Entries | None = None
+    entries: EntryReader | None = None
     """The reader of the entries of Kaldi's tables; None for other formats."""
 
     utterances: Utterances | None = None
@@ -138,7 +138,7 @@ def decoder_named(decode: Decode, form: str = "") -> Decoder:
     return Decoder(_qualified_name(decode), _OnLine(decode, line), None, decode, form=form)
 
 
-def entry_decoder(entries: Entries) -> Decoder:
+def entry_decoder(entries: EntryReader) -> Decoder:
     """Return the decoder of the entries of Kaldi's tables."""
     return Decoder(entries.holder.name, entries.read, None, entries=entries)
 

@@ -39,8 +39,8 @@ __all__ = [
     "FORMATS",
     "SUFFIXES",
     "Format",
+    "HolderFinder",
     "OnError",
-    "Settler",
     "SourceBuilder",
     "SourceOptions",
     "find_data",
@@ -125,7 +125,7 @@ class SourceBuilder(Protocol):
         """
 
 
-class Settler(Protocol):
+class HolderFinder(Protocol):
     """Finds the holder of a format whose name alone does not say where records start."""
 
     def __call__(self, form: Format, holder: object, found: Sequence[Found]) -> Format:
@@ -137,7 +137,7 @@ class Settler(Protocol):
             found: the files.
 
         Raises:
-            InvalidArgument: there is no such holder, or the files do not tell which it is.
+            InvalidArgument: there is no such holder, or the files can be of several.
         """
 
 
@@ -166,17 +166,17 @@ class Format:
     multiline: bool = False
     """True if a record may be several lines of a file."""
 
-    settler: str = ""
-    """The `Settler` of a format that needs a holder, ``module:name``; empty if it needs none."""
+    holder_finder: str = ""
+    """The `HolderFinder` of a format that needs a holder, ``module:name``; empty if it needs none."""
 
     holder: Holder | None = None
-    """The holder that reads the objects of Kaldi's tables; None before it is settled, and for others."""
+    """The holder that reads the objects of Kaldi's tables; None before it is found, and for others."""
 
     key: str = ""
     """The field that is the key of records where the user names none; empty for no keys."""
 
     names_commands: bool = False
-    """True if its files name commands, so that ``pipes`` means something, without a settler."""
+    """True if its files name commands, so that ``pipes`` means something, without a holder_finder."""
 
     @property
     def scanner(self) -> Scanner | TableFormat:
@@ -185,7 +185,7 @@ class Format:
         found: Scanner | TableFormat = _imported(self.finder)(*made_of)
         return found
 
-    def settled(self, options: SourceOptions, found: Sequence[Found]) -> Format:
+    def resolved(self, options: SourceOptions, found: Sequence[Found]) -> Format:
         """Return the format with all that decides where records start: of Kaldi's tables, with their holder.
 
         Args:
@@ -193,10 +193,10 @@ class Format:
             found: the files; the holder is found from their first entries if the user named none.
 
         Raises:
-            InvalidArgument: the files do not tell their holder, or the options are of another format.
+            InvalidArgument: the files can be of several holders, or the options are of another format.
             WrongType: ``holder`` is of another type.
         """
-        if not self.settler:
+        if not self.holder_finder:
             has_pipes = options.pipes != "refuse" and not self.names_commands
             if options.holder is not None or has_pipes:
                 name = "pipes" if options.holder is None else "holder"
@@ -208,9 +208,9 @@ class Format:
         return self.with_holder(options.holder, found)
 
     def with_holder(self, holder: object, found: Sequence[Found] = ()) -> Format:
-        """Return the format with a holder; see `Settler`."""
-        settler: Settler = _imported(self.settler)
-        return settler(self, holder, found)
+        """Return the format with a holder; see `HolderFinder`."""
+        holder_finder: HolderFinder = _imported(self.holder_finder)
+        return holder_finder(self, holder, found)
 
     def source(self, options: SourceOptions) -> Callable[[FileSet], Any]:
         """Return a function from indexed files to the node that reads them; see `SourceBuilder`."""
@@ -227,7 +227,7 @@ _CSV = "seekable.formats.csv:CsvScanner"
 _LINES = "seekable.nodes.sources.line_source:line_source"
 _TABLES = "seekable.nodes.sources.tables:table_source"
 _ENTRIES = "seekable.nodes.sources.entry_source:entry_source"
-_HOLDER = "seekable.formats.kaldi.settling:with_holder"
+_HOLDER = "seekable.formats.kaldi.holder_detection:with_holder"
 
 FORMATS = MappingProxyType(
     {
@@ -244,10 +244,10 @@ FORMATS = MappingProxyType(
                    "python"),
             Format("arrow", (".arrow", ".feather", ".ipc"), "seekable.formats.arrow.format:ArrowFormat",
                    _TABLES, "python"),
-            Format("ark", (".ark",), "seekable.formats.kaldi.archive:ArchiveScanner", _ENTRIES, "kaldi",
-                   compressible=True, settler=_HOLDER),
+            Format("ark", (".ark",), "seekable.formats.kaldi.archive_scanner:ArchiveScanner", _ENTRIES,
+                   "kaldi", compressible=True, holder_finder=_HOLDER),
             Format("scp", (".scp",), "seekable.formats.kaldi.script_lines:ScriptScanner", _ENTRIES, "kaldi",
-                   compressible=True, settler=_HOLDER),
+                   compressible=True, holder_finder=_HOLDER),
             Format("kaldi-directory", (), "seekable.formats.text:TextScanner",
                    "seekable.nodes.sources.utterance_source:utterance_source", "kaldi-directory", key="key",
                    names_commands=True),
@@ -342,7 +342,7 @@ def format_named(name: str) -> Format:
     if name in FORMATS:
         return FORMATS[name]
     base, dash, holder = name.partition("-")
-    if dash and base in FORMATS and FORMATS[base].settler:
+    if dash and base in FORMATS and FORMATS[base].holder_finder:
         return FORMATS[base].with_holder(holder)
     raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}; got {name!r}")
 

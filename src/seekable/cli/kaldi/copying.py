@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.cli.kaldi.conversion import converted
 from seekable.cli.kaldi.entry_count import counted, entries_in_words, writing
 from seekable.cli.kaldi.key_filter import key_filter
-from seekable.cli.kaldi.segments import Part, read_parts
+from seekable.cli.kaldi.segment_lines import Part, read_parts
 from seekable.cli.kaldi.targets import is_on_stdout, looks_like_a_table, script_of_targets, wxfilenames
 from seekable.errors import InvalidArgument, KeyNotFound
 from seekable.kaldi import (

@@ -19,9 +19,17 @@ EPILOG = examples("kaldi validate data/train", "kaldi COMMAND --help")
 def _loaded() -> TyperGroup:
     from typer.main import get_group
 
-    from seekable.cli.kaldi import commands
+    from seekable.cli.kaldi import copy, from_jsonl, head, index, shapes, to_parquet, validate
 
-    return get_group(commands.app)
+    commands = typer.Typer(rich_markup_mode=None)
+    commands.command(epilog=copy.EPILOG)(copy.copy)
+    commands.command(epilog=head.EPILOG)(head.head)
+    commands.command(epilog=shapes.EPILOG)(shapes.shapes)
+    commands.command(epilog=index.EPILOG)(index.index)
+    commands.command(epilog=validate.EPILOG)(validate.validate)
+    commands.command("to-parquet", epilog=to_parquet.EPILOG)(to_parquet.to_parquet)
+    commands.command("from-jsonl", epilog=from_jsonl.EPILOG)(from_jsonl.from_jsonl)
+    return get_group(commands)
 
 
 class _TableCommands(TyperGroup):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from seekable.cli.kaldi.targets import looks_like_a_table
 from seekable.errors import InvalidArgument
-from seekable.formats.kaldi.settling import told_holder
+from seekable.formats.kaldi.holder_detection import detect_holder
 from seekable.kaldi import classify_rxfilename, open_rx, parse_rspecifier, split_range
 from seekable.kaldi.files.file_commands import file_command
 from seekable.kaldi.files.filenames import command_of
@@ -23,7 +23,7 @@ def chosen_holder(holder: str | None, source: str) -> str:
         source: a rspecifier, or the extended filename of one object.
 
     Raises:
-        InvalidArgument: the bytes do not tell it, or they come from a stream, which can be read only once.
+        InvalidArgument: the bytes fit several holders or none, or come from a stream, which is read once.
         DataNotFound, AccessDenied, UnsupportedFormat: there is no such file, or it cannot be read.
     """
     if holder is not None:
@@ -32,7 +32,7 @@ def chosen_holder(holder: str | None, source: str) -> str:
         return _of_object(split_range(source)[0])
     specifier = parse_rspecifier(source)
     _refuse_stream(specifier.rxfilename)
-    return told_holder(specifier.kind, [specifier.rxfilename])
+    return detect_holder(specifier.kind, [specifier.rxfilename])
 
 
 def _refuse_stream(rxfilename: str) -> None:

@@ -202,7 +202,7 @@ class NodeReader:
         form = format_named(_format(given.get("format"), where))
         if "tables" in said:
             return self._utterances(form, said, given, where)
-        if form.settler:
+        if form.holder_finder:
             return self._entries(form, said, given["files"], where)
         decode = self._named_or_function(said.get("decode"), f"{where}.decode")
         try:
@@ -219,12 +219,12 @@ class NodeReader:
         holder = checked(said.get("holder"), str, f"{where}.holder")
         permissive = checked(said.get("permissive", False), bool, f"{where}.permissive")
         try:
-            settled = form.with_holder(holder)
+            resolved = form.with_holder(holder)
         except InvalidArgument as error:
             message = f"{where}.holder: {error}"
             raise CorruptState(message) from None
         options = SourceOptions(shown="", permissive=permissive, pipes=self._resources.pipes)
-        return entry_source.decoder_of(settled, options, files)
+        return entry_source.decoder_of(resolved, options, files)
 
     def _utterances(
         self, form: Format, said: Mapping[str, Any], given: Mapping[str, Any], where: str

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable.formats.kaldi.entries import ENTRY
+from seekable.formats.kaldi.entry_reader import ENTRY
 from seekable.kaldi.objects.cursor import Cursor
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from seekable.kaldi.objects.tokens import decoded
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from seekable.formats.kaldi.entries import Entries
+    from seekable.formats.kaldi.entry_reader import EntryReader
     from seekable.formats.kaldi_directory.sorted_table import SortedTable
     from seekable.kaldi.directory.segments import Segment
     from seekable.kaldi.holders.holder import Holder
@@ -189,7 +189,7 @@ class Utterances:
     columns: tuple[str, ...]
     """The columns of records, in their order."""
 
-    entries: Entries
+    entries: EntryReader
     """How the lines of scripts are read."""
 
     modified_ns: Mapping[str, int]

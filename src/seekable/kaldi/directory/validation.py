@@ -17,7 +17,7 @@ import numpy as np
 from xxhash import xxh3_64_intdigest as xxh3
 
 from seekable.errors import DataNotFound
-from seekable.kaldi.directory.contents import FileNames, Groups, Pairs, Times, Transcripts, pairs_of_group
+from seekable.kaldi.directory.line_checks import FileNames, Groups, Pairs, Times, Transcripts, pairs_of_group
 from seekable.kaldi.directory.problem import Problem
 from seekable.kaldi.directory.scan_table import Lines, blocks_of, hashes_of, places_of, scan_table, shown
 from seekable.kaldi.directory.text_tables import TABLES

@@ -1,4 +1,4 @@
-"""The holders that an object can be of, as far as its first bytes tell it."""
+"""The detection of holders: those that can read an object, by its first bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIZED = (
     *("int32", "float", "int32-vector", "int32-vector-vector", "int32-pair-vector", "float-pair-vector"),
     *("posterior", "gauss-posterior"),
 )
-"""Objects that begin with the size of a number, 4, so that their first bytes do not tell which they are."""
+"""Objects that begin with the size of a number, 4, so that their first bytes fit several holders."""
 
 _LINES = ("token", "token-vector", "int32", "float", "bool", "int32-vector", "int32-vector-vector")
 """Objects that are a line of text."""

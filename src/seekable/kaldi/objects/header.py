@@ -52,7 +52,7 @@ def write_header(file: Output, *, binary: bool) -> None:
         file.write(BINARY_HEADER)
 
 
-def is_binary(file: Any, binary: bool | None) -> bool:  # noqa: FBT001 - the value that is settled here
+def is_binary(file: Any, binary: bool | None) -> bool:  # noqa: FBT001 - the value that is decided here
     """Return `binary`, or what an opened Kaldi file says itself if it is None.
 
     Raises:

@@ -81,7 +81,7 @@ def repair(
         path: the archive, a regular file that is not compressed; or the wspecifier by which it was written,
             such as ``ark,scp:out.ark,out.scp``, which names the script too.
         holder: the name of a holder such as ``"matrix"``, a holder, or a class with Read and Write; None to
-            find it from the first entry, which is possible where its bytes tell it.
+            find it from the first entry, which is possible where its bytes fit one holder alone.
         script: the script that was written with the archive, if there is one. Lines of entries that are gone
             and a torn last line are dropped; entries behind those of the last line get their lines. Lines of
             other archives stay.

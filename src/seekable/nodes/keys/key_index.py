@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.formats.kaldi import entry_keys
+    from seekable.formats.kaldi import entry_reader
     from seekable.index.keys.hashes import KeyIndex
     from seekable.nodes.keys.key import KeyOf
     from seekable.parallel.map_ranges import ExecutionOptions
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 else:
-    entry_keys = lazy("seekable.formats.kaldi.entry_keys")
+    entry_reader = lazy("seekable.formats.kaldi.entry_reader")
 
 __all__ = ["duplicates_message", "find_duplicates", "open_keys"]
 
@@ -254,7 +254,7 @@ def _entry_keys(source: FileSource | TableSource, file: int, rows: Int64s) -> li
     mapped.check()
     within = rows - files.starts[file]
     starts, ends = files.ranges(np.full(len(rows), file, np.int64), within)
-    return entry_keys.entry_keys(source.decoder.entries.kind, mapped.view, starts, ends)
+    return entry_reader.entry_keys(source.decoder.entries.kind, mapped.view, starts, ends)
 
 
 @functools.lru_cache(maxsize=16)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument
 from seekable.formats.decoding import entry_decoder
-from seekable.formats.kaldi.entries import Entries
+from seekable.formats.kaldi.entry_reader import EntryReader
 from seekable.formats.kaldi.object_files import ObjectFiles
 from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.nodes.sources.file_source import FileSource
@@ -64,7 +64,7 @@ def decoder_of(form: Format, options: SourceOptions, files: FileSet) -> Decoder:
         InvalidArgument: ``pipes`` is not known.
     """
     assert form.holder is not None
-    entries = Entries(
+    entries = EntryReader(
         "scp" if form.name == "scp" else "ark",
         form.holder,
         pipes=pipes_inside(checked_pipes(options.pipes)),

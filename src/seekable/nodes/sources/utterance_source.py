@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.decoding import utterance_decoder
-from seekable.formats.kaldi.entries import Entries
+from seekable.formats.kaldi.entry_reader import EntryReader
 from seekable.formats.kaldi.object_files import ObjectFiles
 from seekable.formats.kaldi_directory.sorted_table import SortedTable
 from seekable.formats.kaldi_directory.utterances import WAVE, Utterances, columns_of, tables_of
@@ -104,7 +104,7 @@ def utterances_of(
         main.name(0),
         {name: SortedTable(table) for name, table in tables.items() if name in used and table is not main},
         columns,
-        Entries("scp", WAVE, pipes=pipes, permissive=False, files=files, folder=folder),
+        EntryReader("scp", WAVE, pipes=pipes, permissive=False, files=files, folder=folder),
         {name: int(table.mtimes_ns[0]) for name, table in tables.items() if name.endswith(".scp")},
     )
 

@@ -11,7 +11,7 @@ import xxhash
 
 from seekable.errors import CorruptObject, CorruptTable, InvalidArgument, UnsupportedFormat
 from seekable.formats.kaldi.chunk_cursor import ChunkCursor
-from seekable.formats.kaldi.entries import ENTRY
+from seekable.formats.kaldi.entry_reader import ENTRY
 from seekable.kaldi.holders.candidates import candidates_of
 from seekable.kaldi.holders.objects import ObjectHolder
 from seekable.kaldi.holders.registry import is_own

@@ -1,4 +1,4 @@
-"""The holder of a table: the one that the user named, or the one that the first entries of its files tell."""
+"""The holder of a table: the one that the user named, or one found from the first bytes of objects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.storage.listing import Found
 
-__all__ = ["told_holder", "with_holder"]
+__all__ = ["detect_holder", "with_holder"]
 
 _MOST_FILES = 3
 _MOST_LINES = 16
@@ -41,26 +41,26 @@ def with_holder(form: Format, holder: object, found: Sequence[Found]) -> Format:
         found: the files.
 
     Raises:
-        InvalidArgument: no holder has the name, or the first entries do not tell the holder.
+        InvalidArgument: no holder has the name, or the first entries can be of several holders.
         WrongType: the holder is of another type.
     """
     base = form.name.partition("-")[0]
-    settled = find_holder(told_holder(base, _first_paths(found)) if holder is None else holder)
-    return replace(form, name=f"ark-{settled.name}" if base == "ark" else base, holder=settled)
+    resolved = find_holder(detect_holder(base, _first_paths(found)) if holder is None else holder)
+    return replace(form, name=f"ark-{resolved.name}" if base == "ark" else base, holder=resolved)
 
 
-def told_holder(base: str, rxfilenames: Iterable[str]) -> str:
-    """Return the name of the holder that the first entries of some tables tell; ``matrix`` without entries.
+def detect_holder(base: str, rxfilenames: Iterable[str]) -> str:
+    """Return the name of the holder that the first entries of tables have; ``matrix`` without entries.
 
     Args:
         base: ``ark`` or ``scp``.
         rxfilenames: the extended filenames of the tables.
 
     Raises:
-        InvalidArgument: the entries do not tell it, or they are of several holders.
+        InvalidArgument: an entry can be of several holders, or the entries are of different ones.
         PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: a table cannot be opened.
     """
-    told: dict[str, str] = {}
+    detected: dict[str, str] = {}
     empty = True
     for path in rxfilenames:
         for where, head in _objects(base, path):
@@ -68,14 +68,14 @@ def told_holder(base: str, rxfilenames: Iterable[str]) -> str:
             names = candidates_of(head)
             if len(names) != 1:
                 raise InvalidArgument(_asking(base, where, head, names))
-            told[names[0]] = where
+            detected[names[0]] = where
     if empty:
         return "matrix"  # Without any entry, all holders read the same.
-    if len(told) > 1:
-        shown = ", ".join(f"{name} ({where})" for name, where in told.items())
+    if len(detected) > 1:
+        shown = ", ".join(f"{name} ({where})" for name, where in detected.items())
         message = f"the first entries are of several holders: {shown}; say holder= which one reads all"
         raise InvalidArgument(message)
-    return next(iter(told))
+    return next(iter(detected))
 
 
 def _first_paths(found: Sequence[Found]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Entries of archives and of scripts: from the bytes of one to a pair of its key and its object."""
+"""EntryReader of archives and of scripts: from the bytes of one to a pair of its key and its object."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.holders.holder import Holder
     from seekable.kaldi.objects.cursor import Cursor
-    from seekable.storage.mapped import MappedFile
+    from seekable.storage.mapped import MappedFile, View
 
-__all__ = ["ENTRY", "Entries", "Wanted", "owned"]
+__all__ = ["ENTRY", "EntryReader", "Wanted", "entry_keys", "owned"]
 
 Wanted = Literal["object", "key", "shape"]
 """The part of an entry that is read besides its key: the object, nothing, or the shape of the object."""
@@ -40,6 +40,10 @@ Wanted = Literal["object", "key", "shape"]
 ENTRY = re.compile(TOKEN_AND_SPACE)
 """The start of an entry of an archive: its key and the space behind it; a newline is the object's."""
 
+_KEY_BYTES = 512
+"""The bytes of an entry of an archive that are read first for its key; longer keys are rare."""
+
+_LINES_AT_ONCE = 1 << 16
 _SHOWN_BYTES = 24
 _HEAD_BYTES = 1 << 12
 _REST_BYTES = 64 << 10
@@ -48,7 +52,7 @@ _SPACES = b" \t\n"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Entries:
+class EntryReader:
     """A reader of the entries of a table. Small, picklable if its holder is, and safe from threads."""
 
     kind: Literal["ark", "scp"]
@@ -267,3 +271,30 @@ def _misplaced(line: ScriptLine, mapped: MappedFile) -> str:
         f"Before the offset stands {before!r} and not the key: the archive was changed after the script was "
         f"written; write both again"
     )
+
+
+def entry_keys(
+    kind: Literal["ark", "scp"], view: View, starts: NDArray[np.uint64], ends: NDArray[np.uint64]
+) -> list[bytes]:
+    """Return the keys of some entries of one file; an empty key stands for an entry that has none.
+
+    Args:
+        kind: ``"ark"`` for an archive, ``"scp"`` for the consecutive lines of a script.
+        view: the bytes of the file.
+        starts: the first byte of each entry.
+        ends: the byte behind each entry.
+    """
+    if kind == "ark":
+        pairs = zip(starts.tolist(), ends.tolist(), strict=True)
+        return [_archive_key(view, start, end) for start, end in pairs]
+    keys: list[bytes] = []
+    for first in range(0, len(starts), _LINES_AT_ONCE):
+        last = min(first + _LINES_AT_ONCE, len(starts))
+        lines = bytes(view[int(starts[first]) : int(ends[last - 1])]).split(b"\n")
+        keys += map(line_key, lines[: last - first])
+    return keys
+
+
+def _archive_key(view: View, start: int, end: int) -> bytes:
+    found = ENTRY.match(view[start : min(end, start + _KEY_BYTES)]) or ENTRY.match(view[start:end])
+    return found[1] if found else b""
