@@ -67,7 +67,7 @@ def test_ranges_read_parts(tmp_path: Path) -> None:
 
 
 LINES = {
-    "": "the line is blank",
+    "": "the line is empty",
     "utt": "has a key and no filename",
     "a\x01 b": "control characters",
     "a -": "standard input",

@@ -1,4 +1,4 @@
-"""Lines of scripts: where they start, and what they name."""
+"""The lines of scripts: the bytes at which they start, and the objects that they name."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from seekable.kaldi.files.filenames import check_rxfilename, split_offset, split
 from seekable.kaldi.holders.ranges import Range, parse_range
 from seekable.kaldi.objects.header import BINARY_HEADER
 from seekable.kaldi.objects.tokens import TOKEN, decoded
+from seekable.kaldi.tables.script import key_and_xfilename, line_problem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,8 +30,6 @@ _PLAIN = re.compile(
     rb"(" + TOKEN + rb")[ \t]+(/[^\s|\[\]:\x00]*|[b-rt-zA-Z0-9._][^\s|\[\]:\x00]*):([0-9]{1,18})\s*"
 )
 """Most lines by far: a key, a path without characters that have a meaning, and an offset."""
-
-_KEY = re.compile(TOKEN)
 
 _FIELDS = 2
 _SHOWN_BYTES = 80
@@ -94,7 +93,7 @@ def parse_line(line: bytes) -> ScriptLine:
     r"""Return the parts of a line of a script, whose end it may have.
 
     Raises:
-        CorruptTable: the line is blank, or has no filename, or its key has control characters.
+        CorruptTable: the line is empty, or has no filename, or its key has control characters.
         InvalidArgument: the filename, or its range, breaks a rule.
 
     Example:
@@ -106,10 +105,11 @@ def parse_line(line: bytes) -> ScriptLine:
         key, path, digits = plain.groups()
         path = decoded(path)
         return ScriptLine(decoded(key), f"{path}:{int(digits)}", "offset", path, int(digits), None)
-    fields = line.split(None, 1)
-    if len(fields) != _FIELDS or not _KEY.fullmatch(fields[0]) or b"\0" in line:
-        raise _bad_line(line, fields)
-    name, brackets = split_range(decoded(fields[1].rstrip()))
+    fields = key_and_xfilename(line)
+    if fields is None:
+        message = f"the line {line_problem(line)}: {line[:_SHOWN_BYTES]!r}; {_WAY_OUT}"
+        raise CorruptTable(message)
+    name, brackets = split_range(decoded(fields[1]))
     kind = check_rxfilename(name)
     path, offset = split_offset(name) if kind == "offset" else (name if kind == "file" else "", 0)
     part = None if brackets is None else _range(brackets)
@@ -125,15 +125,3 @@ def line_key(line: bytes) -> bytes:
 @functools.lru_cache(maxsize=256)
 def _range(text: str) -> Range:
     return parse_range(text)
-
-
-def _bad_line(line: bytes, fields: list[bytes]) -> CorruptTable:
-    if not fields:
-        problem = "is blank"
-    elif len(fields) == 1:
-        problem = "has a key and no filename"
-    elif b"\0" in line:
-        problem = "has a NUL character"
-    else:
-        problem = "has a key with control characters"
-    return CorruptTable(f"the line {problem}: {line[:_SHOWN_BYTES]!r}; {_WAY_OUT}")

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.rx_file import RxFile
 
-__all__ = ["ScriptEntry", "check_is_script", "entries_of", "iter_script", "read_script", "split_line"]
+__all__ = [
+    "ScriptEntry",
+    "check_is_script",
+    "entries_of",
+    "iter_script",
+    "key_and_xfilename",
+    "line_problem",
+    "read_script",
+    "split_line",
+]
 
 _READ_BYTES: Final = 256 << 10
 _LONGEST_LINE: Final = 1 << 20
@@ -154,10 +163,33 @@ def split_line(line: bytes, number: int, name: str) -> tuple[bytes, bytes]:
     Raises:
         CorruptTable: the line is empty, or has no filename, or its key has control characters.
     """
+    found = key_and_xfilename(line)
+    if found is None:
+        raise _bad_line(name, number, line)
+    return found
+
+
+def key_and_xfilename(line: bytes) -> tuple[bytes, bytes] | None:
+    r"""Return the key of a line, and its extended filename, maybe with a range; None if it breaks a rule.
+
+    Example:
+        >>> key_and_xfilename(b"utt1 feats.ark:5\r\n"), key_and_xfilename(b"utt1")
+        ((b'utt1', b'feats.ark:5'), None)
+    """
     fields = line.split(None, 1)
     if len(fields) != _FIELDS or not _KEY.fullmatch(fields[0]) or _NUL in line:
-        raise _bad_line(name, number, line)
+        return None
     return fields[0], fields[1].rstrip()
+
+
+def line_problem(line: bytes) -> str:
+    """Return why a line has no key and no extended filename: words that follow the name of the line."""
+    fields = line.split(None, 1)
+    if not fields:
+        return "is empty"
+    if len(fields) == 1:
+        return "has a key and no filename"
+    return "has a filename with a NUL character" if _NUL in fields[1] else "has a key with control characters"
 
 
 def _blocks(file: RxFile) -> Iterator[bytes]:
@@ -175,17 +207,8 @@ def _blocks(file: RxFile) -> Iterator[bytes]:
 
 
 def _bad_line(name: str, number: int, line: bytes) -> CorruptTable:
-    fields = line.split(None, 1)
-    if len(line) > _LONGEST_LINE:
-        problem = f"is longer than {_LONGEST_LINE:,} bytes"
-    elif not fields:
-        problem = "is empty"
-    elif len(fields) == 1:
-        problem = "has a key and no filename"
-    elif _NUL in fields[1]:
-        problem = "has a filename with a NUL character"
-    else:
-        problem = "has a key with control characters"
+    too_long = len(line) > _LONGEST_LINE
+    problem = f"is longer than {_LONGEST_LINE:,} bytes" if too_long else line_problem(line)
     shown = repr(line[:_SHOWN_BYTES]) + ("..." if len(line) > _SHOWN_BYTES else "")
     return CorruptTable(
         f"{name!r}: line {number:,} {problem}: {shown}. Each line of a script file is '<key> <filename>'; an "
