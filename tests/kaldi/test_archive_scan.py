@@ -188,6 +188,26 @@ def test_several_holders_are_asked_for(tmp_path: Path) -> None:
         sk.open(f"{tmp_path}/*.ark")
 
 
+def test_entries_that_tell_no_holder_do_not_hide_those_that_do(tmp_path: Path) -> None:
+    whole = dumped("matrix", np.ones((2, 3)))
+    made(tmp_path / "a.ark", b"a " + whole + b"b " + whole)
+    made(tmp_path / "a.scp", f"a {tmp_path}/a.ark:2\nb {tmp_path}/a.ark:30\n".encode())
+    ds = sk.open(tmp_path / "a.scp")  # The second line points into the middle of an object.
+    assert ds[0][1].shape == (2, 3)
+    with pytest.raises(sk.CorruptRecord, match="not the key"):
+        ds[1]
+    text = made(tmp_path / "a.txt", b"a  [ ]\nb  [ ]\nc  [\n  1 2\n  3 4 ]\n")
+    shapes = sk.open(f"ark:{text}").shapes()
+    assert np.asarray(shapes).tolist() == [[0, 0], [0, 0], [2, 2]]
+
+
+def test_a_script_that_names_a_whole_archive_says_so(tmp_path: Path) -> None:
+    made(tmp_path / "a.ark", b"a " + dumped("matrix", np.ones((2, 3))))
+    made(tmp_path / "a.scp", f"a {tmp_path}/a.ark\n".encode())
+    with pytest.raises(sk.InvalidArgument, match=r"the file is an archive, .* PATH:OFFSET"):
+        sk.open(tmp_path / "a.scp")
+
+
 def test_a_format_may_name_the_holder(tmp_path: Path) -> None:
     path = made(tmp_path / "a.txt", b"utt1 1 2\nutt2 \n")
     ds = sk.open(path, format="ark-int32-vector")

@@ -209,6 +209,15 @@ def test_windows_line_ends_other_alphabets_and_bytes_that_are_no_text(tmp_path: 
     assert all(key in keys for key in wanted)
 
 
+def test_keys_of_a_list_of_rows(tmp_path: Path) -> None:
+    archive, _ = write_table(tmp_path, matrices(5))
+    keys = sk.open(archive).keys()
+    assert keys[[3, -1, 3]] == keys[np.array([3, 4, 3])] == ["utt3", "utt4", "utt3"]
+    assert keys[[]] == []
+    with pytest.raises(IndexError):
+        keys[[0, 5]]
+
+
 def test_keys_that_several_entries_have_warn(tmp_path: Path) -> None:
     archive, _ = write_table(tmp_path, matrices(1))
     with pytest.warns(sk.DuplicateKeys, match=r"(?s)2 records share 1 .*'a': .*a\.scp row 0, .*a\.scp row 2"):

@@ -13,6 +13,7 @@ from seekable.formats.kaldi.script_lines import parse_line
 from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.holders.candidates import candidates_of
 from seekable.kaldi.holders.registry import find_holder
+from seekable.kaldi.objects.header import BINARY_HEADER
 from seekable.kaldi.objects.tokens import TOKEN_AND_SPACE
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _MOST_LINES = 16
 _MOST_OBJECTS = 3
 _HEAD_BYTES = 64 << 10
 _SHOWN_BYTES = 24
+
+_EMPTY_ARRAY = re.compile(rb"[ \t]*\[[ \t]*\][ \t\r]*\n")
+"""A matrix, vector or posterior in text that is empty: it does not tell which of them it is."""
 
 _AFTER_KEY = re.compile(rb"\s*" + TOKEN_AND_SPACE)
 
@@ -60,22 +64,22 @@ def detect_holder(base: str, rxfilenames: Iterable[str]) -> str:
         InvalidArgument: an entry can be of several holders, or the entries are of different ones.
         PipeRefused, DataNotFound, AccessDenied, UnsupportedFormat: a table cannot be opened.
     """
-    detected: dict[str, str] = {}
-    empty = True
+    detected: dict[tuple[str, ...], tuple[str, bytes]] = {}
     for path in rxfilenames:
         for where, head in _objects(base, path):
-            empty = False
-            names = candidates_of(head)
-            if len(names) != 1:
-                raise InvalidArgument(_asking(base, where, head, names))
-            detected[names[0]] = where
-    if empty:
+            detected.setdefault(candidates_of(head), (where, head))
+    if not detected:
         return "matrix"  # Without any entry, all holders read the same.
-    if len(detected) > 1:
-        shown = ", ".join(f"{name} ({where})" for name, where in detected.items())
+    known = [set(names) for names in detected if names]
+    common = set.intersection(*known) if known else set()
+    if len(common) == 1:
+        return common.pop()
+    unsure = next((names for names in detected if len(names) != 1), None)
+    if unsure is None:
+        shown = ", ".join(f"{names[0]} ({where})" for names, (where, _) in detected.items())
         message = f"the first entries are of several holders: {shown}; say holder= which one reads all"
         raise InvalidArgument(message)
-    return next(iter(detected))
+    raise InvalidArgument(_asking(base, *detected[unsure], unsure))
 
 
 def _first_paths(found: Sequence[Found]) -> Iterator[str]:
@@ -94,9 +98,16 @@ def _objects(base: str, path: str) -> Iterator[tuple[str, bytes]]:
     with open_rx(path, header=False) as file:
         head = file.read(_HEAD_BYTES)
     if base == "ark":
-        key = _AFTER_KEY.match(head)
-        if key is not None:
+        end = 0
+        for _ in range(_MOST_OBJECTS):
+            key = _AFTER_KEY.match(head, end)
+            if key is None:
+                return
             yield f"{path!r}, byte {key.end()}", head[key.end() :]
+            empty = _EMPTY_ARRAY.match(head, key.end())
+            if empty is None:
+                return
+            end = empty.end()
         return
     yield from itertools.islice(_named_objects(head.split(b"\n")[:_MOST_LINES], path), _MOST_OBJECTS)
 
@@ -139,6 +150,9 @@ def _asking(base: str, where: str, head: bytes, names: tuple[str, ...]) -> str:
     shown = head[:_SHOWN_BYTES]
     which = f"it can be {', '.join(names)}" if names else "no holder is known by them"
     example = names[0] if names else "htk-matrix"
+    key = _AFTER_KEY.match(head)
+    if key is not None and head[key.end() :].startswith(BINARY_HEADER):
+        which += "; or the file is an archive, and the line must name the offset of the entry, PATH:OFFSET"
     return (
         f"the holder cannot be told from the first bytes of an object, {shown!r} in {where}: {which}. Say "
         f"which it is: holder={example!r}, or format={f'{base}-{example}'!r}"

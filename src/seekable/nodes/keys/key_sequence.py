@@ -25,6 +25,7 @@ from seekable.nodes.sources.file_source import FileSource
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Leaf, Node
     from seekable.nodes.keys.key import KeyOf
     from seekable.nodes.keys.lookup import Lookup
@@ -70,18 +71,19 @@ class KeySequence(Sequence[Any]):
     def __getitem__(self, rows: int) -> Any: ...
 
     @overload
-    def __getitem__(self, rows: slice) -> list[Any]: ...
+    def __getitem__(self, rows: slice | Sequence[int] | Int64s) -> list[Any]: ...
 
-    def __getitem__(self, rows: int | slice) -> Any:
-        """Return the key of a row, or a list of the keys of a slice.
+    def __getitem__(self, rows: int | slice | Sequence[int] | Int64s) -> Any:
+        """Return the key of a row, or a list of the keys of a slice or of a list of rows.
 
         Raises:
             OutOfRange: there is no such row.
             CorruptRecord: the record has no key.
         """
         if isinstance(rows, slice):
-            wanted = np.arange(*rows.indices(len(self)), dtype=np.int64)
-            return self._keys.fetch(wanted)
+            return self._keys.fetch(np.arange(*rows.indices(len(self)), dtype=np.int64))
+        if isinstance(rows, Sequence | np.ndarray):
+            return self._keys.fetch(checked_rows(rows, len(self)))
         return self._keys.record(int(checked_rows([rows], len(self))[0]))
 
     def __contains__(self, key: object) -> bool:
