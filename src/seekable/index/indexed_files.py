@@ -153,7 +153,9 @@ def row_numbers(part: IndexedFiles) -> NDArray[np.int64]:
 
 
 def _opened(part: IndexedFiles, table: Table) -> OpenIndexedFiles | None:
-    numbers = np.unique(table.column("segment", row_numbers(part))).tolist()
+    # With counts, np.unique does not import numpy.ma, which takes longer than all else here.
+    distinct, _ = np.unique(table.column("segment", row_numbers(part)), return_counts=True)
+    numbers = distinct.tolist()
     try:
         offsets = {number: open_offsets(part.folder, table.segments[number]) for number in numbers}
     except FileNotFoundError:

@@ -232,6 +232,8 @@ def _enterable(files: _Files, folder: str, table: Table | None, found: FileStatu
 def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
     known = np.flatnonzero(found.rows >= 0)
     schemas = table.column("schema", found.rows[known]).view(np.uint64)
+    if not schemas.any():
+        return []
     gone = [
         digest
         for digest in np.unique(schemas).tolist()
