@@ -434,6 +434,7 @@ def test_files_that_this_user_may_not_open_are_errors(here: Path, monkeypatch: p
 
     (here / "a").write_bytes(b"")
     monkeypatch.setattr(io, "FileIO", refused)
+    monkeypatch.setattr("seekable.kaldi.files.opening.WrittenFile", refused)
     with pytest.raises(sk.AccessDenied, match="'a' cannot be read by this user"):
         open_rx("a")
     with pytest.raises(sk.AccessDenied, match="'a' cannot be written by this user"):

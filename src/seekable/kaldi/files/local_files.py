@@ -19,9 +19,12 @@ from seekable.storage.files import has_access, unreadable_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from _typeshed import ReadableBuffer
+
 __all__ = [
     "Coding",
     "LockedFile",
+    "WrittenFile",
     "check_local",
     "coding_by_magic",
     "coding_by_name",
@@ -55,6 +58,23 @@ def open_local(path: str) -> io.FileIO:
     """
     with local_errors(path, writing=False):
         return io.FileIO(path)
+
+
+@final
+class WrittenFile(io.FileIO):
+    """A file for writing. Where the disk is full, the error names the file."""
+
+    def write(self, data: ReadableBuffer, /) -> int | None:
+        """Write bytes, and return their number.
+
+        Raises:
+            OSError: the disk is full, or fails.
+        """
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = self.name
+            raise
 
 
 @final

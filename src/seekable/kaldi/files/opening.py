@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import re
 import secrets
@@ -17,6 +16,7 @@ from seekable.kaldi.files.file_commands import content_of, file_command
 from seekable.kaldi.files.filenames import check_rxfilename, check_wxfilename, command_of, split_offset
 from seekable.kaldi.files.local_files import (
     LockedFile,
+    WrittenFile,
     check_local,
     coding_by_magic,
     coding_by_name,
@@ -34,6 +34,7 @@ from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.zstd_frames import frame_at
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Callable, Iterator
 
     from seekable.kaldi.files.filenames import RxKind
@@ -312,7 +313,7 @@ def _into_pipe(name: str, pipes: Pipes) -> WxFile:
 def _into_file(path: str) -> WxFile:
     with local_errors(path, writing=True):
         mode = _remove_old(path)
-        raw = io.FileIO(path, "w")
+        raw = WrittenFile(path, "w")
         if mode is not None:
             os.fchmod(raw.fileno(), mode)
         return WxFile(raw, wxfilename=path, kind="file")
@@ -343,5 +344,5 @@ def _into_new_file(path: str) -> WxFile:
     target = os.path.realpath(path)
     temporary = f"{target}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
     with local_errors(path, writing=True):
-        raw = io.FileIO(temporary, "x")
+        raw = WrittenFile(temporary, "x")
     return WxFile(raw, wxfilename=path, kind="file", temporary=temporary, target=target)
