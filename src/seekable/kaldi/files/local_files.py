@@ -64,7 +64,7 @@ def open_local(path: str) -> io.FileIO:
 class WrittenFile(io.FileIO):
     """A file for writing. Where the disk is full, the error names the file."""
 
-    def write(self, data: ReadableBuffer, /) -> int | None:
+    def write(self, data: ReadableBuffer, /) -> int:
         """Write bytes, and return their number.
 
         Raises:
