@@ -46,7 +46,7 @@ class WebFile(io.RawIOBase):
     """
 
     def __init__(self, address: str, *, start: int = 0) -> None:
-        """Send the first request.
+        """Send the first request of the file.
 
         Args:
             address: the address of the file.
@@ -59,7 +59,7 @@ class WebFile(io.RawIOBase):
         """
         super().__init__()
         self.name = address
-        """The address."""
+        """The address of the file."""
         self.size: int | None = None
         """The number of bytes of the file; None if the server does not say it."""
         self._at = start
@@ -71,7 +71,7 @@ class WebFile(io.RawIOBase):
         self._fetch()
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, as files of the standard library do."""
         return True
 
     def seekable(self) -> bool:

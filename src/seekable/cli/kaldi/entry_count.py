@@ -54,7 +54,7 @@ class EntryCount:
 
 @contextmanager
 def counted(verb: str, *, shown: bool, on_stdout: bool = False) -> Iterator[EntryCount]:
-    """Count entries; an error of the block gets a note that says how many were done before it.
+    """Count entries; an error of the block gets a note with the number of entries before it.
 
     Args:
         verb: the work on an entry, as the first word of a message.

@@ -16,7 +16,7 @@ __all__ = ["KeyFilter", "key_filter"]
 
 @dataclass(frozen=True, slots=True)
 class KeyFilter:
-    """A condition on keys.
+    """A condition on the keys of entries.
 
     Example:
         >>> keys = KeyFilter(frozenset({"a", "b"}), frozenset({"b"}))

@@ -37,7 +37,7 @@ _TORN_KEY = re.compile(TOKEN)
 
 @dataclass(frozen=True, slots=True)
 class ArchiveScanner:
-    """Finds the entries of an archive, whose holder tells where an object ends.
+    """Finds the entries of an archive, whose holder finds the end of an object.
 
     Bytes from which on no entry can be found, of a torn or damaged archive, are the last record, which cannot
     be read.

@@ -28,7 +28,7 @@ class ObjectFiles:
     """
 
     def __init__(self, most: int) -> None:
-        """Open nothing yet.
+        """Begin without an open file.
 
         Args:
             most: the most files that are open at once.

@@ -37,7 +37,7 @@ _READ_WHOLE: Final = (b"|", b".gz", b".zst")
 """The ends of lines that name recordings without a cheap way to their middle."""
 
 WAVE: Final = find_holder("wave")
-"""The holder of recordings."""
+"""The holder of the recordings of ``wav.scp``."""
 
 HOLDERS: Final = MappingProxyType(
     {
@@ -178,7 +178,7 @@ def tables_of(columns: Collection[str]) -> frozenset[str]:
 
 @dataclass(frozen=True, eq=False)
 class Utterances:
-    """How the utterances of a directory are read. Picklable, and safe from threads."""
+    """A reader of the utterances of a directory. Picklable, and safe from threads."""
 
     main: str
     """The name of the table whose lines are the records."""
@@ -190,7 +190,7 @@ class Utterances:
     """The columns of records, in their order."""
 
     entries: EntryReader
-    """How the lines of scripts are read."""
+    """The reader of the lines of scripts."""
 
     modified_ns: Mapping[str, int]
     """The time at which each script was modified, in nanoseconds."""

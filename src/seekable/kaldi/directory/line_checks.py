@@ -30,8 +30,7 @@ _TIMES: Final = re.compile(rb"^[^ \t\n]+[ \t]+[^ \t\n]+[ \t]+([^ \t\n]+)[ \t]+([
 _SYMBOLS: Final = (b"<s>", b"</s>", b"#0")
 _ASCII_SPACE: Final = (b"\r", b"\v", b"\f", b"\x1c", b"\x1d", b"\x1e", b"\x1f")
 _UNUSUAL: Final = (b"|", b" ~", b"\t~", b" -", b"\t-", b" ark", b"\tark", b" scp", b"\tscp")
-"""What a line has whose filename is a command, or may be none; the search for bytes is faster than one for an
-expression."""
+"""Bytes of lines whose filename is a command or maybe invalid; their search is faster than an expression."""
 
 _TO_THE_END: Final = -1.0
 
@@ -45,7 +44,7 @@ class Transcripts:
         self._symbols, self._spaces, self._undecodable, self._empty = Lines(), Lines(), Lines(), Lines()
 
     def __call__(self, block: Block) -> None:
-        """Check some lines."""
+        """Check the lines of a block."""
         data = block.data
         marks = (*_SYMBOLS, *_ASCII_SPACE)
         is_odd = not data.isascii() or any(mark in data for mark in marks) or _NO_WORDS.search(data[:-1])
@@ -93,7 +92,7 @@ class Times:
         self._empty = Lines()
 
     def __call__(self, block: Block) -> None:
-        """Check some lines."""
+        """Check the lines of a block."""
         words = _TIMES.findall(block.data)
         times = np.array(words, np.bytes_).reshape(-1, 2).astype(np.float64)
         starts, ends = times[:, 0], times[:, 1]
@@ -120,7 +119,7 @@ class Pairs:
         self._hashes = [np.empty(0, np.uint64)]
 
     def __call__(self, block: Block) -> None:
-        """Check some lines."""
+        """Check the lines of a block."""
         words = block.words
         self._hashes.append(hashes_of(map(b" ".join, words)))
         if all(utterance.startswith(speaker) for utterance, speaker in words):
@@ -151,7 +150,7 @@ class Groups:
         self._hashes = [np.empty(0, np.uint64)]
 
     def __call__(self, block: Block) -> None:
-        """Take some lines."""
+        """Take the lines of a block."""
         for pairs in map(pairs_of_group, block.lines):
             self._hashes.append(hashes_of(pairs))
 
@@ -181,7 +180,7 @@ class FileNames:
         self._invalid = Lines()
 
     def __call__(self, block: Block) -> None:
-        """Check some lines."""
+        """Check the lines of a block."""
         if not any(mark in block.data for mark in _UNUSUAL):
             return
         for number, line in zip(block.numbers, block.lines, strict=True):

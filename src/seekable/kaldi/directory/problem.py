@@ -30,7 +30,7 @@ class Problem:
     """The number of the line, from 1; None for a problem of the whole file."""
 
     message: str
-    """What is wrong, and what to do."""
+    """The words that say what is wrong, and what to do."""
 
     def __str__(self) -> str:
         """Return the level, the place, what is wrong, and what to do, in one line."""

@@ -75,10 +75,10 @@ class Lines:
     """The number and the message of the first ones."""
 
     count: int = 0
-    """The number of all."""
+    """The number of all lines with the problem."""
 
     def add(self, line: int, message: str) -> None:
-        """Add a line."""
+        """Add a line with its message."""
         self.count += 1
         if len(self.first) < _MOST_LINES:
             self.first.append((line, message))
@@ -110,7 +110,7 @@ class ScannedTable:
     """The hash of the key of each line."""
 
     second: UInt64s
-    """The hash of the second word of each line; empty unless it was asked for."""
+    """The hash of the second word of each line; empty if it was not wanted."""
 
     problems: tuple[Problem, ...]
     """The problems that the table has by itself."""

@@ -36,7 +36,7 @@ class Segment:
     """The name of the recording."""
 
     start: float
-    """The start, in seconds."""
+    """The start in the recording, in seconds."""
 
     end: float
     """The end, in seconds; -1 for the end of the recording."""

@@ -18,7 +18,7 @@ from seekable.kaldi.objects.tokens import TOKEN
 __all__ = ["TABLES", "Keyed", "TextTable"]
 
 Keyed = Literal["utterance", "recording", "speaker"]
-"""What the keys of a table are."""
+"""The kinds of things that the keys of tables name."""
 
 _GAP: Final = rb"[ \t]++"
 _WORD: Final = rb"[^\s\0]++"
@@ -34,7 +34,7 @@ class TextTable:
     """The name of the file."""
 
     keyed: Keyed
-    """What its keys are; where there are no segments, each utterance is a recording of its own."""
+    """The kind of things that its keys name; without segments, each utterance is a recording of its own."""
 
     shown: str
     """The form of a line, in words for messages."""

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Coding = Literal["gz", "zst", "bz2", "xz"]
-"""A compression."""
+"""The names of compressions, as suffixes."""
 
 _READ_BYTES: Final = 64 << 10
 _ZSTD_READ_BYTES: Final = 1 << 10
@@ -212,7 +212,7 @@ def coding_of(head: bytes) -> Coding | None:
 
 
 def coding_by_name(name: str) -> Coding | None:
-    """Return the compression that the end of a name says: gz, zst, or None.
+    """Return the compression by the end of a name: gz, zst, or None.
 
     Example:
         >>> coding_by_name("/data/a.ark.gz"), coding_by_name("/data/a.ark")

@@ -98,7 +98,7 @@ class RunningCommand:
     """
 
     def __init__(self, command: str, *, pipe: Literal["output", "input"]) -> None:
-        """Start a command.
+        """Start a command in a shell.
 
         Args:
             command: a line of shell.
@@ -108,7 +108,7 @@ class RunningCommand:
             OSError: no process can be started.
         """
         self.command = command
-        """The line of shell."""
+        """The command, a line of shell."""
         self._lost = False
         ours, inherited = subprocess.PIPE, None
         self._process: subprocess.Popen[bytes] = subprocess.Popen(

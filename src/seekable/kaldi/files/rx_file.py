@@ -35,7 +35,7 @@ class RxFile(io.BufferedReader):
         buffer_size: int,
         owner: RunningCommand | StandardInput | None,
     ) -> None:
-        """Take the raw stream.
+        """Take the raw stream of the bytes.
 
         Args:
             raw: the bytes.
@@ -45,7 +45,7 @@ class RxFile(io.BufferedReader):
             owner: the running command, or standard input, that the bytes come from.
         """
         self.rxfilename = rxfilename
-        """The extended filename."""
+        """The extended filename that was opened."""
         self.kind = kind
         """The kind of the extended filename."""
         self.binary: bool | None = None

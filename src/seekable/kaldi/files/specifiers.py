@@ -30,7 +30,7 @@ _ITEMS = re.compile("[, ]")
 
 @dataclass(frozen=True, slots=True)
 class Rspecifier:
-    """A table to read."""
+    """The parts of a rspecifier: a table to read."""
 
     kind: Literal["ark", "scp"]
     """``"ark"`` for an archive, ``"scp"`` for a script file."""
@@ -56,7 +56,7 @@ class Rspecifier:
 
 @dataclass(frozen=True, slots=True)
 class Wspecifier:
-    """A table to write."""
+    """The parts of a wspecifier: a table to write."""
 
     kind: Literal["ark", "scp", "both"]
     """``"ark"`` for an archive, ``"scp"`` for the files that a script names, ``"both"`` for an archive and a

@@ -55,7 +55,7 @@ class PieceReader(io.RawIOBase):
         self._position = position
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, as files of the standard library do."""
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
@@ -112,7 +112,7 @@ class PieceWriter(io.RawIOBase):
     """
 
     def __init__(self, write: Callable[[memoryview], int], *, name: str) -> None:
-        """Take the function.
+        """Take the function that writes.
 
         Args:
             write: takes bytes, and returns how many of them it took.
@@ -125,7 +125,7 @@ class PieceWriter(io.RawIOBase):
         self._position = 0
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return True, as files of the standard library do."""
         return True
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -149,7 +149,7 @@ class StandardInput:
     """Standard input, which several files read one after the other: each goes on where the last one ended."""
 
     def __init__(self) -> None:
-        """Take the present ``sys.stdin``.
+        """Take the ``sys.stdin`` of this moment.
 
         Raises:
             InvalidArgument: there is none, or it was replaced by a stream of text without bytes below.

@@ -38,7 +38,7 @@ class WxFile(io.BufferedWriter):
         temporary: str = "",
         target: str = "",
     ) -> None:
-        """Take the raw stream.
+        """Take the raw stream of the bytes.
 
         Args:
             raw: takes the bytes.
@@ -50,7 +50,7 @@ class WxFile(io.BufferedWriter):
         """
         self._process_id = os.getpid()
         self.wxfilename = wxfilename
-        """The extended filename."""
+        """The extended filename that was opened."""
         self.kind = kind
         """The kind of the extended filename."""
         self.binary = True

@@ -76,7 +76,7 @@ class BasicVectorHolder:
         return np.array(numbers, self.basic.dtype)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a vector."""
+        """Write a vector, in binary form or as text."""
         array = _flat(self.basic, value)
         if binary:
             file.write(BINARY_HEADER + _INT32.packed(len(array)) + marked_bytes(self.basic, array))
@@ -227,7 +227,7 @@ class PairVectorHolder:
 
 
 def _flat(basic: BasicType, value: Any) -> NDArray[Any]:
-    """A value as an array of one dimension."""
+    """Return a value as an array of one dimension."""
     if isinstance(value, str | bytes):
         raise WrongType(f"value must be a sequence of numbers (got {value!r})")
     array = basic.checked_array("value", value)
@@ -237,7 +237,7 @@ def _flat(basic: BasicType, value: Any) -> NDArray[Any]:
 
 
 def _united(basic: BasicType, lists: list[Any]) -> NDArray[Any]:
-    """The numbers of lists as one array."""
+    """Return the numbers of lists as one array."""
     numbers = list(chain.from_iterable(lists))
     if set(map(type, numbers)) == {int}:
         try:
@@ -258,7 +258,7 @@ def _parse_json(line: bytes, basic: BasicType) -> NDArray[Any] | None:
 
 
 def _groups(cursor: Cursor, line: bytes, basic: BasicType, at: int) -> tuple[list[list[Any]], list[Any]]:
-    """The numbers before each semicolon of a line that begins at `at`, and those behind the last one."""
+    """Return the numbers before each semicolon of a line at `at`, and those behind the last semicolon."""
     groups: list[list[Any]] = []
     rest: list[Any] = []
     for found in _WORDS.finditer(line):
@@ -272,7 +272,7 @@ def _groups(cursor: Cursor, line: bytes, basic: BasicType, at: int) -> tuple[lis
 
 
 def _parse_pairs(line: bytes, basic: BasicType) -> list[tuple[Any, Any]] | None:
-    """The pairs of a line as Kaldi writes it; None of anything else, or of a number that is too large."""
+    """Return the pairs of a line in Kaldi's form; None for another form, or a number that is too large."""
     found = parse_float_groups(line) if basic.is_float else parse_groups(line, basic)
     if found is None or set(map(len, found)) != {_PAIR}:
         return None
@@ -284,7 +284,7 @@ def _parse_pairs(line: bytes, basic: BasicType) -> list[tuple[Any, Any]] | None:
 
 
 def _cut(records: NDArray[np.int32], groups: int) -> tuple[list[list[int]], int]:
-    """The vectors that begin with their sizes in `records`, and the number of records that they take."""
+    """Return the vectors whose sizes are in `records`, and the number of records that they take."""
     found: list[list[int]] = []
     values: list[int] = records.tolist()
     at = 0

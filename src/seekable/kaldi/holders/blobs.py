@@ -37,7 +37,7 @@ class BlobHolder:
     name: str = "blob"
 
     def read(self, cursor: Cursor) -> bytes:
-        """Return the next bytes."""
+        """Return the bytes of the next blob, and move past it."""
         size = _blob_size(cursor)
         return bytes(cursor.take(size, f"{size} bytes of a blob"))
 
@@ -51,7 +51,7 @@ class BlobHolder:
         return found
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write bytes."""
+        """Write bytes, in binary form; text is refused."""
         refuse_text(self.name, binary=binary)
         if not isinstance(value, bytes | bytearray | memoryview):
             raise WrongType(f"value must be bytes (got a {type(value).__name__})")
@@ -83,7 +83,7 @@ class NumpyArrayHolder:
         return native.reshape(shape, order="F" if by_columns else "C")
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write an array."""
+        """Write an array, in binary form; text is refused."""
         refuse_text(self.name, binary=binary)
         array = np.asarray(value)
         if array.dtype.kind != "f" or array.itemsize not in {4, 8}:

@@ -124,7 +124,7 @@ def compressed_bytes(matrix: CompressedMatrix) -> bytes:
 
 
 def _compressed(cursor: Cursor, scale: Scale, columns: int, codes: int) -> CompressedMatrix:
-    """The compressed matrix behind its header, which is `scale`."""
+    """Return the compressed matrix behind its header, which is `scale`."""
     heads = _NONE
     if columns:
         heads = cursor.array(_HEAD, 4 * columns, "the headers of the columns").reshape(columns, 4)
@@ -135,7 +135,7 @@ def _compressed(cursor: Cursor, scale: Scale, columns: int, codes: int) -> Compr
 
 
 def _layout(cursor: Cursor) -> tuple[Scale, int, int]:
-    """The header at a cursor, the number of column headers that follow, and the number of codes."""
+    """Return the header at a cursor, the number of column headers that follow, and the number of codes."""
     start = cursor.position
     token = bytes(cursor.take(3, _WHAT))
     if token != b"CM ":

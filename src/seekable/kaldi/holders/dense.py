@@ -59,7 +59,7 @@ class VectorHolder:
     precision: int = DIGITS
 
     def read(self, cursor: Cursor) -> NDArray[Any]:
-        """Return the next vector."""
+        """Return the next vector, and move past it."""
         head = cursor.ahead(_VECTOR_START.size)
         if len(head) == _VECTOR_START.size:
             start, size = _VECTOR_START.unpack(head)
@@ -81,7 +81,7 @@ class VectorHolder:
         return _converted(found, self.basic)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a vector."""
+        """Write a vector, in binary form or as text."""
         array = self.basic.checked_array("value", value)
         if array.ndim != 1:
             raise InvalidArgument(f"value must have one dimension (got the shape {array.shape})")
@@ -110,7 +110,7 @@ class MatrixHolder:
     precision: int = DIGITS
 
     def read(self, cursor: Cursor) -> NDArray[Any]:
-        """Return the next matrix."""
+        """Return the next matrix, and move past it."""
         head = cursor.ahead(compressed.HEAD_BYTES)
         if len(head) >= _MATRIX_START.size:
             start, rows, mark, columns = _MATRIX_START.unpack_from(head)
@@ -131,7 +131,7 @@ class MatrixHolder:
         return read_matrix_part(cursor, self.basic, part, binary=read_header(cursor))
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a matrix."""
+        """Write a matrix, in binary form or as text."""
         array = checked_matrix(value, self.basic)
         if not binary:
             file.write(matrix_text(array, self.precision))
@@ -171,7 +171,7 @@ def vector_bytes(array: NDArray[Any]) -> bytes:
 
 
 def _matrix_start(array: NDArray[Any]) -> bytes:
-    """The token and the shape of a matrix in binary form."""
+    """Return the token and the shape of a matrix in binary form."""
     token = b"FM \4" if array.itemsize == _FLOAT.mark else b"DM \4"
     rows, columns = array.shape
     sizes: bytes = rows.to_bytes(4, "little") + b"\4" + columns.to_bytes(4, "little")
@@ -258,7 +258,7 @@ def matrix_shape(cursor: Cursor, basic: BasicType, *, binary: bool) -> tuple[int
 
 
 def _converted(array: NDArray[Any], wanted: BasicType) -> NDArray[Any]:
-    """An array in the wanted precision; doubles beyond the range of floats become infinite, as in Kaldi."""
+    """Return an array in a precision; doubles beyond the range of floats become infinite, as in Kaldi."""
     if array.dtype == wanted.dtype:
         return array
     with np.errstate(over="ignore"):

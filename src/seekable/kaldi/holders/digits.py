@@ -25,7 +25,7 @@ _LEAST = 1e-4
 
 _POWERS = 10.0 ** np.arange(16)
 _CLOSE = 1e-6
-"""What lies so close to a tie is not rounded in arrays; the error of a product is less than a tenth of it."""
+"""Numbers so close to a tie are not rounded in arrays; the error of a product is less than a tenth of it."""
 
 _NUMBERS_AT_A_TIME = 1 << 10
 """So few that Python objects of all of them fit into memory that is used again."""

@@ -31,7 +31,7 @@ _WITHOUT_FLOATS = {0: "waveform", 5: "irefc", 10: "discrete"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HtkMatrix:
-    """Features in HTK form.
+    """Features in the form of HTK.
 
     Attributes:
         data: float32 of shape (frames, columns).
@@ -57,7 +57,7 @@ class HtkHolder:
         return HtkMatrix(data.astype(np.float32).reshape(rows, columns), period, kind)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write features."""
+        """Write features in binary form; text is refused."""
         refuse_text(self.name, binary=binary)
         if not isinstance(value, HtkMatrix):
             raise WrongType(f"value must be an HtkMatrix (got a {type(value).__name__})")
@@ -88,13 +88,13 @@ class SphinxHolder:
     columns: int = 13
 
     def read(self, cursor: Cursor) -> NDArray[np.float32]:
-        """Return the next features."""
+        """Return the next features, and move past them."""
         count = self._read_count(cursor)
         data = cursor.array(_BIG_ENDIAN, count, f"{count} elements")
         return data.astype(np.float32).reshape(-1, self.columns)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write features."""
+        """Write features in binary form; text is refused."""
         refuse_text(self.name, binary=binary)
         array = checked_matrix(value, _FLOAT)
         if array.size and array.shape[1] != self.columns:

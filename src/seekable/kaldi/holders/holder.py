@@ -17,7 +17,7 @@ __all__ = ["Holder", "SupportsExtent", "SupportsRange"]
 
 @runtime_checkable
 class Holder(Protocol):
-    """How the objects of one type are read and written.
+    """A reader and writer of the objects of one type.
 
     A holder is immutable and can be pickled: threads and processes share it. It has no state between objects.
     `read`, `skip` and `shape` begin at the first byte of an object (its binary header, if it has one), and
@@ -34,7 +34,7 @@ class Holder(Protocol):
         """Return the next object. Its memory is a read-only view where the cursor reads memory."""
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write an object.
+        """Write an object, in binary form or as text.
 
         Raises:
             WrongType: the value is of another type.
@@ -43,7 +43,7 @@ class Holder(Protocol):
         """
 
     def skip(self, cursor: Cursor) -> None:
-        """Move past the next object, without decoding it where its header tells its size."""
+        """Move past the next object, without decoding it where its header has its size."""
 
     def shape(self, cursor: Cursor) -> tuple[int, ...]:
         """Return the shape of the next object, from its header where possible, and move past the object."""

@@ -75,7 +75,7 @@ def skip_marked(cursor: Cursor, basic: BasicType, size: int) -> None:
 
 
 def _stored(cursor: Cursor, basic: BasicType, size: int) -> BasicType:
-    """The type of the numbers at a cursor: floats have the precision that the first byte says."""
+    """Return the type of the numbers at a cursor; the first byte has the precision of floats."""
     mark = cursor.peek() if size else basic.mark
     if mark == basic.mark:
         return basic

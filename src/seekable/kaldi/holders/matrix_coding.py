@@ -172,7 +172,7 @@ _LOW, _MIDDLE, _HIGH = np.arange(65, dtype="f4"), np.arange(1, 129, dtype="f4"),
 
 
 def _value_table(percentiles: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The value of each of the 256 codes of each column, float32 of shape (columns, 256)."""
+    """Return the value of each of the 256 codes of each column, float32 of shape (columns, 256)."""
     table = np.empty((len(percentiles), 256), np.float32)
     p0, p25, p75, p100 = (percentiles[:, number : number + 1] for number in range(4))
     table[:, :65] = p0 + ((p25 - p0) * _LOW).astype(np.float64) * (1 / 64.0)
@@ -223,7 +223,7 @@ def _scale(values: NDArray[np.float32], method: _Method) -> Scale:
 
 
 def _codes(values: NDArray[np.float32], scale: Scale, form: _Format) -> NDArray[Any]:
-    """The codes of values on the line of the whole matrix, in Kaldi's rounding."""
+    """Return the codes of values on the line of the whole matrix, in Kaldi's rounding."""
     with np.errstate(over="ignore"):
         parts = (values - np.float32(scale.minimum)) / np.float32(scale.span)
     np.clip(parts, np.float32(0), np.float32(1), out=parts)
@@ -231,7 +231,7 @@ def _codes(values: NDArray[np.float32], scale: Scale, form: _Format) -> NDArray[
 
 
 def _column_heads(columns: NDArray[np.float32], scale: Scale) -> NDArray[np.uint16]:
-    """The percentiles of each column, uint16 of shape (columns, 4), of values of shape (columns, rows)."""
+    """Return percentiles of columns, uint16 of shape (columns, 4), of values of shape (columns, rows)."""
     rows = columns.shape[1]
     quarter = rows // 4
     order = (0, quarter, 3 * quarter, rows - 1) if rows >= _ROWS_FOR_PERCENTILES else tuple(range(rows))
@@ -250,7 +250,7 @@ def _column_heads(columns: NDArray[np.float32], scale: Scale) -> NDArray[np.uint
 def _column_codes(
     columns: NDArray[np.float32], percentiles: NDArray[np.float32], scale: Scale
 ) -> NDArray[np.uint8]:
-    """The codes of values of shape (columns, rows) on the three lines of each column, uint8 of this shape."""
+    """Return codes of values of shape (columns, rows) on the three lines of each column, uint8."""
     step = scale.span / FORMATS[2].steps
     if not (abs(scale.minimum) + scale.span < _NO_OVERFLOW and np.diff(percentiles).min() > step / 4):
         return _codes_of_close_percentiles(columns, percentiles)
@@ -277,7 +277,7 @@ def _column_codes(
 def _codes_of_close_percentiles(
     columns: NDArray[np.float32], percentiles: NDArray[np.float32]
 ) -> NDArray[np.uint8]:
-    """The same where single precision does not separate the percentiles: with the overflows of C++."""
+    """Return the codes where single precision does not separate the percentiles, with C++'s overflows."""
     p0, p25, p75, p100 = (percentiles[:, number : number + 1] for number in range(4))
     low, high = columns < p25, columns >= p75
     start, width = np.where(low, p0, p25), np.where(low, p25 - p0, p75 - p25)

@@ -133,7 +133,7 @@ def skip_brackets(cursor: Cursor, what: str) -> None:
 
 
 def _bracketed(cursor: Cursor, what: str) -> tuple[bytes, int]:
-    """The bytes behind ``[`` through ``]``, and their place in the file; the line end is consumed too."""
+    """Return the bytes behind ``[`` through ``]``, and their place; move past the line end too."""
     if cursor.skip_spaces() != ord("["):
         at = cursor.position
         seen = cursor.word(what, at_most=_SHOWN_BYTES)
@@ -161,7 +161,7 @@ def end_bracket(cursor: Cursor) -> None:
 
 
 def _parse_blocks(body: bytes, stop: int, basic: BasicType) -> NDArray[Any] | None:
-    """A matrix in the very form that Kaldi writes, by some rows at a time; None of any other.
+    """Return a matrix in the form that Kaldi writes, by some rows at a time; None for any other form.
 
     Args:
         body: the bytes of the matrix.
@@ -182,7 +182,7 @@ def _parse_blocks(body: bytes, stop: int, basic: BasicType) -> NDArray[Any] | No
 
 
 def _parse_as_written(body: bytes, basic: BasicType) -> NDArray[Any] | None:
-    """A matrix in the very form that Kaldi writes, made JSON by changes of bytes; None of any other."""
+    """Return a matrix in the form that Kaldi writes, parsed as JSON; None for any other form."""
     if not (body.startswith(b"\n  ") and body.endswith(b" ")) or b"," in body:
         return None
     data = np.frombuffer(body, np.uint8)

@@ -39,11 +39,11 @@ class PackedMatrixHolder:
     name: str = "packed-matrix"
     basic: BasicType = _FLOAT
     upper: str = "absent"
-    """What the elements above the diagonal are: "absent", "mirrored" or "zero"."""
+    """The elements above the diagonal: "absent", "mirrored" or "zero"."""
     precision: int = DIGITS
 
     def read(self, cursor: Cursor) -> NDArray[Any]:
-        """Return the next matrix."""
+        """Return the next matrix, and move past it."""
         if not read_header(cursor):
             return self._unpacked(self._read_text(cursor))
         basic, size = self._header(cursor)
@@ -137,10 +137,10 @@ class PackedMatrixHolder:
 
 
 def _triangle(size: int) -> int:
-    """The number of elements of the lower triangle of a square matrix."""
+    """Return the number of elements of the lower triangle of a square matrix."""
     return size * (size + 1) // 2
 
 
 def _rows(elements: int) -> int:
-    """The most rows whose lower triangle has no more elements than these."""
+    """Return the most rows whose lower triangle has no more elements than these."""
     return (isqrt(8 * elements + 1) - 1) // 2

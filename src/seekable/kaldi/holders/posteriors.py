@@ -50,7 +50,7 @@ class PosteriorHolder:
     precision: int = DIGITS
 
     def read(self, cursor: Cursor) -> list[list[tuple[int, float]]]:
-        """Return the next posterior."""
+        """Return the next posterior, and move past it."""
         if not read_header(cursor):
             return _read_text(cursor)
         frames = _read_count(cursor, "the number of frames")
@@ -59,7 +59,7 @@ class PosteriorHolder:
         return [_read_frame(cursor) for _ in range(frames)]
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a posterior."""
+        """Write a posterior, in binary form or as text."""
         sizes, numbers, weights = _united(value)
         if max(len(sizes), *sizes, 0) > _MOST:
             raise InvalidArgument(f"value must have at most {_MOST} frames, and numbers in a frame")
@@ -99,7 +99,7 @@ class GaussPosteriorHolder:
     precision: int = DIGITS
 
     def read(self, cursor: Cursor) -> list[list[tuple[int, NDArray[np.float32]]]]:
-        """Return the next posterior."""
+        """Return the next posterior, and move past it."""
         if read_header(cursor):
             frames = _read_count(cursor, "the number of frames")
             return [
@@ -120,7 +120,7 @@ class GaussPosteriorHolder:
         return values
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a posterior."""
+        """Write a posterior, in binary form or as text."""
         frames = [
             [(_INT32.checked("each number", i), _checked_vector(v)) for i, v in _checked_pairs(frame)]
             for frame in checked_items("value", value)
@@ -227,7 +227,7 @@ def _skip_frame(cursor: Cursor) -> None:
 
 
 def _first_marks(cursor: Cursor) -> tuple[bytes, str]:
-    """The bytes before the first weight of a frame, and the code of the precision that they say."""
+    """Return the bytes before the first weight of a frame, and the code of the precision that they say."""
     start = cursor.position
     head = bytes(cursor.take(_BEFORE_WEIGHT, "a number with a weight"))
     code = _WEIGHTS.get(head[-1])
@@ -237,7 +237,7 @@ def _first_marks(cursor: Cursor) -> tuple[bytes, str]:
 
 
 def _frame_sizes(records: NDArray[np.int32], frames: int) -> tuple[list[int], int]:
-    """The sizes of the frames that begin with them in `records`, and the number of records that they take."""
+    """Return the sizes of the frames in `records`, and the number of records that they take."""
     values = records.copy().data
     sizes: list[int] = []
     at = 0
@@ -254,7 +254,7 @@ def _frame_sizes(records: NDArray[np.int32], frames: int) -> tuple[list[int], in
 
 
 def _paired(sizes: list[int], raw: bytes) -> list[list[tuple[int, float]]]:
-    """The frames of a posterior whose records are `raw`."""
+    """Return the frames of a posterior whose records are `raw`."""
     count = len(raw) // RECORD_BYTES
     if not count:
         return []
@@ -268,13 +268,13 @@ def _paired(sizes: list[int], raw: bytes) -> list[list[tuple[int, float]]]:
 
 
 def _divided(pairs: list[tuple[int, float]], sizes: list[int]) -> list[list[tuple[int, float]]]:
-    """The pairs of each frame."""
+    """Return the pairs of each frame."""
     end = 0
     return [pairs[end : (end := end + size)] for size in sizes]
 
 
 def _checked_pairs(items: Any) -> list[Any]:
-    """The items as a list, each of two items."""
+    """Return the items as a list; each must have two items."""
     pairs = checked_items("each frame of value", items)
     if not set(map(type, pairs)) <= {tuple, list}:
         pairs = [checked_items("each pair of a frame", pair) for pair in pairs]
@@ -284,7 +284,7 @@ def _checked_pairs(items: Any) -> list[Any]:
 
 
 def _united(value: Any) -> tuple[list[int], NDArray[np.int32], NDArray[np.float32]]:
-    """The size of each frame of a posterior, and all its numbers and weights."""
+    """Return the size of each frame of a posterior, and all its numbers and weights."""
     frames = checked_items("value", value)
     if not set(map(type, frames)) <= {list, tuple}:
         frames = [checked_items("each frame of value", frame) for frame in frames]
@@ -315,7 +315,7 @@ def _read_text(cursor: Cursor) -> list[list[tuple[int, float]]]:
 
 
 def _parse_as_written(line: bytes) -> list[list[tuple[int, float]]] | None:
-    """A posterior in the very form that Kaldi writes; None of others, and of numbers that are too large."""
+    """Return a posterior in the form that Kaldi writes; None for other forms and numbers too large."""
     frames = parse_bracketed(line)
     if frames is None:
         return None

@@ -48,7 +48,7 @@ class NumberHolder:
     precision: int = DIGITS
 
     def read(self, cursor: Cursor) -> int | float:
-        """Return the next number."""
+        """Return the next number, and move past it."""
         start, form = _WHOLE[self.basic.name]
         head = cursor.ahead(form.size)
         if head[:3] == start and len(head) == form.size:
@@ -65,7 +65,7 @@ class NumberHolder:
         return parse_number(cursor, word, self.basic, at)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a number."""
+        """Write a number, in binary form or as text."""
         number = self.basic.checked("value", value)
         if binary:
             file.write(BINARY_HEADER + self.basic.packed(number))
@@ -84,12 +84,12 @@ class NumberHolder:
 
 @dataclass(frozen=True, slots=True)
 class BoolHolder:
-    """Booleans."""
+    """Single booleans, as bool."""
 
     name: str = "bool"
 
     def read(self, cursor: Cursor) -> bool:
-        """Return the next boolean."""
+        """Return the next boolean, and move past it."""
         head = cursor.ahead(_BOOL_BYTES)
         if head in _BOOLS:
             cursor.skip(_BOOL_BYTES, "a boolean")
@@ -100,7 +100,7 @@ class BoolHolder:
         return parse_bool(cursor, word, at)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a boolean."""
+        """Write a boolean, in binary form or as text."""
         if not isinstance(value, bool | np.bool_):
             raise WrongType(f"value must be True or False (got {value!r})")
         letter = b"T" if value else b"F"
@@ -123,7 +123,7 @@ class TokenHolder:
     name: str = "token"
 
     def read(self, cursor: Cursor) -> str:
-        """Return the next word."""
+        """Return the next word, and move past it."""
         found = _WORD_LINE.match(cursor.ahead(_AHEAD_BYTES))
         if found is not None:
             cursor.skip(found.end(), "a token")
@@ -135,7 +135,7 @@ class TokenHolder:
         return token
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a word."""
+        """Write a word and a line end, in the one form of words."""
         file.write(checked_token("value", value) + b"\n")
 
     def skip(self, cursor: Cursor) -> None:
@@ -195,7 +195,7 @@ def text_line(cursor: Cursor, what: str, *, may_lack_end: bool) -> bytes:
 
 
 def _only_word(cursor: Cursor, what: str) -> tuple[bytes, int]:
-    """The one word of the line at a cursor, and its place in the file."""
+    """Return the one word of the line at a cursor, and its place in the file."""
     at = cursor.position
     line = text_line(cursor, what, may_lack_end=False)
     words = line.split()

@@ -120,11 +120,11 @@ class SparseVectorHolder:
     precision: int = DIGITS
 
     def read(self, cursor: Cursor) -> SparseVector:
-        """Return the next vector."""
+        """Return the next vector, and move past it."""
         return _read_vector(cursor) if read_header(cursor) else _read_vector_text(cursor)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a vector."""
+        """Write a vector, in binary form or as text."""
         if not isinstance(value, SparseVector):
             raise WrongType(f"value must be a SparseVector (got a {type(value).__name__})")
         file.write(
@@ -148,7 +148,7 @@ class SparseMatrixHolder:
     precision: int = DIGITS
 
     def read(self, cursor: Cursor) -> SparseMatrix:
-        """Return the next matrix."""
+        """Return the next matrix, and move past it."""
         return read_sparse_matrix(cursor, binary=read_header(cursor))
 
     def read_range(self, cursor: Cursor, part: Range) -> SparseMatrix:
@@ -156,7 +156,7 @@ class SparseMatrixHolder:
         return self.read(cursor).part(part, cursor.name)
 
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
-        """Write a matrix."""
+        """Write a matrix, in binary form or as text."""
         if not isinstance(value, SparseMatrix):
             raise WrongType(f"value must be a SparseMatrix (got a {type(value).__name__})")
         file.write(
@@ -310,7 +310,7 @@ def _read_matrix_text(cursor: Cursor) -> SparseMatrix:
 
 
 def _read_field(cursor: Cursor, name: bytes) -> int:
-    """The integer behind a name such as ``dim=``."""
+    """Return the integer behind a name such as ``dim=``."""
     cursor.skip_spaces()
     start = cursor.position
     word = token_bytes(cursor, f"{decoded(name)} of a sparse object")

@@ -42,7 +42,7 @@ _NO_GAP = 1  # bytes by which the sizes may disagree, because of odd chunks
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wave:
-    """Audio.
+    """Audio of one or more channels.
 
     Attributes:
         rate: samples a second.
@@ -54,7 +54,7 @@ class Wave:
 
     @property
     def duration(self) -> float:
-        """The length in seconds."""
+        """The length of the audio in seconds."""
         return float(self.data.shape[1] / self.rate)
 
 
@@ -87,7 +87,7 @@ class WaveHolder:
     """Keep, with a warning, what is there of a file that ends before its last sample, as Kaldi does."""
 
     def read(self, cursor: Cursor) -> Wave:
-        """Return the next wave."""
+        """Return the next wave, and move past it."""
         header = read_wave_header(cursor)
         raw, start = self._samples(cursor, header), cursor.position
         frame_bytes = _SAMPLE_BYTES * header.channels
@@ -115,7 +115,7 @@ class WaveHolder:
         return header.channels, header.data_bytes // (_SAMPLE_BYTES * header.channels)
 
     def _samples(self, cursor: Cursor, header: _Header) -> Any:
-        """The bytes of the samples, in the order of the file."""
+        """Return the bytes of the samples, in the order of the file."""
         if header.data_bytes is None:
             return cursor.read()
         if not self.keep_short:
@@ -253,7 +253,7 @@ def _find_chunk(cursor: Cursor, wanted: bytes, order: str) -> int:
 
 
 def _read_format(cursor: Cursor, order: str, size: int) -> tuple[int, int]:
-    """The sampling rate and the number of channels, after checks of everything that Kaldi checks."""
+    """Return the sampling rate and the number of channels, after checks of everything that Kaldi checks."""
     start = cursor.position
     if size < _FMT_BYTES:
         raise cursor.error(f"a format of at least {_FMT_BYTES} bytes", f"{size} bytes", at=start)

@@ -132,7 +132,7 @@ class BasicType:
         return f"{value:.{precision}g}" if self.is_float else str(value)
 
     def packed(self, value: float) -> bytes:
-        """Return a number in binary form: the byte that says its type, and its bytes."""
+        """Return a number in binary form: the byte of its type, and its bytes."""
         return struct.pack(self.packing, self.mark, value)
 
 

@@ -23,17 +23,14 @@ _FIRST_READ: Final = 4 << 10
 _LARGEST_READ: Final = 64 << 10
 """Reads grow from the first size to this one, while objects are small; a large array is read by itself."""
 
-_REST_BYTES: Final = 256
-"""The bytes behind a large array of a regular file that are read with it: the next key and header."""
-
 _SMALL: Final = 16 << 10
-"""What is at most so long is read by way of the buffer."""
+"""The most bytes of an object, or of a field of one, that are read by way of the buffer."""
 
 _HEAD_BYTES: Final = 1 << 10
-"""The bytes behind a large array that are read with it: mostly the next key and the head of its object."""
+"""The bytes behind a large array of a regular file that are read with it: the next key, and its header."""
 
 _STEP_BYTES: Final = 1 << 20
-"""The most memory that is taken before its bytes have arrived, where nobody can tell how many will."""
+"""The most memory that is taken before its bytes have arrived, of a file whose size is not known."""
 
 _PREVIEW_BYTES: Final = 4 << 10
 
@@ -82,10 +79,10 @@ class BufferedCursor(Cursor):
         self._step = _FIRST_READ
         self._descriptor = -1 if size is None else file.fileno()
         self._read: Callable[[int, int], bytes | None]
-        self._read_into: Callable[[Any, bytearray, int], int | None]
+        self._read_into: Callable[[Any, int], int | None]
         if size is None:
             self._read = lambda count, _: file.read(count)
-            self._read_into = lambda view, _, __: file.readinto(view)
+            self._read_into = lambda view, _: file.readinto(view)
         else:
             self._read = functools.partial(os.pread, file.fileno())
             self._read_into = functools.partial(_pread_into, file.fileno())
@@ -244,7 +241,7 @@ class BufferedCursor(Cursor):
             raise self.cut_error(count, remaining or 0, what)
 
     def _gathered(self, count: int, what: str) -> bytearray:
-        """The next bytes, more than the buffer has; memory grows with the bytes that arrive."""
+        """Return the next bytes, more than the buffer has; memory grows with the bytes that arrive."""
         self._check(count, what)
         found = bytearray()
         while len(found) < count:
@@ -255,21 +252,19 @@ class BufferedCursor(Cursor):
         return found
 
     def _fill(self, view: memoryview, what: str) -> None:
-        """Fill memory from the buffer and then from the file; the buffer keeps few bytes, or none."""
+        """Fill memory from the buffer and then from the file; the buffer is empty then."""
         count = len(view)
         start = self.position
         filled = min(count, len(self._buffer) - self._at)
         view[:filled] = self._buffer[self._at : self._at + filled]
-        rest = bytearray(0 if self._size is None else _REST_BYTES)
         while filled < count:
-            part = self._read_into(view[filled:], rest, start + filled)
+            part = self._read_into(view[filled:], start + filled)
             if not part:
                 self._move(start)
                 raise self.cut_error(count, filled, what)
             filled += part
         self._move(start + count)
-        self._buffer = bytes(rest[: filled - count])
 
 
-def _pread_into(descriptor: int, view: memoryview, rest: bytearray, position: int) -> int:
-    return os.preadv(descriptor, [view, rest], position)
+def _pread_into(descriptor: int, view: memoryview, position: int) -> int:
+    return os.preadv(descriptor, [view], position)

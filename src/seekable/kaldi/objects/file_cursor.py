@@ -54,7 +54,7 @@ class FileCursor(Cursor):
         self.key = key
         self._file = _peeking(file)
         self._ahead: Callable[[int], bytes] = self._file.peek
-        self._position = _told(file) if position is None else position
+        self._position = _position_of(file) if position is None else position
         self._size = _known_size(file)
 
     @property
@@ -157,7 +157,7 @@ class FileCursor(Cursor):
 
 
 def _peeking(file: Any) -> Any:
-    """The file itself if it can peek; otherwise one around it that can."""
+    """Return the file itself if it can peek; otherwise one around it that can."""
     if hasattr(file, "peek"):
         return file
     return _SeekingBack(file) if _is_seekable(file) else _OneAhead(file)
@@ -217,8 +217,8 @@ def borrowed(file: Any) -> Iterator[Cursor]:
     yield FileCursor(file)
 
 
-def _told(file: Any) -> int:
-    """The position that the file tells, 0 where it tells none."""
+def _position_of(file: Any) -> int:
+    """Return the position of a file, 0 for a file without one."""
     try:
         return int(file.tell())
     except (AttributeError, OSError):
@@ -226,7 +226,7 @@ def _told(file: Any) -> int:
 
 
 def _known_size(file: Any) -> int | None:
-    """The size of a regular file or of bytes in memory; None of other files, such as decompressed ones."""
+    """Return the size of a regular file or of bytes in memory; None for others, such as compressed files."""
     if isinstance(file, io.BytesIO):
         return file.getbuffer().nbytes
     if not isinstance(file, io.BufferedReader):

@@ -1,4 +1,4 @@
-"""The two bytes that say that an object is in binary form; text has none."""
+"""The binary header: two bytes before an object in binary form; text has none."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def write_header(file: Output, *, binary: bool) -> None:
 
 
 def is_binary(file: Any, binary: bool | None) -> bool:  # noqa: FBT001 - the value that is decided here
-    """Return `binary`, or what an opened Kaldi file says itself if it is None.
+    """Return `binary`, or the attribute ``binary`` of an opened Kaldi file if it is None.
 
     Raises:
-        WrongType: it is None, and the file says nothing.
+        WrongType: it is None, and the file has no such attribute.
     """
     if binary is None:
         binary = getattr(file, "binary", None)

@@ -1,4 +1,4 @@
-"""Where an archive ends: its entries are skipped one by one, up to the end or to a torn one."""
+"""The end of an archive, found by skipping its entries one by one, up to the end or to a torn one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ArchiveEnd", "find_end", "first_object", "is_entry", "iter_entries",
 
 _KEY: Final = re.compile(rb"[ \t\n\r\f\v]*([^ \t\n\r\f\v]*)")
 _BINARY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe] (?=\0B|RIFF|RIFX)")
-"""What stands before an object in binary form, and before a wave."""
+"""The bytes before an object in binary form, and before a wave."""
 
 _TEXT: Final = re.compile(rb"[\x21-\x7e\x80-\xfe] (?=\0B|RIFF|RIFX)|\n" + TOKEN + rb" ")
 _KEY_AND_SPACE: Final = re.compile(rb"[ \t\n\r\f\v]*(?:" + TOKEN + rb"[ \t\n]|\Z)")

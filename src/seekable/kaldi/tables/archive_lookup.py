@@ -1,4 +1,4 @@
-"""Archives, read by key: forward only as far as a key asks for, and in no more memory than the options need.
+"""Archives, read by key: forward up to the key, and in no more memory than the options need.
 
 =============  ==========================================  =======================================
 options        what is kept                                a key that is not there
@@ -65,13 +65,13 @@ class ArchiveLookup:
         self._warnings = warnings
         self._archive = Archive(specifier.rxfilename, pipes=pipes)
         self._kept: dict[str, Any] = {}
-        """What is kept of entries: of a file that can seek the byte of the object, of a stream the object."""
+        """By key: the byte of the object in a file that can seek, the object itself of a stream."""
         self._used: set[str] = set()
         """The keys whose object was given, with option ``o``."""
         self._last: bytes | None = None
         """The key that was read last, with option ``s``."""
         self._asked = b""
-        """The key that was asked for last, with options ``s,cs``."""
+        """The key that was requested last, with options ``s,cs``."""
         self._ahead: int | None = None
         """The byte of the object of the last key, if it was not read or skipped yet."""
         self._behind: int | None = None
@@ -248,7 +248,7 @@ def _raw(key: str) -> bytes:
 
 
 def _copied(value: Any) -> Any:
-    """A copy of an object, so that a caller who changes it does not change what is kept."""
+    """Return a copy of an object, so that a caller who changes it does not change what is kept."""
     if isinstance(value, _IMMUTABLE):
         return value
     return value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value)

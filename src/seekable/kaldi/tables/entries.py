@@ -34,7 +34,7 @@ class Entries(Protocol):
         """
 
     def value(self) -> Any:
-        """Return the object of the present entry, again if it is asked for again.
+        """Return the object of the present entry; a second call returns it again.
 
         Raises:
             CorruptTable, InvalidArgument, OSError, ...: it cannot be read; later entries may be.
@@ -81,7 +81,7 @@ class ArchiveEntries:
 
 @final
 class ScriptEntries:
-    """The entries of a script. An object is read when it is asked for."""
+    """The entries of a script. An object is read when `value` is called."""
 
     def __init__(self, script: RxFile, objects: ScriptObjects) -> None:
         """Take an open script and what reads the objects of its lines."""
@@ -105,7 +105,7 @@ class ScriptEntries:
         return self._value
 
     def free(self) -> None:
-        """Drop the object; it is read again if it is asked for again."""
+        """Drop the object; the next call of `value` reads it again."""
         self._value = _NOTHING
 
     def close(self) -> None:

@@ -137,7 +137,7 @@ def _keys_of_plain_lines(block: bytes, starts: Int64s, lengths: Int64s) -> KeysO
 
 
 def _keys_of_lines(block: bytes, number: int, name: str) -> KeysOfBlock:
-    """The keys of lines of any kind, one after the other."""
+    """Return the keys of lines of any kind, one after the other."""
     lines = block.split(b"\n")[:-1]
     keys = [split_line(line, at, name)[0] for at, line in enumerate(lines, number)]
     starts = np.cumsum([0, *(len(line) + 1 for line in lines[:-1])])

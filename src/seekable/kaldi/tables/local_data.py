@@ -81,7 +81,7 @@ class MappedFiles:
         return path in self._files
 
     def cursor(self, path: str, offset: int | None, key: str) -> MemoryCursor | None:
-        """Return a cursor at a byte of a file, as `LocalData` says."""
+        """Return a cursor at a byte of a file, as of `LocalData`."""
         file = self._files.get(path)
         if file is None:
             raw = open_plain(path)
@@ -134,7 +134,7 @@ class BufferedFiles:
         return path in self._files
 
     def cursor(self, path: str, offset: int | None, key: str) -> BufferedCursor | None:
-        """Return a cursor at a byte of a file, as `LocalData` says; one of a file at a time can be used."""
+        """Return a cursor at a byte of a file, as of `LocalData`; one of a file at a time can be used."""
         known = self._files.get(path)
         if known is not None and (offset or 0) > known.size:
             self._drop(path)  # It may have grown.

@@ -27,7 +27,7 @@ class OffsetLine(NamedTuple):
     """A line that points into an archive."""
 
     key: bytes
-    """The key."""
+    """The key of the entry."""
 
     path: str
     """The path of the archive, as it stands in the line."""
@@ -62,7 +62,7 @@ class OffsetLines:
             AccessDenied: the script cannot be read.
         """
         self.path = path
-        """The script."""
+        """The path of the script."""
         self.data: mmap.mmap | bytes = b""
         """The bytes of the script; after `fit`, those that fit the archive, as bytes."""
         if os.path.lexists(path):

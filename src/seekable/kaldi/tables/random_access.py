@@ -1,4 +1,4 @@
-"""Tables, read by key."""
+"""The reader of tables by key."""
 
 from __future__ import annotations
 

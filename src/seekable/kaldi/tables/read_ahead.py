@@ -15,7 +15,7 @@ __all__ = ["ReadAhead"]
 
 
 class _Read(NamedTuple):
-    """What the thread read: an entry, or the end."""
+    """An entry that the thread read, or the end of the table."""
 
     key: str | None
     """None at the end of the table, and where the table cannot be read on."""

@@ -28,10 +28,10 @@ _HEAD_BYTES: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """The report of `repair`."""
+    """The report of a repair of an archive."""
 
     path: str
-    """The archive."""
+    """The path of the archive."""
 
     entries: int
     """The number of entries that are kept: all complete ones."""
@@ -147,7 +147,7 @@ def _files(path: str | os.PathLike[str], script: str | os.PathLike[str] | None) 
 
 
 def _found_holder(data: mmap.mmap | bytes, path: str) -> str:
-    """Return the name of the holder that the first object tells; of an archive without one, any."""
+    """Return the name of the holder of the first object; of an archive without one, any."""
     start = first_object(data, path)
     names = ("matrix",) if start is None else candidates_of(data[start : start + _HEAD_BYTES])
     if len(names) != 1:

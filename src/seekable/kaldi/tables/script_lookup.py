@@ -111,7 +111,7 @@ class ScriptLookup:
         return self._objects.read(key, found) if isinstance(found, str) else self._objects.read_at(key, found)
 
     def _find(self, key: str) -> str | Place | None:
-        """What a key names: a place of an open file, another extended filename, or None."""
+        """Return what a key names: a place of an open file, another extended filename, or None."""
         try:
             return self._found[key]
         except (KeyError, TypeError):

@@ -183,7 +183,7 @@ class ScriptObjects:
                 raise cause_of(error, file) from None
 
     def _archive_error(self, cursor: BufferedCursor | MemoryCursor) -> CorruptObject | None:
-        """The error of a file that is an archive, where a line should name one object; None for others."""
+        """Return the error of a file that is an archive where a line names one object; None for others."""
         start = cursor.position
         found = _FIRST_KEY.match(cursor.preview())
         if start or found is None:
@@ -207,7 +207,7 @@ class ScriptObjects:
 
 
 def _cut(value: Any, part: Range, path: str) -> Any:
-    """A part of an object, as `SupportsRange.read_range` returns it, in memory of its own."""
+    """Return a part of an object, as `SupportsRange.read_range` returns it, in memory of its own."""
     if isinstance(value, SparseMatrix):
         return value.part(part, path)
     if isinstance(value, CompressedMatrix):

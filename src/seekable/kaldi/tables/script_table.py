@@ -147,7 +147,7 @@ class ScriptTable:
         return None
 
     def _fields(self, place: int) -> list[bytes]:
-        """The key and the extended filename of the line at a place of the arrays."""
+        """Return the key and the extended filename of the line at a place of the arrays."""
         return self._text.line(self._starts[place]).split(None, 1)
 
     def _check_unchanged(self, place: int, fields: list[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Tables, read in their order."""
+"""The reader of tables in their order."""
 
 from __future__ import annotations
 

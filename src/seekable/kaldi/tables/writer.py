@@ -114,7 +114,7 @@ class Writer:
         return self._target is not None
 
     def write(self, key: str, value: Any) -> None:
-        """Write an entry.
+        """Write the key and the object of an entry.
 
         Keys may occur several times, as in Kaldi; random access then refuses the table.
 
@@ -146,7 +146,7 @@ class Writer:
             raise
 
     def __setitem__(self, key: str, value: Any) -> None:
-        """Write an entry."""
+        """Write an entry, as `write` does."""
         self.write(key, value)
 
     def flush(self) -> None:
@@ -207,7 +207,7 @@ class Writer:
         )
 
     def __enter__(self) -> Writer:
-        """Return the writer."""
+        """Return the writer itself."""
         return self
 
     def __exit__(

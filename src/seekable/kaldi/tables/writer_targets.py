@@ -1,4 +1,4 @@
-"""Where the entries of a table go: into an archive, maybe with a script, or into files of a script."""
+"""The targets of a writer: an archive, maybe with a script, or the files that a script names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class WriterTarget(ABC):
 
     @abstractmethod
     def write(self, key: bytes, value: Any) -> None:
-        """Write an entry.
+        """Write the key and object of an entry.
 
         Raises:
             Exception: the errors of the holder, which leave the table as it is, and of the files.
@@ -73,7 +73,7 @@ class ArchiveTarget(WriterTarget):
         binary: bool,
         flush_each: bool,
     ) -> None:
-        """Take the open files.
+        """Take the open files of a table.
 
         Args:
             holder: writes the objects.
@@ -205,7 +205,7 @@ class FilesTarget(WriterTarget):
         binary: bool,
         permissive: bool,
     ) -> None:
-        """Take the names.
+        """Take the names of the files.
 
         Args:
             holder: writes the objects.
