@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seekable.cli.kaldi.arguments import PipesChoice, PipesOption, PrecisionOption
+from seekable.cli.kaldi.table_options import PipesChoice, PipesOption, PrecisionOption
 from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from seekable.cli.kaldi.arguments import (
+from seekable.cli.kaldi.table_options import (
     HolderOption,
     PipesChoice,
     PipesOption,

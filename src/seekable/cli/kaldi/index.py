@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from seekable.cli.kaldi.arguments import HolderOption
+from seekable.cli.kaldi.table_options import HolderOption
 from seekable.cli.options import (
     IndexDirOption,
     JobsOption,

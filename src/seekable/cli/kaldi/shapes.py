@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seekable.cli.kaldi.arguments import HolderOption, PipesChoice, PipesOption, RspecifierArgument
+from seekable.cli.kaldi.table_options import HolderOption, PipesChoice, PipesOption, RspecifierArgument
 from seekable.cli.options import JsonOption, examples
 
 EPILOG = examples(

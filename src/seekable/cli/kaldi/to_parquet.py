@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from seekable.cli.kaldi.arguments import HolderOption, PipesChoice, PipesOption, RspecifierArgument
+from seekable.cli.kaldi.table_options import HolderOption, PipesChoice, PipesOption, RspecifierArgument
 from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
 
 if TYPE_CHECKING:

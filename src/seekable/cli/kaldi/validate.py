@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.exits import ExitCode
-from seekable.cli.kaldi.arguments import HolderOption, PipesChoice, PipesOption
+from seekable.cli.kaldi.table_options import HolderOption, PipesChoice, PipesOption
 from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
 
 if TYPE_CHECKING:

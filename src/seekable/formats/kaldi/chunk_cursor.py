@@ -74,7 +74,7 @@ class ChunkCursor(Cursor):
         if 0 <= count <= self._end - at:
             self._at = at + count
             return bytes(memoryview(self._data)[at : at + count])
-        self._check(count, what)
+        self.check_count(count, what)
         found = bytearray()
         while len(found) < count:
             part = self._data[self._at : min(self._at + count - len(found), self._end)]
@@ -89,7 +89,7 @@ class ChunkCursor(Cursor):
         if 0 <= count <= self._end - self._at:
             self._at += count
             return
-        self._check(count, what)
+        self.check_count(count, what)
         left = count
         while left > self._end - self._at:
             left -= self._end - self._at
@@ -144,11 +144,6 @@ class ChunkCursor(Cursor):
         """Read the rest of the file."""
         while self._more():
             pass
-
-    def _check(self, count: int, what: str) -> None:
-        remaining = self.remaining
-        if count < 0 or (remaining is not None and count > remaining):
-            raise self.cut_error(count, remaining or 0, what)
 
     def _more(self) -> bool:
         """Take the next chunk, after all of this one; return False at the end of the file."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import struct
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -39,8 +40,29 @@ _WORD_LINE, _AHEAD_BYTES = re.compile(rb"([\x21-\x7e\x80-\xfe]+) ?\n"), 64
 _BOOLS, _BOOL_BYTES = {BINARY_HEADER + b"T": True, BINARY_HEADER + b"F": False}, 3
 
 
+class _SingleValueHolder(ABC):
+    """A holder of single values, which are skipped by reading them."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def read(self, cursor: Cursor) -> Any:
+        """Return the next value, and move past it."""
+
+    @final
+    def skip(self, cursor: Cursor) -> None:
+        """Move past the next value."""
+        self.read(cursor)
+
+    @final
+    def shape(self, cursor: Cursor) -> tuple[()]:
+        """Return the shape () of a single value, and move past it."""
+        self.read(cursor)
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
-class NumberHolder:
+class NumberHolder(_SingleValueHolder):
     """Single numbers, as int or float."""
 
     name: str = "int32"
@@ -72,18 +94,9 @@ class NumberHolder:
         else:
             file.write(f"{self.basic.text(number, self.precision)} \n".encode())
 
-    def skip(self, cursor: Cursor) -> None:
-        """Move past the next number."""
-        self.read(cursor)
-
-    def shape(self, cursor: Cursor) -> tuple[()]:
-        """Return the shape () of a number, and move past it."""
-        self.read(cursor)
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class BoolHolder:
+class BoolHolder(_SingleValueHolder):
     """Single booleans, as bool."""
 
     name: str = "bool"
@@ -106,18 +119,9 @@ class BoolHolder:
         letter = b"T" if value else b"F"
         file.write(BINARY_HEADER + letter if binary else letter + b" \n")
 
-    def skip(self, cursor: Cursor) -> None:
-        """Move past the next boolean."""
-        self.read(cursor)
-
-    def shape(self, cursor: Cursor) -> tuple[()]:
-        """Return the shape () of a boolean, and move past it."""
-        self.read(cursor)
-        return ()
-
 
 @dataclass(frozen=True, slots=True)
-class TokenHolder:
+class TokenHolder(_SingleValueHolder):
     """Single words, as str. They have one form, without a binary header."""
 
     name: str = "token"
@@ -137,15 +141,6 @@ class TokenHolder:
     def write(self, file: Output, value: Any, *, binary: bool) -> None:
         """Write a word and a line end, in the one form of words."""
         file.write(checked_token("value", value) + b"\n")
-
-    def skip(self, cursor: Cursor) -> None:
-        """Move past the next word."""
-        self.read(cursor)
-
-    def shape(self, cursor: Cursor) -> tuple[()]:
-        """Return the shape () of a word, and move past it."""
-        self.read(cursor)
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ class BufferedCursor(Cursor):
         if self._at <= at <= len(self._buffer):
             self._at = at
             return
-        self._check(count, what)
+        self.check_count(count, what)
         if self._size is not None:
             self._move(self.position + count)
             return
@@ -203,7 +203,7 @@ class BufferedCursor(Cursor):
             return np.frombuffer(self._buffer, dtype, count, at).copy()
         if self._size is None and size > _STEP_BYTES:
             return np.frombuffer(self._gathered(size, what), dtype)
-        self._check(size, what)
+        self.check_count(size, what)
         found = np.empty(count, dtype)
         if self._size is None or not self._filled_at_once(found):
             self._fill(found.view(np.uint8).data, what)
@@ -235,14 +235,9 @@ class BufferedCursor(Cursor):
                 break
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _check(self, count: int, what: str) -> None:
-        remaining = self.remaining
-        if count < 0 or (remaining is not None and count > remaining):
-            raise self.cut_error(count, remaining or 0, what)
-
     def _gathered(self, count: int, what: str) -> bytearray:
         """Return the next bytes, more than the buffer has; memory grows with the bytes that arrive."""
-        self._check(count, what)
+        self.check_count(count, what)
         found = bytearray()
         while len(found) < count:
             start = len(found)

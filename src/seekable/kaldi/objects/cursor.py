@@ -1,10 +1,14 @@
 """The reader of bytes that every holder uses: forward only, with exact positions and checked sizes.
 
-A `MemoryCursor` reads bytes or a memory map; what it gives are views, so nothing is copied. A `FileCursor`
-(`file_cursor.py`) reads any binary file, also a pipe.
+There are four, because they differ in what they may read and in who owns the memory of arrays:
 
-A size that a file states is checked against the bytes that remain before memory is taken. Where nobody can
-know how many bytes remain (a pipe), memory grows only with the bytes that arrive.
+- `MemoryCursor` reads bytes or a memory map; its arrays are views, so nothing is copied.
+- `FileCursor` reads any binary file, and takes no byte behind an object: the file belongs to somebody else.
+- `BufferedCursor` reads a file of its own in large pieces, ahead of the objects.
+- `ChunkCursor` (`formats/kaldi`) reads the chunks of an index build, in which objects are skipped.
+
+A size that a file states is checked against the bytes that remain before memory is taken. Where the number of
+bytes that remain is not known (a pipe), memory grows only with the bytes that arrive.
 """
 
 from __future__ import annotations
@@ -138,6 +142,16 @@ class Cursor(ABC):
             seen = self.preview()[:_PREVIEW_BYTES]
             found = repr(bytes(seen)) if seen else END_OF_FILE
         return CorruptObject(self.name, self.key, self.position if at is None else at, expected, found)
+
+    def check_count(self, count: int, what: str) -> None:
+        """Raise an error for a count of bytes that is negative, or more than remain where that is known.
+
+        Raises:
+            CorruptObject: it is; the message says that `what` was expected.
+        """
+        remaining = self.remaining
+        if count < 0 or (remaining is not None and count > remaining):
+            raise self.cut_error(count, remaining or 0, what)
 
     def cut_error(self, count: int, there: int, what: str) -> CorruptObject:
         """Return the error of a file that ends after `there` of the `count` bytes of `what`."""

@@ -89,9 +89,7 @@ class FileCursor(Cursor):
 
     def take(self, count: int, what: str) -> bytes | bytearray:
         """Return the next `count` bytes and move past them; they are not views of memory used again."""
-        remaining = self.remaining
-        if count < 0 or (remaining is not None and count > remaining):
-            raise self.cut_error(count, remaining or 0, what)
+        self.check_count(count, what)
         if count <= _STEP_BYTES:
             data = self._file.read(count) if count else b""
             self._position += len(data)
@@ -112,10 +110,8 @@ class FileCursor(Cursor):
 
     def skip(self, count: int, what: str) -> None:
         """Move past the next `count` bytes: by a seek in a regular file, by reading them in any other."""
-        remaining = self.remaining
-        if count < 0 or (remaining is not None and count > remaining):
-            raise self.cut_error(count, remaining or 0, what)
-        if remaining is not None and isinstance(self._file, io.BufferedReader):
+        self.check_count(count, what)
+        if self._size is not None and isinstance(self._file, io.BufferedReader):
             self._file.seek(count, os.SEEK_CUR)
             self._position += count
             return

@@ -9,8 +9,7 @@ from seekable.formats.decoding import entry_decoder
 from seekable.formats.kaldi.entry_reader import EntryReader
 from seekable.formats.kaldi.object_files import ObjectFiles
 from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
-from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.line_source import refuse_options_of_tables
+from seekable.nodes.sources.line_source import refuse_options_of_tables, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from seekable.formats.decoding import Decoder
     from seekable.formats.registry import Format, SourceOptions
     from seekable.index.fileset import FileSet
+    from seekable.nodes.sources.file_source import FileSource
 
 __all__ = ["decoder_of", "entry_source"]
 
@@ -40,14 +40,7 @@ def entry_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Fi
     checked_pipes(options.pipes)
 
     def source(files: FileSet) -> FileSource:
-        return FileSource(
-            files,
-            decoder_of(form, options, files),
-            format=form.name,
-            asked=options.shown,
-            version=options.version,
-            errors=options.errors,
-        )
+        return source_of(files, decoder_of(form, options, files), form, options)
 
     return source
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seekable.formats.registry import Format, SourceOptions
     from seekable.index.fileset import FileSet
 
-__all__ = ["line_source", "refuse_options_of_tables"]
+__all__ = ["line_source", "refuse_options_of_tables", "source_of"]
 
 
 _COLUMN_VALUES = ("text", "bytes", "json")
@@ -43,16 +43,21 @@ def line_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Fil
         decoder = decoder_named(decode, form.name if form.multiline else "")
 
     def source(files: FileSet) -> FileSource:
-        return FileSource(
-            files,
-            decoder,
-            format=form.name,
-            asked=options.shown,
-            version=options.version,
-            errors=options.errors,
-        )
+        return source_of(files, decoder, form, options)
 
     return source
+
+
+def source_of(files: FileSet, decoder: Decoder, form: Format, options: SourceOptions) -> FileSource:
+    """Return the source of the records of indexed files, with the arguments of ``sk.open`` for them."""
+    return FileSource(
+        files,
+        decoder,
+        format=form.name,
+        asked=options.shown,
+        version=options.version,
+        errors=options.errors,
+    )
 
 
 def _column_decoder(column: str, decode: Any) -> Decoder:

@@ -16,7 +16,7 @@ from seekable.kaldi.directory.text_tables import TABLES
 from seekable.kaldi.directory.validation import BASES
 from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
 from seekable.nodes.columns.names import checked_names
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.line_source import source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from seekable.formats.registry import Format, SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.kaldi.files.pipes import Pipes
+    from seekable.nodes.sources.file_source import FileSource
 
 __all__ = ["utterance_source", "utterances_of"]
 
@@ -56,14 +57,7 @@ def utterance_source(form: Format, options: SourceOptions) -> Callable[[FileSet]
         utterances = utterances_of(
             main, others, columns, pipes=pipes, most_open_files=options.most_open_files
         )
-        return FileSource(
-            main,
-            utterance_decoder(utterances),
-            format=form.name,
-            asked=options.shown,
-            version=options.version,
-            errors=options.errors,
-        )
+        return source_of(main, utterance_decoder(utterances), form, options)
 
     return source
 
