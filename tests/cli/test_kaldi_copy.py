@@ -51,6 +51,24 @@ def test_a_table_goes_from_stdin_to_stdout(tmp_path: Path) -> None:
     assert (text.stdout, text.stderr) == (write_alignments(tmp_path, ",t").read_bytes(), b"")
 
 
+def test_standard_input_tells_the_type_and_loses_no_byte(tmp_path: Path) -> None:
+    data = write_matrices(tmp_path).read_bytes()
+    assert run_with_input(data, *COPY, "ark:-", "ark:-", "-q").stdout == data
+    assert run_with_input((tmp_path / "feats.scp").read_bytes(), *COPY, "scp:-", "ark:-", "-q").stdout == data
+    assert run_with_input(data, "kaldi", "shapes", "ark:-").stdout.startswith(b"utt0 4 3\n")
+    assert run_with_input(data[5:], *COPY, "-", "-", "-q").stdout == data[5 : data.index(b"utt1")]
+    done = run_with_input(write_alignments(tmp_path).read_bytes(), *COPY, "ark:-", "ark:-")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"--holder NAME" in done.stderr
+
+
+def test_commands_in_a_script_that_are_allowed_tell_the_type(tmp_path: Path) -> None:
+    data = write_matrices(tmp_path).read_bytes()
+    (tmp_path / "a.scp").write_text("utt0 tail -c +6 feats.ark |\n")
+    done = run(*COPY, "scp:a.scp", "ark:-", "--pipes", "allow", cwd=tmp_path)
+    assert done.stdout == data[: data.index(b"utt1")]
+
+
 def test_text_goes_in_with_the_line_ends_of_windows(tmp_path: Path) -> None:
     text = write_alignments(tmp_path, ",t").read_bytes()
     binary = write_alignments(tmp_path).read_bytes()

@@ -145,7 +145,7 @@ def test_the_type_of_objects_is_found_where_their_bytes_tell_it(tmp_path: Path) 
 
 def test_the_type_of_objects_is_asked_for_where_it_cannot_be_found(tmp_path: Path) -> None:
     write_alignments(tmp_path)
-    for source in ("ark:ali.ark", "ark:-", "ark:echo a |"):
+    for source in ("ark:ali.ark", "ark:echo a |"):
         done = run(*SHAPES, source, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, b"")
         assert b"--holder NAME" in done.stderr

@@ -126,7 +126,7 @@ def test_commands_inside_a_script_must_be_allowed(tmp_path: Path) -> None:
 
 
 def test_a_table_needs_a_holder_and_a_file(tmp_path: Path) -> None:
-    assert run(*VALIDATE, "ark:-").returncode == 2
+    assert run(*VALIDATE, "ark:echo a 1 |").returncode == 2
     assert run(*VALIDATE, tmp_path / "none.ark", *MATRIX).returncode == 4
     assert run(*VALIDATE, "ark:-", *MATRIX, "--script", "a.scp").returncode == 2
 

@@ -201,6 +201,21 @@ def test_entries_that_tell_no_holder_do_not_hide_those_that_do(tmp_path: Path) -
     assert np.asarray(shapes).tolist() == [[0, 0], [0, 0], [2, 2]]
 
 
+def test_commands_that_are_allowed_tell_the_holder(tmp_path: Path) -> None:
+    made(tmp_path / "a.ark", b"a " + dumped("matrix", np.ones((2, 3))))
+    made(tmp_path / "a.scp", f"a tail -c +3 {tmp_path}/a.ark |\n".encode())
+    assert sk.open(tmp_path / "a.scp", pipes="allow")[0][1].shape == (2, 3)
+    for pipes in ("refuse", "specifier"):
+        with pytest.raises(sk.InvalidArgument, match="run only with pipes='allow'"):
+            sk.open(tmp_path / "a.scp", pipes=pipes)
+
+
+def test_a_first_line_that_is_longer_than_what_is_looked_at_tells_nothing(tmp_path: Path) -> None:
+    made(tmp_path / "a.ark", b"a  [ " + b"1 " * 50_000 + b"]\n")
+    with pytest.raises(sk.InvalidArgument, match="it can be matrix, vector"):
+        sk.open(tmp_path / "a.ark")
+
+
 def test_a_script_that_names_a_whole_archive_says_so(tmp_path: Path) -> None:
     made(tmp_path / "a.ark", b"a " + dumped("matrix", np.ones((2, 3))))
     made(tmp_path / "a.scp", f"a {tmp_path}/a.ark\n".encode())

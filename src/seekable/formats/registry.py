@@ -128,13 +128,14 @@ class SourceBuilder(Protocol):
 class HolderFinder(Protocol):
     """Finds the holder of a format whose name alone does not say where records start."""
 
-    def __call__(self, form: Format, holder: object, found: Sequence[Found]) -> Format:
+    def __call__(self, form: Format, holder: object, found: Sequence[Found], pipes: Pipes) -> Format:
         """Return the format with its holder.
 
         Args:
             form: the format without a holder.
             holder: what the user named as the holder; None to find it from the files.
             found: the files.
+            pipes: ``"allow"`` runs commands that the files contain, to find it.
 
         Raises:
             InvalidArgument: there is no such holder, or the files can be of several.
@@ -205,12 +206,12 @@ class Format:
             return self
         if self.holder is not None and options.holder is None:
             return self
-        return self.with_holder(options.holder, found)
+        return self.with_holder(options.holder, found, options.pipes)
 
-    def with_holder(self, holder: object, found: Sequence[Found] = ()) -> Format:
+    def with_holder(self, holder: object, found: Sequence[Found] = (), pipes: Pipes = "refuse") -> Format:
         """Return the format with a holder; see `HolderFinder`."""
         holder_finder: HolderFinder = _imported(self.holder_finder)
-        return holder_finder(self, holder, found)
+        return holder_finder(self, holder, found, pipes)
 
     def source(self, options: SourceOptions) -> Callable[[FileSet], Any]:
         """Return a function from indexed files to the node that reads them; see `SourceBuilder`."""

@@ -123,7 +123,7 @@ def copy(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.kaldi.holder_choice import chosen_holder
     from seekable.cli.output import json_safe
 
-    found = chosen_holder(holder, source)
+    found = chosen_holder(holder, source, pipes.value)
     job = Job(
         source,
         target,

@@ -40,7 +40,7 @@ def head(
     from seekable.kaldi import SequentialReader, find_holder
 
     options = {} if precision is None else {"precision": precision}
-    found = find_holder(chosen_holder(holder, rspecifier), **options)
+    found = find_holder(chosen_holder(holder, rspecifier, pipes.value), **options)
     with SequentialReader(rspecifier, found, pipes=pipes.value) as reader:
         for number in range(count):
             if number:

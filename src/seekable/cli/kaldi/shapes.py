@@ -30,7 +30,7 @@ def shapes(
     from seekable.cli.output import json_safe, write_document, write_line
     from seekable.kaldi import SequentialReader, find_holder
 
-    shape = ShapeHolder(find_holder(chosen_holder(holder, rspecifier)))
+    shape = ShapeHolder(find_holder(chosen_holder(holder, rspecifier, pipes.value)))
     with SequentialReader(rspecifier, shape, pipes=pipes.value) as reader:
         for key, found in reader:
             if as_json:

@@ -20,7 +20,7 @@ HolderOption = Annotated[
         "--holder",
         metavar="NAME",
         help="The type of the objects: matrix, vector, int32-vector, token, posterior, wave and so on; found "
-        "from the first ones in a file if left out, where these tell it.",
+        "from the first ones in a file or standard input if left out, where these tell it.",
         show_default=False,
     ),
 ]

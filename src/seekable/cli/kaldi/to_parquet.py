@@ -54,7 +54,7 @@ def to_parquet(  # noqa: PLR0913 - an argument for each of its options
     from seekable.storage.memory import bytes_in_words
 
     _check(out, overwrite=overwrite)
-    found = find_holder(chosen_holder(holder, rspecifier))
+    found = find_holder(chosen_holder(holder, rspecifier, pipes.value))
     with (
         counted("Wrote", shown=not no_progress and not quiet) as entries,
         SequentialReader(rspecifier, found, pipes=pipes.value) as reader,

@@ -111,7 +111,7 @@ def _checked_table(
     with counted("Checked", shown=shown) as entries:
         return check_table(
             rspecifier,
-            find_holder(chosen_holder(holder, rspecifier)),
+            find_holder(chosen_holder(holder, rspecifier, pipes)),
             is_sorted=is_sorted,
             pipes=pipes,
             count=entries.count,
@@ -154,7 +154,7 @@ def _repair(path: str, holder: str | None, script: str | None, *, quiet: bool) -
     specifier = parse_rspecifier(rspecifier)
     if specifier.kind != "ark" or os.path.isdir(path):
         raise typer.BadParameter("--repair cuts archives; name one", param_hint="--repair")
-    done = cut(specifier.rxfilename, chosen_holder(holder, rspecifier), script=script)
+    done = cut(specifier.rxfilename, chosen_holder(holder, rspecifier, "refuse"), script=script)
     if not quiet:
         print(f"seekable: {_repair_in_words(done)}", file=sys.stderr)
 

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 from seekable.errors import InvalidArgument, SeekableError
 from seekable.formats.kaldi.script_lines import parse_line
+from seekable.kaldi.files.filenames import classify_rxfilename
 from seekable.kaldi.files.opening import open_rx
+from seekable.kaldi.files.pipes import checked_pipes, pipes_inside
+from seekable.kaldi.files.streams import StandardInput
 from seekable.kaldi.holders.candidates import candidates_of
 from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.objects.header import BINARY_HEADER
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from seekable.formats.registry import Format
+    from seekable.kaldi.files.pipes import Pipes
     from seekable.storage.listing import Found
 
 __all__ = ["detect_holder", "with_holder"]
@@ -28,6 +32,7 @@ _MOST_FILES = 3
 _MOST_LINES = 16
 _MOST_OBJECTS = 3
 _HEAD_BYTES = 64 << 10
+_PEEKED_BYTES = 4 << 10
 _SHOWN_BYTES = 24
 
 _EMPTY_ARRAY = re.compile(rb"[ \t]*\[[ \t]*\][ \t\r]*\n")
@@ -36,29 +41,33 @@ _EMPTY_ARRAY = re.compile(rb"[ \t]*\[[ \t]*\][ \t\r]*\n")
 _AFTER_KEY = re.compile(rb"\s*" + TOKEN_AND_SPACE)
 
 
-def with_holder(form: Format, holder: object, found: Sequence[Found]) -> Format:
+def with_holder(form: Format, holder: object, found: Sequence[Found], pipes: Pipes = "refuse") -> Format:
     """Return a format with its holder; the name of that of archives has the holder's too.
 
     Args:
         form: the format, ``ark`` or ``scp``.
         holder: a name, a holder, or a class with Read and Write; None to find it from the first entries.
         found: the files.
+        pipes: ``"allow"`` runs the commands of the first lines of scripts.
 
     Raises:
         InvalidArgument: no holder has the name, or the first entries can be of several holders.
         WrongType: the holder is of another type.
     """
     base = form.name.partition("-")[0]
-    resolved = find_holder(detect_holder(base, _first_paths(found)) if holder is None else holder)
+    if holder is None:
+        holder = detect_holder(base, _first_paths(found), pipes=pipes_inside(checked_pipes(pipes)))
+    resolved = find_holder(holder)
     return replace(form, name=f"ark-{resolved.name}" if base == "ark" else base, holder=resolved)
 
 
-def detect_holder(base: str, rxfilenames: Iterable[str]) -> str:
+def detect_holder(base: str, rxfilenames: Iterable[str], *, pipes: Pipes) -> str:
     """Return the name of the holder that the first entries of tables have; ``matrix`` without entries.
 
     Args:
         base: ``ark`` or ``scp``.
-        rxfilenames: the extended filenames of the tables.
+        rxfilenames: the extended filenames of the tables. Of standard input, no byte is taken.
+        pipes: ``"allow"`` runs the commands of the first lines of scripts.
 
     Raises:
         InvalidArgument: an entry can be of several holders, or the entries are of different ones.
@@ -66,7 +75,7 @@ def detect_holder(base: str, rxfilenames: Iterable[str]) -> str:
     """
     detected: dict[tuple[str, ...], tuple[str, bytes]] = {}
     for path in rxfilenames:
-        for where, head in _objects(base, path):
+        for where, head in _objects(base, path, pipes):
             detected.setdefault(candidates_of(head), (where, head))
     if not detected:
         return "matrix"  # Without any entry, all holders read the same.
@@ -93,10 +102,9 @@ def _first_paths(found: Sequence[Found]) -> Iterator[str]:
                 yield path
 
 
-def _objects(base: str, path: str) -> Iterator[tuple[str, bytes]]:
+def _objects(base: str, path: str, pipes: Pipes) -> Iterator[tuple[str, bytes]]:
     """Yield where the first objects of a file are, and the first bytes of each."""
-    with open_rx(path, header=False) as file:
-        head = file.read(_HEAD_BYTES)
+    head = _first_bytes(path)
     if base == "ark":
         end = 0
         for _ in range(_MOST_OBJECTS):
@@ -109,10 +117,23 @@ def _objects(base: str, path: str) -> Iterator[tuple[str, bytes]]:
                 return
             end = empty.end()
         return
-    yield from itertools.islice(_named_objects(head.split(b"\n")[:_MOST_LINES], path), _MOST_OBJECTS)
+    yield from itertools.islice(_named_objects(_first_lines(head), path, pipes), _MOST_OBJECTS)
 
 
-def _named_objects(lines: Sequence[bytes], script: str) -> Iterator[tuple[str, bytes]]:
+def _first_bytes(path: str) -> bytes:
+    if classify_rxfilename(path) == "stdin":
+        return StandardInput().peek(_PEEKED_BYTES)
+    with open_rx(path, header=False) as file:
+        return file.read(_HEAD_BYTES)
+
+
+def _first_lines(head: bytes) -> list[bytes]:
+    """Return the first lines that are whole, as far as that can be seen."""
+    lines = head.split(b"\n")
+    return lines[: min(_MOST_LINES, max(1, len(lines) - 1))]
+
+
+def _named_objects(lines: Sequence[bytes], script: str, pipes: Pipes) -> Iterator[tuple[str, bytes]]:
     """Yield the first bytes of the objects that lines name, without those that cannot be read.
 
     Raises:
@@ -122,7 +143,7 @@ def _named_objects(lines: Sequence[bytes], script: str) -> Iterator[tuple[str, b
     found = False
     for line in filter(bytes.strip, lines):
         try:
-            yield _named_object(line, script)
+            yield _named_object(line, script, pipes)
             found = True
         except SeekableError as error:
             failed = failed or error
@@ -134,7 +155,7 @@ def _named_objects(lines: Sequence[bytes], script: str) -> Iterator[tuple[str, b
         raise InvalidArgument(message) from failed
 
 
-def _named_object(line: bytes, script: str) -> tuple[str, bytes]:
+def _named_object(line: bytes, script: str, pipes: Pipes) -> tuple[str, bytes]:
     entry = parse_line(line)
     name = entry.rxfilename
     if entry.kind == "stdin":
@@ -142,7 +163,7 @@ def _named_object(line: bytes, script: str) -> tuple[str, bytes]:
         raise InvalidArgument(message)
     if entry.path and not os.path.isabs(entry.path) and not os.path.exists(entry.path):
         name = os.path.join(os.path.dirname(script), name)
-    with open_rx(name, header=False) as file:
+    with open_rx(name, header=False, pipes=pipes) as file:
         return f"{name!r}, named by {script!r}", file.read(_HEAD_BYTES)
 
 

@@ -167,6 +167,16 @@ class StandardInput:
         while piece := self._buffer.read1(_READ_BYTES):
             yield piece
 
+    def peek(self, count: int) -> bytes:
+        """Return the next ``count`` bytes, or fewer at the end, and leave them for the next reader."""
+        head = b""
+        for piece in self.pieces():
+            head += piece
+            if len(head) >= count:
+                break
+        self.put_back(head)
+        return head[:count]
+
     def put_back(self, data: bytes) -> None:
         """Keep bytes that were taken too early for the next reader."""
         if data:

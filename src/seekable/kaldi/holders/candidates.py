@@ -68,7 +68,7 @@ def _of_text(head: bytes) -> tuple[str, ...]:
     inner = content[1:].strip()
     if not inner:
         return ("matrix",) if newline and rest.strip() else ("matrix", "vector")
-    if inner == b"]":
+    if inner == b"]" or not (newline or inner.endswith(b"]")):  # It is empty, or it is longer than the bytes.
         return ("matrix", "vector", "posterior")
     if inner.count(b"[") or inner.count(b"]") > 1:
         return ("posterior",)
