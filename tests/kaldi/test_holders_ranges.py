@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import struct
+import tracemalloc
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from tests.kaldi.holder_cases import cursors, dumped
 
-from seekable.errors import InvalidArgument, KaldiWarning
-from seekable.kaldi import SparseMatrix, SparseVector, SupportsRange, find_holder, parse_range
+from seekable.errors import CorruptObject, InvalidArgument, KaldiWarning, WrongType
+from seekable.kaldi import SparseMatrix, SparseVector, SupportsRange, find_holder, parse_range, read
 from seekable.kaldi.objects.cursor import MemoryCursor
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 BAD = [
     "",
@@ -35,6 +41,11 @@ BAD = [
 def test_what_is_no_range_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="range"):
         parse_range(text)
+
+
+def test_a_range_is_a_text() -> None:
+    with pytest.raises(WrongType, match="a range must be a str"):
+        parse_range(5)  # type: ignore[arg-type]
 
 
 def read_part(holder: str, raw: bytes, text: str) -> Any:
@@ -94,3 +105,42 @@ def test_only_the_bytes_of_the_part_are_touched(method: int | None) -> None:
     assert np.array_equal(part, whole[50:54, 2:4])
     # By rows, 4 of 200 rows; by columns (method 2), the heads and 2 of 20 columns.
     assert sum(taken) <= len(raw) * (0.2 if method == 2 else 0.03)
+
+
+@pytest.mark.parametrize(("block_bytes", "long_bytes"), [(1 << 20, 1 << 16), (200, 1 << 16), (1, 1)])
+@pytest.mark.parametrize("method", [None, 2, 3, 5])
+def test_parts_are_the_same_however_they_are_read(
+    block_bytes: int, long_bytes: int, method: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seekable.kaldi.holders.ranges._BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("seekable.kaldi.holders.ranges._LONG_BYTES", long_bytes)
+    values = np.arange(240, dtype=np.float32).reshape(24, 10)
+    options = {} if method is None else {"method": method}
+    raw = dumped("matrix" if method is None else "compressed-matrix", values, **options)
+    holder = find_holder("matrix")
+    assert isinstance(holder, SupportsRange)
+    whole = holder.read(MemoryCursor(raw))
+    for text, rows, columns in (
+        ("[,2:3]", slice(0, 24), slice(2, 4)),
+        ("[3:20,0:4]", slice(3, 21), slice(0, 5)),
+        ("[0:22,9:9]", slice(0, 23), slice(9, 10)),
+        ("[5:5]", slice(5, 6), slice(0, 10)),
+    ):
+        for cursor in cursors(raw + b"rest"):
+            np.testing.assert_array_equal(holder.read_range(cursor, parse_range(text)), whole[rows, columns])
+            assert bytes(cursor.take(4, "the rest")) == b"rest"
+        for cursor in cursors(raw[:-1]):
+            with pytest.raises(CorruptObject):
+                holder.read_range(cursor, parse_range(text))
+
+
+def test_some_columns_of_a_large_matrix_need_little_memory(tmp_path: Path) -> None:
+    head = b"\0BFM \4" + struct.pack("<iBi", 100_000, 4, 400)
+    (tmp_path / "a.mat").write_bytes(head)
+    os.truncate(tmp_path / "a.mat", len(head) + 160_000_000)  # A hole.
+    tracemalloc.start()
+    try:
+        assert read(f"{tmp_path}/a.mat[,2:3]", "matrix").shape == (100_000, 2)
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    finally:
+        tracemalloc.stop()

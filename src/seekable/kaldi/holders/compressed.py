@@ -19,6 +19,7 @@ from seekable.kaldi.holders.matrix_coding import (
     decode_columns,
     decode_rows,
 )
+from seekable.kaldi.holders.ranges import read_rows_and_columns
 from seekable.kaldi.objects.header import BINARY_HEADER
 
 if TYPE_CHECKING:
@@ -103,16 +104,12 @@ def read_part(cursor: Cursor, part: Range) -> NDArray[np.float32]:
     rows, columns = part.row_slice(scale.rows, cursor.name), part.column_slice(scale.columns, cursor.name)
     if scale.form == BYTES_BY_COLUMN:
         table = cursor.array(_HEAD, 4 * heads, "the headers of the columns").reshape(-1, 4)[columns]
-        cursor.skip(columns.start * scale.rows, "the columns before the range")
-        data = cursor.array("u1", (columns.stop - columns.start) * scale.rows, "the columns of the range")
-        cursor.skip((scale.columns - columns.stop) * scale.rows, "the columns after the range")
-        return decode_columns(scale, table, data.reshape(len(table), scale.rows)[:, rows])
+        data = read_rows_and_columns(cursor, np.dtype("u1"), (scale.columns, scale.rows), columns, rows)
+        return decode_columns(scale, table, data)
     dtype = FORMATS[scale.form].dtype
-    row_bytes = dtype.itemsize * scale.columns
-    cursor.skip(rows.start * row_bytes, "the rows before the range")
-    data = cursor.array(dtype, (rows.stop - rows.start) * scale.columns, "the rows of the range")
-    cursor.skip((scale.rows - rows.stop) * row_bytes, "the rows after the range")
-    return decode_rows(scale, data.reshape(rows.stop - rows.start, scale.columns)[:, columns])
+    return decode_rows(
+        scale, read_rows_and_columns(cursor, dtype, (scale.rows, scale.columns), rows, columns)
+    )
 
 
 def compressed_bytes(matrix: CompressedMatrix) -> bytes:

@@ -17,6 +17,7 @@ from seekable.kaldi.holders.number_text import (
     skip_brackets,
     vector_text,
 )
+from seekable.kaldi.holders.ranges import read_rows_and_columns
 from seekable.kaldi.objects.basic_types import BASIC_TYPES, DIGITS, BasicType
 from seekable.kaldi.objects.header import BINARY_HEADER, read_header
 
@@ -230,11 +231,7 @@ def read_matrix_part(cursor: Cursor, wanted: BasicType, part: Range, *, binary: 
         return compressed.read_part(cursor, part).astype(wanted.dtype, copy=False)
     basic, height, width = _matrix_header(cursor)
     rows, columns = part.row_slice(height, cursor.name), part.column_slice(width, cursor.name)
-    row_bytes = width * basic.dtype.itemsize
-    cursor.skip(rows.start * row_bytes, "the rows before the range")
-    found = cursor.array(basic.dtype, (rows.stop - rows.start) * width, "the rows of the range")
-    cursor.skip((height - rows.stop) * row_bytes, "the rows after the range")
-    return _converted(found.reshape(rows.stop - rows.start, width)[:, columns], wanted)
+    return _converted(read_rows_and_columns(cursor, basic.dtype, (height, width), rows, columns), wanted)
 
 
 def skip_matrix(cursor: Cursor, *, binary: bool) -> None:

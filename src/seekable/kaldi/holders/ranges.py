@@ -5,15 +5,29 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-from seekable.errors import InvalidArgument, KaldiWarning
+import numpy as np
 
-__all__ = ["Range", "parse_range"]
+from seekable.errors import InvalidArgument, KaldiWarning, WrongType
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.kaldi.objects.cursor import Cursor
+
+__all__ = ["Range", "parse_range", "read_rows_and_columns"]
 
 _BOUNDS = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
 _TOLERATED_ROWS = 3
 """Kaldi clips a range that ends so many rows behind the last one: segments are rounded to frames."""
 _MAX_PARTS = 2
+
+_BLOCK_BYTES: Final = 1 << 20
+"""Rows of which some columns are wanted are read so many bytes at a time."""
+
+_LONG_BYTES: Final = 64 << 10
+"""Of a longer row only the wanted columns are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +95,14 @@ def parse_range(text: str) -> Range:
 
     Raises:
         InvalidArgument: the text is no range.
+        WrongType: it is no str.
 
     Example:
         >>> parse_range("[0:51,89:100]").columns
         (89, 100)
     """
+    if not isinstance(text, str):
+        raise WrongType(f"a range must be a str (got {text!r} of type {type(text).__name__})")
     inner = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     shown = f"[{inner}]"
     parts = inner.split(",")
@@ -102,3 +119,42 @@ def _parse_bounds(part: str, shown: str) -> tuple[int, int]:
             f"each part of a range must be first:last, with first <= last (got {part!r} in {shown})"
         )
     return int(found[1]), int(found[2])
+
+
+def read_rows_and_columns(
+    cursor: Cursor, dtype: np.dtype[Any], shape: tuple[int, int], rows: slice, columns: slice
+) -> NDArray[Any]:
+    """Return some rows and columns of items that are stored row by row, and move past all of them.
+
+    The memory is that of the part and of a block of rows.
+
+    Args:
+        cursor: it stands at the first item.
+        dtype: the type of an item.
+        shape: the number of rows and columns that are stored.
+        rows: the rows that are wanted, with both bounds.
+        columns: the columns that are wanted, with both bounds.
+
+    Raises:
+        CorruptObject: the file ends before the last item.
+    """
+    height, width = shape
+    count, chosen = rows.stop - rows.start, columns.stop - columns.start
+    row_bytes, what = width * dtype.itemsize, "the rows of the range"
+    cursor.skip(rows.start * row_bytes, "the rows before the range")
+    if count * row_bytes <= _BLOCK_BYTES or chosen == width:
+        found = cursor.array(dtype, count * width, what).reshape(count, width)[:, columns]
+    elif row_bytes > _LONG_BYTES:
+        parts = []
+        for _ in range(count):
+            cursor.skip(columns.start * dtype.itemsize, what)
+            parts.append(cursor.array(dtype, chosen, what))
+            cursor.skip((width - columns.stop) * dtype.itemsize, what)
+        found = np.stack(parts)
+    else:
+        step = _BLOCK_BYTES // row_bytes
+        sizes = [min(step, count - first) for first in range(0, count, step)]
+        blocks = (cursor.array(dtype, size * width, what).reshape(size, width) for size in sizes)
+        found = np.concatenate([block[:, columns].copy() for block in blocks])
+    cursor.skip((height - rows.stop) * row_bytes, "the rows after the range")
+    return found
