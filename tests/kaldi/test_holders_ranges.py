@@ -115,7 +115,7 @@ def test_parts_are_the_same_however_they_are_read(
     monkeypatch.setattr("seekable.kaldi.holders.ranges._BLOCK_BYTES", block_bytes)
     monkeypatch.setattr("seekable.kaldi.holders.ranges._LONG_BYTES", long_bytes)
     values = np.arange(240, dtype=np.float32).reshape(24, 10)
-    options = {} if method is None else {"method": method}
+    options: dict[str, Any] = {} if method is None else {"method": method}
     raw = dumped("matrix" if method is None else "compressed-matrix", values, **options)
     holder = find_holder("matrix")
     assert isinstance(holder, SupportsRange)
