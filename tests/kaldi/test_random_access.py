@@ -476,6 +476,19 @@ def test_a_table_with_an_index_is_not_read(here: Path, monkeypatch: pytest.Monke
             assert "v" in reader
 
 
+def test_a_bad_line_of_an_indexed_script_is_named_by_its_byte(here: Path) -> None:
+    made(here, "a")
+    good = (here / "a.scp").read_bytes()
+    (here / "b.scp").write_bytes(good + b"b x\0y\n")
+    sk.open("scp:b.scp", holder="int32").key("a")
+    with RandomAccessReader("scp:b.scp", "int32") as reader:
+        assert reader["a"] == 0
+        with pytest.raises(
+            sk.CorruptTable, match=f"line at byte {len(good)} has a filename with a NUL character"
+        ):
+            reader["b"]
+
+
 def test_wrong_keys_and_arguments(here: Path) -> None:
     made(here, "ab")
     for spec in ("ark:a.ark", "scp:a.scp"):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final, final
 
 from seekable.errors import CorruptTable, IndexStale
 from seekable.kaldi.files.filenames import check_rxfilename
+from seekable.kaldi.objects.tokens import decoded
 from seekable.kaldi.tables.archive import KEY_AFTER_SPACES
 from seekable.kaldi.tables.local_data import open_plain
-from seekable.kaldi.tables.script import split_line
+from seekable.kaldi.tables.script import key_and_xfilename, line_problem
 from seekable.kaldi.tables.table_index import find_table_index
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ __all__ = ["IndexedTable", "find_indexed_table"]
 
 _HEAD_BYTES: Final = 8 << 10
 """The bytes of an entry that are read to find the end of its key, beside the key."""
+
+
+_SHOWN_BYTES: Final = 80
 
 
 @final
@@ -66,7 +70,11 @@ class IndexedTable:
         start, stop = ranges[0]
         if self._is_script:
             line = os.pread(self._descriptor, stop - start, start)
-            return split_line(line, 0, self._path)[1].decode("utf-8", "surrogateescape")
+            fields = key_and_xfilename(line)
+            if fields is None:
+                problem, shown = line_problem(line), line[:_SHOWN_BYTES]
+                raise CorruptTable(f"{self._path!r}: the line at byte {start:,} {problem}: {shown!r}")
+            return decoded(fields[1])
         head = os.pread(self._descriptor, min(stop - start, len(key) * 4 + _HEAD_BYTES), start)
         found = KEY_AFTER_SPACES.match(head)
         if found is None:

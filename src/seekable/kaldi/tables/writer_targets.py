@@ -292,17 +292,17 @@ def open_archive(
     assert archive is not None
     if script is not None:
         _check_pair(archive, script)
-    open_files = contextlib.ExitStack()
-    with open_files:
+    opened = contextlib.ExitStack()
+    with opened:
         script_file = None
         if append:
             archive_file, script_file = open_behind(archive, script, holder)
         else:
             if script is not None:
                 script_file = open_wx(script, binary=False, pipes=pipes, atomic=atomic)
-                open_files.callback(script_file.discard)
+                opened.callback(script_file.discard)
             archive_file = open_wx(archive, binary=specifier.binary, header=False, pipes=pipes, atomic=atomic)
-        open_files.pop_all()
+        opened.pop_all()
     return ArchiveTarget(
         holder, archive_file, script_file, binary=specifier.binary, flush_each=specifier.flush
     )
