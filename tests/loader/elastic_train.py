@@ -2,6 +2,7 @@
 
 Prints a line after each batch: rank, process id, step. The ranks meet after each batch: with
 ``settings.gloo`` in a collective of torch; otherwise at the launcher, which writes a byte to each rank.
+Where the variable ``FORKS`` is set, it forks as many ranks, and writes their exit statuses to a file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 SAVE_EVERY = 3
+STATUSES = "statuses"
+"""The file of the exit statuses of ranks that were forked, a list in JSON, in the folder of logs."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +118,31 @@ def train(loader: sk.Loader, settings: Settings, log: TextIO, meet: Callable[[in
                 return
 
 
+def fork(settings: Settings, count: int) -> None:
+    """Run ranks in forks of this process, which imports torch for all of them, and wait for all."""
+    from torch import distributed  # noqa: F401 - what takes long in each rank
+
+    ranks = []
+    for rank in range(count):
+        ranks.append(os.fork())
+        if not ranks[-1]:
+            os.environ["RANK"] = str(rank)
+            main(settings)
+            return
+    ended = dict(os.wait() for _ in ranks)
+    statuses = [os.waitstatus_to_exitcode(ended[rank]) for rank in ranks]
+    with open(f"{settings.logs}/{STATUSES}", "w", encoding="utf-8") as file:
+        json.dump(statuses, file)
+
+
 def put(log: TextIO, entry: dict[str, Any]) -> None:
     log.write(json.dumps(entry) + "\n")
     log.flush()
 
 
 if __name__ == "__main__":
-    main(Settings(**json.loads(sys.argv[1])))
+    given = Settings(**json.loads(sys.argv[1]))
+    if forks := os.environ.get("FORKS"):
+        fork(given, int(forks))
+    else:
+        main(given)

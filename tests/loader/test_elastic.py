@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pytest
-from tests.loader.elastic_train import SAVE_EVERY, Settings, pipeline
+from tests.loader.elastic_train import SAVE_EVERY, STATUSES, Settings, pipeline
 from tests.loader.flat import Flat
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Launch:
     def __init__(self, life: Life, settings: Settings) -> None:
         self.pids: dict[int, int] = {}
         self.steps = dict.fromkeys(range(life.ranks), 0)
-        self._errors = Path(settings.logs, "stderr")
+        self._errors, self._statuses = Path(settings.logs, "stderr"), Path(settings.logs, STATUSES)
         self._rest = b""
         self._pipe, write = os.pipe()
         command = [str(TRAIN), json.dumps(asdict(settings))]
@@ -74,7 +74,10 @@ class Launch:
             commands = [([*torchrun, *command], around)]
         else:
             around |= {"WORLD_SIZE": str(life.ranks), "RENDEZVOUS": f"file://{settings.logs}/rendezvous"}
-            commands = [(command, {**around, "RANK": str(rank)}) for rank in range(life.ranks)]
+            # One process imports torch for all ranks, and forks them.
+            forks = [{"FORKS": str(life.ranks)}]
+            each = forks if life.gloo else [{"RANK": str(rank)} for rank in range(life.ranks)]
+            commands = [(command, {**around, **own}) for own in each]
         with self._errors.open("wb") as errors:
             self._processes = [
                 subprocess.Popen(
@@ -112,7 +115,7 @@ class Launch:
             return
         for process in self._processes:
             process.kill()
-        # What torchrun launches does not end with it.
+        # What a launcher of ranks launches does not end with it.
         for pid in self.pids.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -121,7 +124,8 @@ class Launch:
         """Wait until all has ended, loaders' workers too; return the exit statuses."""
         while self._hear():
             pass
-        return [process.wait(PATIENCE_SECONDS) for process in self._processes]
+        statuses = [process.wait(PATIENCE_SECONDS) for process in self._processes]
+        return json.loads(self._statuses.read_text()) if self._statuses.exists() else statuses
 
     def _hear(self) -> bool:
         """Take in what the ranks say; False when none of them is there to say more."""
