@@ -106,6 +106,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that leaves another working folder behind: later tests start processes in this one."""
+    yield
+    folder = item.config.invocation_params.dir
+    if not os.path.samefile(folder, "."):
+        os.chdir(folder)
+        pytest.fail("the test changed the working folder: call monkeypatch.chdir")
+
+
 def _expects_an_error(item: pytest.Item) -> bool:
     """Return True for a test function that contains ``pytest.raises``."""
     function = getattr(item, "function", None)

@@ -1,4 +1,4 @@
-"""Work that is killed at one of its file operations, in a fork of a process that has imported its modules."""
+"""Work that is killed at a file operation or at any moment, in a fork of a process that has its modules."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -36,7 +37,7 @@ EVENTS = frozenset(
 
 
 class Killer:
-    """Runs work under a folder, and kills it at an operation on files in that folder."""
+    """Runs work under a folder, and kills it at an operation on files in that folder, or at any moment."""
 
     def __enter__(self) -> Self:
         self._server = subprocess.Popen(
@@ -70,17 +71,44 @@ class Killer:
         assert code in (0, KILLED)
         return code
 
+    def kill_after(self, notes: int, fifo: Path, work: Work, *arguments: Any) -> int:
+        """Kill the work once a number of bytes has come through a FIFO; return its exit code.
+
+        What is in the FIFO already does not count. The code is 0 if the work ended before.
+        """
+        reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)  # A reader that is a writer too sees no end.
+        with suppress(BlockingIOError):
+            while os.read(reader, 1 << 16):
+                pass
+        child = self._send("", 0, None, work, arguments)
+        ended = os.pidfd_open(child)
+        poll = select.poll()
+        for descriptor in (reader, ended):
+            poll.register(descriptor, select.POLLIN)
+        while notes > 0 and (reader, select.POLLIN) in poll.poll():
+            notes -= len(os.read(reader, notes))
+        # The server does not wait for the process before it is asked to: the number is still its own.
+        os.kill(child, signal.SIGKILL)
+        os.close(ended)
+        os.close(reader)
+        code: int = self._send()
+        assert code in (0, KILLED)
+        return code
+
     @property
     def _stdin(self) -> IO[bytes]:
         assert self._server.stdin is not None
         return self._server.stdin
 
     def _ask(self, folder: Path, *order: Any) -> tuple[int, list[str]]:
-        cloudpickle.dump((str(folder), *order), self._stdin)
+        answer: tuple[int, list[str]] = self._send(str(folder), *order)
+        return answer
+
+    def _send(self, *order: Any) -> Any:
+        cloudpickle.dump(order, self._stdin)
         self._stdin.flush()
         assert self._server.stdout is not None
-        answer: tuple[int, list[str]] = pickle.load(self._server.stdout)
-        return answer
+        return pickle.load(self._server.stdout)
 
 
 _PATIENCE_SECONDS = 100
@@ -96,6 +124,11 @@ def serve() -> None:
     """Run work in forks, as standard input says, until it ends."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
+
+    def answer(given: object) -> None:
+        pickle.dump(given, answers)
+        answers.flush()
+
     while True:
         try:
             folder, operation, kind, work, arguments = pickle.load(sys.stdin.buffer)
@@ -107,11 +140,13 @@ def serve() -> None:
             os.close(reader)
             _run(folder, operation, kind, work, arguments, writer)
         os.close(writer)
+        if not folder:
+            answer(child)
+            pickle.load(sys.stdin.buffer)
         with os.fdopen(reader, "rb") as noted:
             kinds, imported = _read_notes(noted.read().decode())
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        pickle.dump((code, kinds), answers)
-        answers.flush()
+        answer((code, kinds) if folder else code)
         if imported:
             _import(imported)
 
@@ -144,7 +179,7 @@ def _run(folder: str, operation: int, kind: str | None, work: Work, arguments: A
 
     def count(name: str, path: object) -> None:
         nonlocal left
-        if isinstance(path, str | bytes | os.PathLike) and os.fsdecode(path).startswith(folder):
+        if folder and isinstance(path, str | bytes | os.PathLike) and os.fsdecode(path).startswith(folder):
             os.write(noted, f"{name}\n".encode())
             left -= kind in (None, name)
             if left == 0 and operation and kind in (None, name):

@@ -1,8 +1,10 @@
-"""Waiting for processes that are not children of the test."""
+"""Waiting for processes that are not children of the test, and the memory of a process."""
 
 from __future__ import annotations
 
+import re
 import select
+from pathlib import Path
 
 
 def ends(descriptor: int, *, seconds: float = 60) -> bool:
@@ -11,3 +13,13 @@ def ends(descriptor: int, *, seconds: float = 60) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(seconds * 1000))
+
+
+def peak_kilobytes() -> int:
+    """Return the most memory that this process has held so far.
+
+    Not ``ru_maxrss``, which begins with what the process had held that started this one: a process that grows
+    would pass in a large pytest.
+    """
+    (peak,) = re.findall(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    return int(peak)

@@ -32,13 +32,15 @@ MATRIX = ("--holder", "matrix")
 
 
 @pytest.mark.parametrize("source", ["ark:feats.ark", "scp:feats.scp", "ark:cat feats.ark |"])
-def test_a_copy_has_the_bytes_of_the_table(tmp_path: Path, source: str) -> None:
+def test_a_copy_has_the_bytes_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
     ark = write_matrices(tmp_path)
     done = run(*COPY, source, "ark,scp:copy.ark,copy.scp", *MATRIX, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, b"")
     assert done.stderr == b"seekable: Copied 6 entries (matrix)\n"
     assert (tmp_path / "copy.ark").read_bytes() == ark.read_bytes()
-    os.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path)
     assert same(read_matrices("scp:copy.scp"), MATRICES)
 
 

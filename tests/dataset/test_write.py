@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -404,20 +405,21 @@ for folder in (sys.argv[1], sys.argv[1] + "/below"):
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    for folder in (tmp_path, *list(tmp_path.parents)[:-2]):
-        folder.chmod(0o755)
-    folder = tmp_path / "out"
-    folder.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY, folder, tmp_path / "before"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-    )
-    assert done.stdout.count("name another one") == 2
-    assert "cannot be written by this user" in done.stdout
-    assert list(folder.iterdir()) == []
+    # Not in tmp_path: the next pytest that starts closes the folders of this one to other users.
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        folder = Path(name, "out")
+        folder.mkdir()
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, folder, tmp_path / "before"],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
+        assert done.stdout.count("name another one") == 2
+        assert "cannot be written by this user" in done.stdout
+        assert list(folder.iterdir()) == []
 
 
 def test_a_finished_folder_needs_no_right_to_write(tmp_path: Path) -> None:

@@ -87,43 +87,37 @@ def test_killed_at_any_file_operation_the_next_call_has_the_rows(
     assert codes.count(KILLED) >= 15
 
 
-# It says when it begins a record, so that the test can choose any moment of the work.
-TALKING = """
-import os, sys
-from tests.dataset.common import numbers
-from tests.dataset.test_write import row, write
-pipe = int(sys.argv[3])
-def told(number):
-    os.write(pipe, b".")
-    return row(number)
-ds = numbers(2000).map(told, version=1).shuffle(seed=2)
-write(ds, sys.argv[1], sys.argv[2], rows_per_file=100, jobs=1)
-"""
+def talk(folder: Path, form: str, fifo: Path) -> None:
+    """Write, and say when each record begins, so that the test can choose any moment of the work."""
+    pipe = os.open(fifo, os.O_RDWR)  # The last records find no reader.
+
+    def told(number: int) -> dict[str, object]:
+        os.write(pipe, b".")
+        return row(number)
+
+    ds = numbers(2000).map(told, version=1).shuffle(seed=2)
+    write(ds, folder, form, rows_per_file=100, jobs=1)
+    os.close(pipe)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_killed_at_random_moments_again_and_again(form: str, seed: int, tmp_path: Path) -> None:
+def test_killed_at_random_moments_again_and_again(
+    form: str, seed: int, tmp_path: Path, killer: Killer
+) -> None:
     rng = random.Random(seed)
-    folder = tmp_path / "out"
+    folder, fifo = tmp_path / "out", tmp_path / "fifo"
+    os.mkfifo(fifo)
     kept = 0
+    codes = []
     for _ in range(4):
-        reader, writer = os.pipe()
-        command = [sys.executable, "-c", TALKING, str(folder), form, str(writer)]
-        with subprocess.Popen(command, cwd=ROOT, pass_fds=[writer]) as process:
-            os.close(writer)
-            left = rng.randrange(1, 1500)
-            while left > 0 and (some := os.read(reader, left)):
-                left -= len(some)
-            process.kill()
-        os.close(reader)
+        codes.append(killer.kill_after(rng.randrange(1, 1500), fifo, talk, folder, form, fifo))
         there = sum(path.name.startswith("part-") for path in folder.iterdir()) if folder.exists() else 0
         assert there >= kept
         kept = there
-
-    command = [sys.executable, "-c", TALKING, str(folder), form, "2"]
-    subprocess.run(command, cwd=ROOT, check=True, stderr=subprocess.DEVNULL)
+    assert codes[0] == KILLED
+    talk(folder, form, fifo)
     assert list(sk.open(folder)) == list(numbers(2000).map(row).shuffle(seed=2))
     assert not [path for path in folder.iterdir() if path.name.endswith(".tmp")]
 

@@ -266,16 +266,17 @@ def test_a_format_without_a_middle_is_scanned_whole(tmp_path: Path) -> None:
 
 
 MEMORY = """
-import resource, sys
+import sys
 from pathlib import Path
 from seekable.index import digest
 from seekable.index.build import build_index, file_scan
 from tests.index.corpus import open_data
+from tests.processes import peak_kilobytes
 build_index._PART_BYTES = digest.PIECE_BYTES = file_scan._SPILL_BYTES = 1 << 20
 open_data(Path(sys.argv[1]), form="text")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_kilobytes()
 files = open_data(Path(sys.argv[2]), form="text")
-print(int(files.records[0]), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+print(int(files.records[0]), peak_kilobytes() - before)
 """
 
 

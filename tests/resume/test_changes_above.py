@@ -458,8 +458,9 @@ print(json.dumps([list(rows_in(batches)), loader.state_dict()]))
 
 def in_a_new_process(**given: Any) -> Any:
     done = subprocess.run(
-        [sys.executable, "-c", CHILD], input=json.dumps(given), capture_output=True, text=True, check=True
+        [sys.executable, "-c", CHILD], input=json.dumps(given), capture_output=True, text=True, check=False
     )
+    assert not done.returncode, done.stderr
     return json.loads(done.stdout)
 
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,9 +16,9 @@ from seekable.errors import WorkerDied
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
     from typing import Any
 
-ROOT = Path(__file__).parents[2]
 SOME = 90
 
 
@@ -141,41 +138,33 @@ def telling(record: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def talk(folder: Path, form: str, jobs: int) -> sk.Stream:
+def talk(folder: Path, form: str, jobs: int, fifo: Path | None = None) -> sk.Stream:
+    if fifo:
+        os.environ[FIFO] = str(fifo)
     stream = uneven(2000, 4).map(telling, version=1)
     write(stream, folder, form, rows_per_file=100, jobs=jobs)
     return stream
 
 
-TALK = """
-import sys
-from tests.stream.test_write_killed import talk
-talk(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-"""
-
-
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_killed_at_random_moments_again_and_again(form: str, jobs: int, tmp_path: Path) -> None:
+def test_killed_at_random_moments_again_and_again(
+    form: str, jobs: int, tmp_path: Path, killer: Killer
+) -> None:
     rng = random.Random(jobs)
     stream = talk(tmp_path / "wanted", form, 1)
     wanted = contents(tmp_path / "wanted")
     folder, fifo, kept = tmp_path / "out", tmp_path / "fifo", 0
     os.mkfifo(fifo)
-    reader = os.open(fifo, os.O_RDWR)  # A reader that is a writer too sees no end.
+    codes = []
     for _ in range(5):
-        command = [sys.executable, "-c", TALK, str(folder), form, str(jobs)]
-        with subprocess.Popen(command, cwd=ROOT, env=os.environ | {FIFO: str(fifo)}) as process:
-            left = rng.randrange(1, 800)
-            while left > 0:
-                left -= len(os.read(reader, left))
-            process.kill()
+        codes.append(killer.kill_after(rng.randrange(1, 800), fifo, talk, folder, form, jobs, fifo))
         there = contents(folder) if folder.exists() else {}
         assert all(wanted[name] == content for name, content in there.items())
         assert len(there) >= kept
         kept = len(there)
-    os.close(reader)
+    assert codes[:2] == [KILLED, KILLED]
     written = write(stream, folder, form, rows_per_file=100, jobs=jobs)
     assert written.kept >= kept
     assert contents(folder) == wanted
