@@ -214,28 +214,32 @@ def test_a_missing_file_of_a_command_is_an_error_at_once(here: Path) -> None:
             open_rx("gunzip -c a b.gz |", header=header)
 
 
+BOMB = """
+import sys
+from seekable.kaldi import open_rx
+from tests.processes import peak_kilobytes
+with open_rx(sys.argv[1], header=False) as file:
+    file.read(1 << 10)
+    before = peak_kilobytes()
+    size = sum(map(len, iter(lambda: file.read(1 << 16), b"")))
+print(size, peak_kilobytes() - before)
+"""
+
+
 @pytest.mark.parametrize(
     "coding", ["zst", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("gz", "bz2", "xz"))]
 )
 def test_a_bomb_takes_little_memory(coding: str, here: Path) -> None:
     program = {"gz": "zcat", "bz2": "bzcat", "xz": "xzcat", "zst": "zstdcat"}[coding]
-    (here / "a").write_bytes(COMPRESS[coding](bytes(64 << 20)))
-    code = (
-        "from tests.processes import peak_kilobytes\n"
-        "from seekable.kaldi import open_rx\n"
-        f"with open_rx('{program} a |', header=False) as file:\n"
-        "    file.read(1 << 10)\n"
-        "    before = peak_kilobytes()\n"
-        "    size = sum(map(len, iter(lambda: file.read(1 << 16), b'')))\n"
-        "print(size, peak_kilobytes() - before)"
-    )
-    # In the folder of the repository, to import from the tests.
-    root, path = Path(__file__).parents[2], str(here / "a")
-    command = [sys.executable, "-c", code.replace(" a |", f" {path} |")]
+    # What zstd makes of its smallest input are 64 MiB.
+    whole, most = (256 << 20, 128 << 10) if coding == "zst" else (64 << 20, 40 << 10)
+    (here / "a").write_bytes(COMPRESS[coding](bytes(whole)))
+    # In the folder of the repository, so that the process can import from the tests.
+    root, command = Path(__file__).parents[2], [sys.executable, "-c", BOMB, f"{program} '{here}/a' |"]
     done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
     size, kilobytes = map(int, done.stdout.split())
-    assert size == (64 << 20) - (1 << 10)
-    assert kilobytes < 40 << 10
+    assert size == whole - (1 << 10)
+    assert kilobytes < most
 
 
 # ---- allowed commands
