@@ -18,7 +18,7 @@ from tests.kaldi.holder_cases import CASES, Case, dumped, plain
 
 import seekable as sk
 from seekable.kaldi import RandomAccessReader, Writer
-from seekable.kaldi.tables.key_hashes import hash_of_key, keys_of_block
+from seekable.kaldi.tables.script_keys import hash_of_key, keys_of_block
 from seekable.kaldi.tables.script_table import load_script
 
 if TYPE_CHECKING:
@@ -476,6 +476,24 @@ def test_a_table_with_an_index_is_not_read(here: Path, monkeypatch: pytest.Monke
             file.write(b"v " + (dumped("matrix", np.ones((1, 1))) if "ark:" in spec else b"a.ark:3\n"))
         with RandomAccessReader(spec, "matrix") as reader:
             assert "v" in reader
+
+
+def test_a_script_behind_an_offset_is_read_by_key(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(here, "abc")
+    first, *others = (here / "a.scp").read_bytes().splitlines(keepends=True)
+    (here / "b.scp").write_bytes(bytes(len(first)) + b"".join(others))
+    for kept_bytes in (1 << 20, 0):
+        monkeypatch.setattr("seekable.kaldi.tables.script_table._KEPT_BYTES", kept_bytes)
+        with RandomAccessReader(f"scp:b.scp:{len(first)}", "int32") as reader:
+            assert ("a" in reader, reader["b"], reader["c"]) == (False, 1, 2)
+
+
+def test_a_file_without_lines_is_no_script_and_is_not_read_to_its_end(here: Path) -> None:
+    with (here / "b.scp").open("wb") as file:
+        file.write(b"a ")
+        file.truncate(1 << 40)
+    with pytest.raises(sk.CorruptTable, match="line 1 is longer than 1,048,576 bytes"):
+        RandomAccessReader("scp:b.scp", "int32")
 
 
 def test_a_bad_line_of_an_indexed_script_is_named_by_its_byte(here: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -12,7 +13,7 @@ from seekable.kaldi.objects.tokens import TOKEN, decoded
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from seekable.kaldi.files.pipes import Pipes
     from seekable.kaldi.files.rx_file import RxFile
@@ -23,6 +24,7 @@ __all__ = [
     "entries_of",
     "iter_script",
     "key_and_xfilename",
+    "line_blocks",
     "line_problem",
     "read_script",
     "split_line",
@@ -97,10 +99,10 @@ def entries_of(file: RxFile) -> Iterator[ScriptEntry]:
     """Yield the entries of an open script, and close it behind the last one; errors as in `read_script`."""
     with file:
         check_is_script(file)
-        name, number = file.rxfilename, 1
-        for block in _blocks(file):
-            yield from _simple_entries(block) or _plain_entries(block) or _entries(block, number, name)
-            number += block.count(b"\n")
+        for block, number in line_blocks(file, partial(file.read1, _READ_BYTES)):
+            yield from (
+                _simple_entries(block) or _plain_entries(block) or _entries(block, number, file.rxfilename)
+            )
 
 
 def check_is_script(file: RxFile) -> None:
@@ -192,18 +194,29 @@ def line_problem(line: bytes) -> str:
     return "has a filename with a NUL character" if _NUL in fields[1] else "has a key with control characters"
 
 
-def _blocks(file: RxFile) -> Iterator[bytes]:
-    """Yield the whole lines of each read, at least one; the last line may lack its end."""
+def line_blocks(file: RxFile, read: Callable[[], bytes]) -> Iterator[tuple[bytes, int]]:
+    """Yield the whole lines of each read, at least one, and the number of the first; memory is bounded.
+
+    Args:
+        file: the script, for messages.
+        read: returns the next bytes of it; none at the end. The last line may lack its end.
+
+    Raises:
+        CorruptTable: a line is longer than any line of a script.
+    """
     rest, number = b"", 1
-    while data := file.read1(_READ_BYTES):
-        whole, end, rest = (rest + data).rpartition(b"\n")
+    while data := read():
+        data = rest + data
+        end = data.rfind(b"\n") + 1
+        rest = data[end:]
         if end:
-            yield whole + end
-            number += whole.count(b"\n") + 1
+            block = data[:end]
+            yield block, number
+            number += block.count(b"\n")
         if len(rest) > _LONGEST_LINE:
             raise _bad_line(file.rxfilename, number, rest)
     if rest:
-        yield rest
+        yield rest, number
 
 
 def _bad_line(name: str, number: int, line: bytes) -> CorruptTable:

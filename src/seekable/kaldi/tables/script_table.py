@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, final
 
 import numpy as np
@@ -15,18 +16,15 @@ import numpy as np
 from seekable.errors import CorruptTable
 from seekable.kaldi.files.opening import open_rx
 from seekable.kaldi.objects.tokens import decoded
-from seekable.kaldi.tables.key_hashes import hash_of_key, keys_of_block
-from seekable.kaldi.tables.script import check_is_script
+from seekable.kaldi.tables.script import check_is_script, line_blocks
+from seekable.kaldi.tables.script_keys import hash_of_key, keys_of_block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.kaldi.files.pipes import Pipes
-    from seekable.kaldi.files.rx_file import RxFile
-    from seekable.kaldi.tables.key_hashes import KeysOfBlock
+    from seekable.kaldi.tables.script_keys import KeysOfBlock
 
 __all__ = ["ScriptTable", "load_script"]
 
@@ -178,12 +176,16 @@ def load_script(rxfilename: str, *, is_sorted: bool, pipes: Pipes) -> ScriptTabl
         raw = file.raw
         if isinstance(raw, io.FileIO) and os.fstat(raw.fileno()).st_size > _KEPT_BYTES:
             kept = None
-        for block, start, number in _blocks(file):
+        start = 0 if kept is not None else file.tell()
+        for block, number in line_blocks(file, partial(file.read, _BLOCK_BYTES)):
+            if not block.endswith(b"\n"):
+                block += b"\n"  # noqa: PLW2901 - only the last line lacks its end
             keys = keys_of_block(block, number, rxfilename)
             if is_sorted:
                 _check_sorted(keys, last, number, rxfilename)
             last = keys.last
             starts.append(keys.starts + start)
+            start += len(block)
             hashes.append(keys.hashes)
             if kept is not None:
                 kept.append(block)
@@ -192,26 +194,6 @@ def load_script(rxfilename: str, *, is_sorted: bool, pipes: Pipes) -> ScriptTabl
     return ScriptTable(
         rxfilename, text, np.concatenate([no_hashes, *hashes]), np.concatenate([no_starts, *starts])
     )
-
-
-def _blocks(file: RxFile) -> Iterator[tuple[bytes, int, int]]:
-    """Yield the lines of each block, which all have an end, with its first byte and line number."""
-    start = file.tell()
-    number = 1
-    rest = b""
-    while True:
-        data = file.read(_BLOCK_BYTES)
-        end = data.rfind(b"\n") + 1
-        block = rest + data[:end] if end else b""
-        if not data and rest:
-            block, data = rest + b"\n", b""
-        rest = data[end:] if end else rest + data
-        if block:
-            yield block, start, number
-            start += len(block)
-            number += block.count(b"\n")
-        if not data:
-            return
 
 
 def _check_sorted(keys: KeysOfBlock, last: bytes, number: int, name: str) -> None:
