@@ -151,6 +151,14 @@ def test_the_type_of_objects_is_asked_for_where_it_cannot_be_found(tmp_path: Pat
         assert b"--holder NAME" in done.stderr
 
 
+def test_a_file_is_a_table_by_its_suffix(tmp_path: Path) -> None:
+    write_matrices(tmp_path)
+    assert output(*SHAPES, "feats.scp", cwd=tmp_path) == output(*SHAPES, "scp:feats.scp", cwd=tmp_path)
+    assert output("kaldi", "head", "feats.ark", cwd=tmp_path).startswith(b"utt0  [\n")
+    run("kaldi", "to-parquet", "feats.scp", "feats.parquet", cwd=tmp_path)
+    assert (tmp_path / "feats.parquet").exists()
+
+
 def test_tables_are_indexed(tmp_path: Path) -> None:
     age(write_matrices(tmp_path))
     age(tmp_path / "feats.scp")

@@ -180,6 +180,7 @@ def test_a_good_directory(tmp_path: Path) -> None:
     printed = output(*VALIDATE, data)
     assert printed.startswith(f"{data}: ".encode()) or b"warning" in printed
     assert [each for each in problems_of(data) if each["kind"] == "error"] == []
+    assert problems_of(f"kaldi:{data}") == problems_of(data)
 
 
 def test_a_bad_directory_names_file_and_line(tmp_path: Path) -> None:

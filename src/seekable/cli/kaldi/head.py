@@ -37,8 +37,10 @@ def head(
     document that `seekable kaldi from-jsonl` reads back; numbers have all their digits there.
     """
     from seekable.cli.kaldi.holder_choice import chosen_holder
+    from seekable.cli.kaldi.targets import as_rspecifier
     from seekable.kaldi import SequentialReader, find_holder
 
+    rspecifier = as_rspecifier(rspecifier)
     options = {} if precision is None else {"precision": precision}
     found = find_holder(chosen_holder(holder, rspecifier, pipes.value), **options)
     with SequentialReader(rspecifier, found, pipes=pipes.value) as reader:

@@ -27,9 +27,11 @@ def shapes(
     """
     from seekable.cli.kaldi.holder_choice import chosen_holder
     from seekable.cli.kaldi.shape_holder import ShapeHolder
+    from seekable.cli.kaldi.targets import as_rspecifier
     from seekable.cli.output import json_safe, write_document, write_line
     from seekable.kaldi import SequentialReader, find_holder
 
+    rspecifier = as_rspecifier(rspecifier)
     shape = ShapeHolder(find_holder(chosen_holder(holder, rspecifier, pipes.value)))
     with SequentialReader(rspecifier, shape, pipes=pipes.value) as reader:
         for key, found in reader:

@@ -68,8 +68,9 @@ def validate(  # noqa: PLR0913 - an argument for each of its options
         raise typer.BadParameter("--script is for --repair", param_hint="--script")
     if repair:
         _repair(path, holder, script, quiet=quiet or as_json)
-    if os.path.isdir(path):
-        found = _checked_directory(path)
+    folder = path if os.path.isdir(path) else path.removeprefix("kaldi:")
+    if folder != path or os.path.isdir(path):
+        found = _checked_directory(folder)
     else:
         rspecifier = as_rspecifier(path)
         check = _checked_table(
