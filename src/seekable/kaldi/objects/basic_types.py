@@ -175,7 +175,7 @@ def find_type(kind: str, *, integer: bool = False) -> BasicType:
     """Return the number type with a name.
 
     Raises:
-        InvalidArgument: there is none, or it is no integer type where `integer` asks for one.
+        InvalidArgument: there is none, or it is no integer type where `integer` is True.
     """
     found = BASIC_TYPES.get(kind)
     if found is None or (integer and found.is_float):

@@ -22,7 +22,7 @@ class MappedReader:
 
     Args:
         table_rspecifier: the table, as in `RandomAccessReader`.
-        map_rspecifier: a table of tokens that has the key for each key that is asked for, such as
+        map_rspecifier: a table of tokens that has the key for each key that is looked up, such as
             ``"ark:data/train/utt2spk"``; empty if no key is translated.
         holder: what the table holds: a name such as ``"matrix"``, or a holder.
         pipes: ``"allow"`` if rspecifiers and the lines of scripts may be commands; ``"specifier"`` if

@@ -27,12 +27,12 @@ __all__ = ["RandomAccessReader"]
 class RandomAccessReader:
     r"""The entries of a table by their keys: ``key in reader`` and ``reader[key]``.
 
-    A script is read when the reader is made. An archive is read forward, as far as a key asks for. Threads
+    A script is read when the reader is made. An archive is read forward, up to the wanted key. Threads
     may share a reader, and it works after a fork unless it reads a stream.
 
     Args:
         rspecifier: the table: ``"scp:feats.scp"``, ``"ark:feats.ark"``, with options. For archives, ``o``
-            promises that each key is used once, ``s`` that keys ascend, ``s,cs`` that they are asked for in
+            promises that each key is used once, ``s`` that keys ascend, ``s,cs`` that they are requested in
             ascending order too; the reader then keeps less in memory, and raises an error where a promise is
             broken. For scripts, ``s`` promises that keys ascend. ``p`` takes what cannot be read for missing,
             with a `KaldiWarning`. ``bg`` means nothing here.

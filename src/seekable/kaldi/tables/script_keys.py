@@ -1,4 +1,4 @@
-"""The hashes of the keys of a script, of thousands of lines at once.
+"""The keys of a script, hashed and compared thousands of lines at a time.
 
 A hash is the sum of the words of a key, of 8 bytes each, and of its length, each with its own multiplier. So
 the keys of a block are hashed in a few array operations, 8 bytes of every key at a time. It is used in memory
