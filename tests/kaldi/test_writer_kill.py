@@ -13,7 +13,7 @@ import pytest
 import seekable as sk
 from seekable import kaldi
 from seekable.kaldi import Writer, repair
-from seekable.kaldi.files.local_files import LockedFile
+from seekable.kaldi.files.local_files import LockedFile, WrittenFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,14 +45,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-class Deadly(io.FileIO):
-    """A file that dies with its process in its n-th step, of which a write may do a part."""
+class Deadly:
+    """The step in which a child ends: the number of steps before it, and the part of it that a write does."""
 
     left = 0
     part = 0.0
-
-    def write(self, data: Any) -> int:
-        return write_or_die(self, data)
 
 
 FILE = io.FileIO
@@ -78,8 +75,8 @@ def killed(write: Callable[[Callable[[], Any]], Any], *, at: int, part: float) -
     if not (child := os.fork()):
         try:
             Deadly.left, Deadly.part = at, part
-            io.FileIO = Deadly  # type: ignore[misc]
-            LockedFile.write = write_or_die  # type: ignore[method-assign,assignment]
+            for kind in (WrittenFile, LockedFile):
+                kind.write = write_or_die  # type: ignore[attr-defined]
             for name in ("replace", "fsync", "ftruncate"):
                 setattr(os, name, deadly(getattr(os, name)))
             write(lambda: os.write(writer, b"."))

@@ -97,7 +97,7 @@ class NumberHolder(_SingleValueHolder):
 
 @dataclass(frozen=True, slots=True)
 class BoolHolder(_SingleValueHolder):
-    """Single booleans, as bool."""
+    """Single booleans, as Python bools."""
 
     name: str = "bool"
 

@@ -114,7 +114,7 @@ def _cut(row: SparseVector, columns: slice) -> SparseVector:
 
 @dataclass(frozen=True, slots=True)
 class SparseVectorHolder:
-    """Sparse vectors, as `SparseVector`."""
+    """The sparse vectors, read as `SparseVector`."""
 
     name: str = "sparse-vector"
     precision: int = DIGITS
@@ -142,7 +142,7 @@ class SparseVectorHolder:
 
 @dataclass(frozen=True, slots=True)
 class SparseMatrixHolder:
-    """Sparse matrices, as `SparseMatrix`."""
+    """The sparse matrices, read as `SparseMatrix`."""
 
     name: str = "sparse-matrix"
     precision: int = DIGITS
