@@ -76,7 +76,7 @@ def killed(write: Callable[[Callable[[], Any]], Any], *, at: int, part: float) -
         try:
             Deadly.left, Deadly.part = at, part
             for kind in (WrittenFile, LockedFile):
-                kind.write = write_or_die  # type: ignore[attr-defined]
+                kind.write = write_or_die  # type: ignore[method-assign]
             for name in ("replace", "fsync", "ftruncate"):
                 setattr(os, name, deadly(getattr(os, name)))
             write(lambda: os.write(writer, b"."))
