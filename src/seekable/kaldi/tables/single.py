@@ -111,10 +111,10 @@ def write(
 
     Example:
         >>> import tempfile
-        >>> with tempfile.NamedTemporaryFile() as file:
-        ...     write(file.name, [1, 2.5], "vector", binary=False)
-        ...     file.read()
-        b' [ 1 2.5 ]\n'
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write(f"{folder}/v", [1, 2.5], "vector", binary=False)
+        ...     read(f"{folder}/v", "vector").tolist()
+        [1.0, 2.5]
     """
     found = find_holder(holder, **options)
     write_object(
