@@ -9,6 +9,8 @@ import functools
 import gc
 import inspect
 import os
+import sys
+import traceback
 from typing import TYPE_CHECKING
 
 import pytest
@@ -104,6 +106,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = [item for item in items if _expects_an_error(item)]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """End a fork that comes back from its test, by an error: it would run all tests that follow."""
+    process = os.getpid()
+    try:
+        return (yield)
+    finally:
+        if os.getpid() != process:
+            traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(1)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -182,10 +182,10 @@ def test_threads_and_a_fork_share_a_table_of_many_files(tmp_path: Path) -> None:
     if not child:
         os.write(writing, pickle.dumps([int(ds[row][1][0, 0]) for row in range(12)]))
         os._exit(0)
-    os.waitpid(child, 0)
+    os.close(writing)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert pickle.loads(os.read(reading, 1 << 16)) == list(range(12))
     os.close(reading)
-    os.close(writing)
     ds.close()
     assert len(ds.node.decoder.entries.files._files) == 0  # type: ignore[attr-defined]
     assert ds[3][1][0, 0] == 3

@@ -26,7 +26,7 @@ def forked(work: Callable[[], object]) -> object:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        signal.alarm(10)  # a hang ends the child, and the test fails
+        signal.alarm(60)  # a hang ends the child, and the test fails
         try:
             text = repr(work())
         except BaseException as error:  # noqa: BLE001 - it is the parent that looks at it
