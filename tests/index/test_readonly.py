@@ -2,44 +2,58 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import logging
 import os
+import pkgutil
 import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.index.corpus import check, fill, index_files, open_data, write
+from tests.killing import Killer
+from tests.parallel.executors import Inline
+
+import seekable.formats
+import seekable.index
+import seekable.parallel
+import seekable.remote
+import seekable.storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# All modules are imported before the rights are given up: the repository, its environment and the files of
-# the interpreter may be readable for root alone.
-AS_NOBODY = """
-import importlib, json, logging, os, pkgutil, sys, tempfile
-from pathlib import Path
-import cloudpickle, filelock
-import seekable.formats, seekable.index, seekable.parallel, seekable.remote, seekable.storage
-from tests.index.corpus import check, fill, open_data, index_files, write, age
-from tests.parallel.executors import Inline
-for room in (seekable.formats, seekable.index, seekable.parallel, seekable.remote, seekable.storage):
-    for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
-        importlib.import_module(module.name)
-with tempfile.TemporaryDirectory() as folder:
-    fill(Path(folder))
-    check(open_data(Path(folder)))
-if os.getuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
-data, told = Path(sys.argv[1]), []
-logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-"""
+    from seekable.parallel.progress import Progress
+
+
+def act_as_nobody(script: str, data: Path, cache: Path, printed: Path) -> None:
+    """Run a script as a user who may write nothing but the cache folder, if this user is root."""
+    # All modules are imported before the rights are given up: the repository, its environment and the files
+    # of the interpreter may be readable for root alone.
+    for room in (seekable.formats, seekable.index, seekable.parallel, seekable.remote, seekable.storage):
+        for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+            importlib.import_module(module.name)
+    with tempfile.TemporaryDirectory() as folder:
+        fill(Path(folder))
+        check(open_data(Path(folder)))
+    sys.stdout = (printed / "stdout").open("w")
+    sys.stderr = (printed / "stderr").open("w")
+    os.environ["XDG_CACHE_HOME"] = str(cache)
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr)
+    told: list[Progress] = []
+    exec(textwrap.dedent(script), {**globals(), "Inline": Inline, "data": data, "told": told})
+    sys.stdout.flush()
 
 
 @pytest.fixture
@@ -57,24 +71,39 @@ def shared() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def as_nobody(
-    script: str, folder: Path, *, cache: Path | None = None, index_mode: int = 0o555
-) -> subprocess.CompletedProcess[str]:
-    (folder / "data").chmod(0o555)
-    if (folder / "data" / ".seekable").exists():
-        (folder / "data" / ".seekable").chmod(index_mode)
-    return subprocess.run(
-        [sys.executable, "-c", AS_NOBODY + textwrap.dedent(script), str(folder / "data")],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "XDG_CACHE_HOME": str(cache or folder / "cache")},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+@dataclass(frozen=True)
+class Printed:
+    stdout: str
+    stderr: str
 
 
-def test_the_index_goes_to_the_cache_folder_and_that_is_said_once(shared: Path) -> None:
+class AsNobody:
+    """Runs scripts as a user who cannot write the data, in forks of one process."""
+
+    def __init__(self, killer: Killer) -> None:
+        self._killer = killer
+
+    def __call__(
+        self, script: str, folder: Path, *, cache: Path | None = None, index_mode: int = 0o555
+    ) -> Printed:
+        data, printed = folder / "data", folder / "printed"
+        data.chmod(0o555)
+        if (data / ".seekable").exists():
+            (data / ".seekable").chmod(index_mode)
+        printed.mkdir(exist_ok=True)
+        code = self._killer.run(act_as_nobody, script, data, cache or folder / "cache", printed)
+        found = Printed((printed / "stdout").read_text(), (printed / "stderr").read_text())
+        assert code == 0, found.stderr
+        return found
+
+
+@pytest.fixture(scope="module")
+def as_nobody() -> Iterator[AsNobody]:
+    with Killer() as killer:
+        yield AsNobody(killer)
+
+
+def test_the_index_goes_to_the_cache_folder_and_that_is_said_once(shared: Path, as_nobody: AsNobody) -> None:
     script = """
         check(open_data(data, progress=told.append))
         notices = [step.notice for step in told if step.notice]
@@ -91,7 +120,7 @@ def test_the_index_goes_to_the_cache_folder_and_that_is_said_once(shared: Path) 
     assert not (shared / "data" / ".seekable").exists()
 
 
-def test_a_complete_index_of_somebody_else_is_used(shared: Path) -> None:
+def test_a_complete_index_of_somebody_else_is_used(shared: Path, as_nobody: AsNobody) -> None:
     open_data(shared / "data")
     script = """
         check(open_data(data, progress=told.append))
@@ -102,7 +131,7 @@ def test_a_complete_index_of_somebody_else_is_used(shared: Path) -> None:
     assert not list((shared / "cache").iterdir())
 
 
-def test_an_incomplete_index_of_somebody_else_is_left_alone(shared: Path) -> None:
+def test_an_incomplete_index_of_somebody_else_is_left_alone(shared: Path, as_nobody: AsNobody) -> None:
     open_data(shared / "data")
     write(shared / "data" / "part-9.jsonl", b"1\n")
     script = """
@@ -112,7 +141,9 @@ def test_an_incomplete_index_of_somebody_else_is_left_alone(shared: Path) -> Non
     assert as_nobody(script, shared).stdout == "4\n"
 
 
-def test_what_was_indexed_right_after_it_was_written_is_compared_first(shared: Path) -> None:
+def test_what_was_indexed_right_after_it_was_written_is_compared_first(
+    shared: Path, as_nobody: AsNobody
+) -> None:
     path = shared / "data" / "part-1.jsonl"
     path.write_bytes(b"1\n2\n")
     status = path.stat()
@@ -143,13 +174,15 @@ TELL = """
 """
 
 
-def test_where_nothing_can_be_written_the_way_out_is_told(shared: Path) -> None:
+def test_where_nothing_can_be_written_the_way_out_is_told(shared: Path, as_nobody: AsNobody) -> None:
     told = as_nobody(TELL.format(arguments=""), shared, cache=shared / "data" / "no").stdout
     assert f"the index folder '{shared}/data/no/seekable{shared}/data/.seekable' cannot be made" in told
     assert "index_dir= or SEEKABLE_INDEX_DIR" in told
 
 
-def test_an_index_folder_that_cannot_be_written_is_told_of_before_anything_is_scanned(shared: Path) -> None:
+def test_an_index_folder_that_cannot_be_written_is_told_of_before_anything_is_scanned(
+    shared: Path, as_nobody: AsNobody
+) -> None:
     mirrored = shared / "mine" / str(shared).lstrip("/") / "data" / ".seekable"
     mirrored.mkdir(parents=True)
     script = TELL.format(arguments=", index_dir=data.parent / 'mine', progress=told.append")
@@ -159,7 +192,7 @@ def test_an_index_folder_that_cannot_be_written_is_told_of_before_anything_is_sc
     assert told.endswith("[]\n")
 
 
-def test_a_lock_that_cannot_be_taken_is_told_of(shared: Path) -> None:
+def test_a_lock_that_cannot_be_taken_is_told_of(shared: Path, as_nobody: AsNobody) -> None:
     index = shared / "data" / ".seekable"
     index.mkdir()
     (index / "lock").touch(mode=0o600)
@@ -167,7 +200,7 @@ def test_a_lock_that_cannot_be_taken_is_told_of(shared: Path) -> None:
     assert f"cannot be written: {str(index / 'lock')!r}" in told
 
 
-def test_a_stale_index_of_somebody_else_is_left_alone(shared: Path) -> None:
+def test_a_stale_index_of_somebody_else_is_left_alone(shared: Path, as_nobody: AsNobody) -> None:
     open_data(shared / "data")
     before = index_files(shared / "data")
     write(shared / "data" / "part-1.jsonl", b"1\n2\n", seconds=1)
@@ -181,7 +214,7 @@ def test_a_stale_index_of_somebody_else_is_left_alone(shared: Path) -> None:
 
 @pytest.mark.parametrize(("file_mode", "index_mode"), [(0o600, 0o555), (0o644, 0o700)])
 def test_an_index_of_somebody_else_that_cannot_be_read_is_as_good_as_none(
-    shared: Path, file_mode: int, index_mode: int
+    shared: Path, file_mode: int, index_mode: int, as_nobody: AsNobody
 ) -> None:
     open_data(shared / "data")
     for file in (shared / "data" / ".seekable").iterdir():
@@ -193,7 +226,7 @@ def test_an_index_of_somebody_else_that_cannot_be_read_is_as_good_as_none(
     assert as_nobody(script, shared, index_mode=index_mode).stdout == "3\n"
 
 
-def test_a_data_file_that_cannot_be_read_is_told_of(shared: Path) -> None:
+def test_a_data_file_that_cannot_be_read_is_told_of(shared: Path, as_nobody: AsNobody) -> None:
     path = shared / "data" / "part-1.jsonl"
     path.chmod(0o600)
     told = as_nobody(TELL.format(arguments=""), shared).stdout
@@ -203,7 +236,7 @@ def test_a_data_file_that_cannot_be_read_is_told_of(shared: Path) -> None:
     assert "cannot be read by this user" in as_nobody(script, shared).stdout
 
 
-def test_a_data_file_that_cannot_be_read_any_more_is_told_of(shared: Path) -> None:
+def test_a_data_file_that_cannot_be_read_any_more_is_told_of(shared: Path, as_nobody: AsNobody) -> None:
     open_data(shared / "data")
     (shared / "data" / "part-1.jsonl").chmod(0o600)
     script = """
@@ -221,7 +254,7 @@ def test_a_data_file_that_cannot_be_read_any_more_is_told_of(shared: Path) -> No
 
 
 @pytest.mark.parametrize("asked", ["", "/part-0.jsonl", "/*.jsonl"])
-def test_a_folder_that_cannot_be_searched_is_told_of(shared: Path, asked: str) -> None:
+def test_a_folder_that_cannot_be_searched_is_told_of(shared: Path, asked: str, as_nobody: AsNobody) -> None:
     (shared / "data" / "secret").mkdir(mode=0o700)
     fill(shared / "data" / "secret")
     script = f"""
@@ -273,7 +306,7 @@ def test_root_too_cannot_write_to_a_read_only_mount(shared: Path) -> None:
     assert not (shared / "data" / ".seekable").exists()
 
 
-def test_an_index_that_several_users_may_write_is_added_to_by_each(shared: Path) -> None:
+def test_an_index_that_several_users_may_write_is_added_to_by_each(shared: Path, as_nobody: AsNobody) -> None:
     index = shared / "data" / ".seekable"
     index.mkdir()
     index.chmod(0o777)
