@@ -10,6 +10,10 @@ import numpy as np
 __all__ = ["same"]
 
 
+_PLAIN = frozenset({str, int, bool, bytes, type(None)})
+"""Types without parts, whose equal values are the same."""
+
+
 def same(one: Any, other: Any) -> bool:  # noqa: PLR0911 - one case a type
     """Return True if two values have the same type and are equal; arrays and NaN are compared by value.
 
@@ -17,8 +21,11 @@ def same(one: Any, other: Any) -> bool:  # noqa: PLR0911 - one case a type
         >>> same({"x": np.array([1.0, np.nan])}, {"x": np.array([1.0, np.nan])}), same(1, True)
         (True, False)
     """
-    if type(one) is not type(other):
+    kind = type(one)
+    if kind is not type(other):
         return False
+    if kind in _PLAIN:
+        return bool(one == other)
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple):
