@@ -505,3 +505,11 @@ def test_a_file_with_two_names_stays_one_file(here: Path) -> None:
     with open_wx("a", binary=False) as file:
         file.write(b"new")
     assert (here / "b").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_a_file_that_is_written_again_keeps_its_mode(here: Path, *, atomic: bool) -> None:
+    (here / "a").touch(0o600)
+    with open_wx("a", atomic=atomic) as file:
+        file.write(b"new")
+    assert (here / "a").stat().st_mode & 0o777 == 0o600

@@ -345,4 +345,6 @@ def _into_new_file(path: str) -> WxFile:
     temporary = f"{target}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
     with local_errors(path, writing=True):
         raw = WrittenFile(temporary, "x")
+        if os.path.exists(target):
+            os.fchmod(raw.fileno(), stat.S_IMODE(os.stat(target).st_mode))
     return WxFile(raw, wxfilename=path, kind="file", temporary=temporary, target=target)
