@@ -464,3 +464,22 @@ def test_whatever_the_end_is_the_entries_before_it_stay(
             for number, value in enumerate(values):
                 assert (f"utt{number}" in reader) == (number < report.entries)
                 assert number >= report.entries or reader[f"utt{number}"].tolist() == value
+
+
+def test_the_holder_of_other_objects_cuts_nothing_off(here: Path) -> None:
+    for holder, options, others in (
+        ("matrix", "", ("vector", "int32", "int32-vector", "sphinx-matrix", "blob", "token")),
+        ("int32-vector", "", ("matrix", "int32", "posterior", "bool")),
+        ("matrix", ",t", ("vector", "int32", "int32-vector", "posterior")),
+        ("int32", ",t", ("bool", "matrix", "int32-pair-vector")),
+    ):
+        with Writer(f"ark{options}:a.ark", holder) as writer:
+            for number in range(30):
+                writer.write(f"utt{number}", VALUES[holder][number % 4])
+        data = (here / "a.ark").read_bytes()
+        for other in others:
+            with pytest.raises(sk.CorruptTable, match="nothing is cut off"):
+                repair("a.ark", other)
+            with pytest.raises(sk.CorruptTable, match="nothing is cut off"):
+                Writer(f"ark{options}:a.ark", other, append=True)
+            assert (here / "a.ark").read_bytes() == data

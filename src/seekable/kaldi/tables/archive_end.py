@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import re
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from seekable.errors import CorruptObject, CorruptTable, DataNotFound, UnsupportedFormat
 from seekable.kaldi.files.local_files import check_local, coding_of, open_local
+from seekable.kaldi.holders.candidates import candidates_of
+from seekable.kaldi.holders.registry import find_holder
 from seekable.kaldi.objects.cursor import MemoryCursor
 from seekable.kaldi.objects.tokens import TOKEN, decoded, is_token
 
@@ -27,12 +30,20 @@ _BINARY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe] (?=\0B|RIFF|RIFX)")
 
 _TEXT: Final = re.compile(rb"[\x21-\x7e\x80-\xfe] (?=\0B|RIFF|RIFX)|\n" + TOKEN + rb" ")
 _KEY_AND_SPACE: Final = re.compile(rb"[ \t\n\r\f\v]*(?:" + TOKEN + rb"[ \t\n]|\Z)")
+_NEXT_LINE: Final = re.compile(rb"(?<=\n)[\x21-\x7e\x80-\xfe]+[ \t\n]|\r?\n[\x21-\x7e\x80-\xfe]+[ \t\n]")
+_NEXT_BINARY: Final = re.compile(rb"[\x21-\x7e\x80-\xfe]+ (?=\0B|RIFF|RIFX)")
 _BEHIND_KEY: Final = b" \t\n"
 _LINE_END: Final = ord("\n")
 _MORE: Final = b" x"
 """Bytes behind a complete object, which its holder leaves alone."""
 
 _HEAD_BYTES: Final = 4096
+_LONGEST_HEAD: Final = 32
+"""Where fewer bytes are left, an error can come from a header that was cut."""
+
+_END_OF_FILE: Final = "the end of the file"
+"""What errors say that they found where an object was cut."""
+
 _SHOWN_CHARACTERS: Final = 60
 
 
@@ -100,7 +111,8 @@ def find_end(data: mmap.mmap | bytes, path: str, holder: Holder, *, begin: int =
         begin: the byte of the key to begin with.
 
     Raises:
-        CorruptTable: an entry is damaged, and a good one stands behind it, so that the archive is not torn.
+        CorruptTable: an entry is damaged, and a good one stands behind it, so that the archive is not torn;
+            or the entries are of another holder.
 
     Example:
         >>> from seekable.kaldi.holders.registry import find_holder
@@ -125,6 +137,7 @@ def find_end(data: mmap.mmap | bytes, path: str, holder: Holder, *, begin: int =
     if torn is None:
         return ArchiveEnd(starts, len(data), None)
     _refuse_damage(data, holder, torn, size)
+    _refuse_other_objects(data, torn, size)
     return ArchiveEnd(starts, size, torn)
 
 
@@ -217,3 +230,53 @@ def _refuse_damage(data: mmap.mmap | bytes, holder: Holder, error: CorruptObject
             f"{error}. A good object stands behind it, at byte {candidate.end():,}: it is not the end of the "
             f"archive that is torn, so nothing is cut off. Write the archive again"
         ) from error
+
+
+def _refuse_other_objects(data: mmap.mmap | bytes, error: CorruptObject, begin: int) -> None:
+    """Raise an error if the bytes from the end of the good entries on are no object that was cut.
+
+    An object that was cut goes on to the end of the file. With the holder of other objects an error comes
+    early, or a holder that fits reads the first object to its end.
+    """
+    reason = None
+    if begin == 0 and (name := _other_holder(data)):
+        reason = f"The first object is one of the holder {name}"
+    elif _END_OF_FILE not in error.found:
+        found = _KEY.match(data, begin)
+        assert found is not None
+        is_binary = b"\0" in data[begin : begin + _HEAD_BYTES]
+        behind = len(data) - _LONGEST_HEAD
+        goes_on = (
+            _BINARY.search(data, found.end() + 1, max(0, behind)) is not None
+            if is_binary
+            else data.find(b"\n", begin) >= 0
+        )
+        is_early = begin == 0 and error.offset + _LONGEST_HEAD < len(data)
+        # A disk that lost its power leaves null bytes.
+        if goes_on or (is_early and data[error.offset :].strip(b"\0")):
+            reason = "It does not go on to the end of the file, so it was not cut"
+    if reason is not None:
+        raise CorruptTable(
+            f"{error}. {reason}: nothing is cut off. Name the holder of the objects, or write the archive "
+            f"again"
+        ) from error
+
+
+def _other_holder(data: mmap.mmap | bytes) -> str | None:
+    """Return the name of a holder that reads the first object of an archive to its end; None if none does."""
+    cursor = MemoryCursor(data)
+    with contextlib.suppress(CorruptObject):
+        if _key_at(cursor, data, 0) is None:
+            return None
+        start = cursor.position
+        head = data[start : start + _HEAD_BYTES]
+        names, following = candidates_of(head), _NEXT_BINARY if head[:1] in b"\0R" else _NEXT_LINE
+        for name in names:
+            cursor.seek(start)
+            with contextlib.suppress(CorruptObject):
+                find_holder(name).skip(cursor)
+                if following.match(data, cursor.position) or (
+                    len(names) == 1 and not cursor.remaining and cursor.position > start + _LONGEST_HEAD
+                ):
+                    return name
+    return None

@@ -89,8 +89,9 @@ def repair(
         options: fields of the holder.
 
     Raises:
-        CorruptTable: the archive is damaged, and a good entry stands behind the damage; or a line of the
-            script points at no entry of its key.
+        CorruptTable: the archive is damaged, and a good entry stands behind the damage; or its objects are of
+            another holder, or do not go on to the end of the file; or a line of the script points at no entry
+            of its key. Nothing is changed.
         InvalidArgument: a path is no file; the holder lacks an option, or cannot be found.
         DataNotFound, AccessDenied: a file cannot be read, or is no regular file.
         UnsupportedFormat: the archive is compressed.
