@@ -84,9 +84,7 @@ ANSWERS: dict[tuple[str, str], list[Any] | str] = {
     **{(spec, "ace"): FINE for spec in SPECS},
     **{(spec, "cae"): [True, 1, False, True, 0, True, 2] for spec in SPECS},
     **{(spec, "aca"): SECOND_A for spec in SPECS},
-    **{(spec, "cae"): UNSORTED for spec in SPECS if spec.startswith("ark,s")},
-    # The violation lies behind the key "c", which ends the search for "b".
-    **{(spec, "aca"): [True, 0, False, *["CorruptTable"] * 4] for spec in SPECS if spec.startswith("ark,s")},
+    **{(spec, "cae"): ["CorruptTable"] * 7 for spec in SPECS if spec.startswith("ark,s")},
     **{(spec, "ace"): [True, 0, False, True, 1, "InvalidArgument", 2] for spec in ("ark,o", "ark,s,o")},
     ("ark,o", "cae"): [True, 1, False, True, 0, "InvalidArgument", 2],
     ("ark,s,cs", "ace"): [True, 0, False, True, "InvalidArgument", "InvalidArgument", 2],
@@ -94,6 +92,13 @@ ANSWERS: dict[tuple[str, str], list[Any] | str] = {
     ("scp,s", "cae"): "CorruptTable",
 }
 """The answers of each kind of table to the questions: the 39 cells. A text is the error of opening it."""
+
+OF_STREAMS: dict[tuple[str, str], list[Any]] = {
+    **{(spec, "cae"): UNSORTED for spec in SPECS if spec.startswith("ark,s")},
+    # The violation lies behind the key "c", which ends the search for "b".
+    **{(spec, "aca"): [True, 0, False, *["CorruptTable"] * 4] for spec in SPECS if spec.startswith("ark,s")},
+}
+"""Other answers of archives that come from a pipe, where nobody waits for the entry behind a higher key."""
 
 STRICTER = {"aca": "the reader stays in its error", "cae": "the reader stays in its error"}
 """Where Kaldi answers on behind an error, or does not notice it."""
@@ -120,9 +125,9 @@ def answers(make: Callable[[], Any]) -> list[Any] | str:
 def test_the_answers_of_every_option(spec: str, keys: str, here: Path) -> None:
     made(here, keys)
     expected = ANSWERS[spec, keys]
-    names = [f"a.{spec[:3]}", f"cat a.{spec[:3]} |"]
-    for name in names:
-        assert answers(lambda: RandomAccessReader(f"{spec}:{name}", "int32")) == expected  # noqa: B023
+    assert answers(lambda: RandomAccessReader(f"{spec}:a.{spec[:3]}", "int32")) == expected
+    of_stream = answers(lambda: RandomAccessReader(f"{spec}:cat a.{spec[:3]} |", "int32"))
+    assert of_stream == OF_STREAMS.get((spec, keys), expected)
     kn = pytest.importorskip("kaldi_native_io")
     theirs = answers(lambda: kn.RandomAccessInt32Reader(f"{spec}:a.{spec[:3]}"))
     assert isinstance(theirs, str) == isinstance(expected, str)

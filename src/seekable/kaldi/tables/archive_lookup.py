@@ -70,6 +70,8 @@ class ArchiveLookup:
         """The keys whose object was given, with option ``o``."""
         self._last: bytes | None = None
         """The key that was read last, with option ``s``."""
+        self._checked: bytes | None = None
+        """The key that was the last one when the key behind it was looked at."""
         self._asked = b""
         """The key that was requested last, with options ``s,cs``."""
         self._ahead: int | None = None
@@ -151,12 +153,32 @@ class ArchiveLookup:
         raw = _raw(key) if self._is_sorted else None
         while not self._is_at_end:
             if raw is not None and self._last is not None and self._last > raw:
+                self._check_next()
                 return False
             if self._error is not None:
                 raise self._error
             if self._read_next() == key:
                 return True
         return False
+
+    def _check_next(self) -> None:
+        """Raise an error for a lower key behind the last one, which would make the answer "no" a guess.
+
+        A stream is not looked at: its next entry may come much later.
+        """
+        if not self._archive.can_seek or self._error is not None or self._checked == self._last:
+            return
+        try:
+            self._go_on()
+            self._behind = self._archive.cursor.position
+            key = self._archive.next_key()
+        except UNREADABLE:
+            return  # It is raised, or warned of, by the first question that leads there.
+        if key is not None:
+            last = self._last
+            self._check_order(key)
+            self._last = last
+        self._checked = self._last
 
     def _read_next(self) -> str | None:
         """Read one entry and keep it; return its key, None at the end."""
