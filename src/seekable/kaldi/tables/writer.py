@@ -71,7 +71,7 @@ class Writer:
         append: bool = False,
         **holder_options: Any,
     ) -> None:
-        """Open the files; existing ones are emptied, unless ``atomic`` or ``append`` is true.
+        """Open the files; existing ones are replaced, unless ``append`` is true.
 
         Args:
             wspecifier: says what is written where.
