@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.cli.command import run
 
+from seekable.kaldi.holders import registry
+
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
@@ -188,6 +190,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "corpus" / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     (tmp_path / "notes.txt").write_text("".join(f"note {row}\n" for row in range(100)), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    # A holder that a page registers is that page's alone.
+    monkeypatch.setattr(registry, "_HOLDERS", dict(registry._HOLDERS))
     return tmp_path
 
 
