@@ -167,10 +167,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         options = spec.narrowed(options, form)
     form = form.resolved(options, found)
     build = form.source(options)
-    if form.holder is not None:
-        key = _key_of_entries(key, partitions)
-    elif key is None and form.key and (columns is None or form.key in columns):
-        key = form.key
+    key = _chosen_key(form, key, columns, partitions)
     if partitions is not None:
         _check_partitions(partitions, form, options)
     refuse_copies(found)
@@ -183,16 +180,51 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     files = files.limited(options.most_open_files)
     node = build(files) if partitions is None else _without_keys(form, options, files)
     if key is not None:
-        keys = _found_entry_keys(files, index_dir) if key is entry_key else None
-        if keys is None:
-            using = map_ranges.execution_options(jobs, executor, at_once=False)
-            keys = key_index.open_keys(node, key, index_dir=index_dir, using=using, progress=progress)
-        if keys.index.duplicates:
-            warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=2)
-        node = replace(node, keys=keys)
+        node = _with_keys(node, key, index_dir=index_dir, jobs=jobs, executor=executor, progress=progress)
     if partitions is not None:
         node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
     return Dataset(node)
+
+
+def _chosen_key(
+    form: Format, key: KeyOf | None, columns: Sequence[str] | None, partitions: object
+) -> KeyOf | None:
+    """Return the definition of keys: that of the user, or of a format whose records always have one.
+
+    Raises:
+        InvalidArgument: the keys of the format cannot be defined otherwise.
+    """
+    if form.holder is not None:
+        return _key_of_entries(key, partitions)
+    if key is None and form.key and (columns is None or form.key in columns):
+        return form.key
+    return key
+
+
+def _with_keys(
+    node: Any,
+    key: KeyOf,
+    *,
+    index_dir: str | os.PathLike[str] | None,
+    jobs: int | None,
+    executor: Executor | None,
+    progress: ProgressHook | None,
+) -> Any:
+    """Return a source with the index of its keys, which is built if it does not exist.
+
+    Raises:
+        BadKey: a record has no key.
+
+    Warns:
+        DuplicateKeys: some records have the same key.
+    """
+    keys = _found_entry_keys(node.files, index_dir) if key is entry_key else None
+    if keys is None:
+        using = map_ranges.execution_options(jobs, executor, at_once=False)
+        keys = key_index.open_keys(node, key, index_dir=index_dir, using=using, progress=progress)
+    if keys.index.duplicates:
+        warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=3)
+    return replace(node, keys=keys)
 
 
 def _key_of_entries(key: object, partitions: object) -> KeyOf:

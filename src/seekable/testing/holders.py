@@ -212,7 +212,7 @@ class _Pipe(io.RawIOBase):
         self._inner = io.BytesIO(data)
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, as for every file that is read."""
         return True
 
     def readinto(self, buffer: Any) -> int:

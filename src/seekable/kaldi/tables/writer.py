@@ -207,7 +207,7 @@ class Writer:
         )
 
     def __enter__(self) -> Writer:
-        """Return the writer itself."""
+        """Return the writer, which the end of the block closes."""
         return self
 
     def __exit__(
