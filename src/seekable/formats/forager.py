@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable.index.scanner import OtherOffsets
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -60,10 +62,10 @@ class ForagerIndex:
         """The name of the index in messages."""
         return f"Forager's index {os.path.join(self.folder, INDEX)!r}"
 
-    def ranges(self, name: str) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]] | None:
-        """Return the first bytes and the lengths of a file's lines, some at a time; None without the file."""
+    def find(self, name: str) -> OtherOffsets | None:
+        """Return the lines of a file; None if the index does not have it."""
         number = self.files.get(name)
-        return None if number is None else self._ranges(number)
+        return None if number is None else OtherOffsets(self.made_ns, self._ranges(number))
 
     def _ranges(self, number: int) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
         # The files come one after another: no column is copied to find one.

@@ -14,13 +14,17 @@ from seekable.index.digest import END_BYTES
 from seekable.storage.files import shell_path
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.formats import forager
+    from seekable.formats import forager, idxpack, lhotse_index
     from seekable.index.scanner import ByteSource, OtherIndex
 else:
     forager = lazy("seekable.formats.forager")
+    idxpack = lazy("seekable.formats.idxpack")
+    lhotse_index = lazy("seekable.formats.lhotse_index")
 
 PIPELINE_KEY = "seekable_pipeline"
 """The first key of the files that ``ds.save`` writes, which are no data."""
@@ -32,6 +36,9 @@ class JsonlScanner:
 
     name: str = "jsonl"
     splittable: bool = True
+
+    pack: str = ""
+    """The path of a pack of Lhotse's indexes that may have the lines of some files; empty for none."""
 
     def check_head(self, head: bytes, path: str) -> None:
         """Check the first bytes of a file.
@@ -54,9 +61,10 @@ class JsonlScanner:
                 f"convert it once: jq -c {program} {shell_path(path)} > NEW.jsonl"
             )
 
-    def other_index(self, folder: str) -> OtherIndex | None:
-        """Return the index that Forager keeps of the JSON lines below a folder; None if there is none."""
-        return forager.read_index(folder)
+    def other_indexes(self, folder: str) -> Sequence[OtherIndex]:
+        """Return what other tools know of the lines below a folder: the pack, Forager's index, Lhotse's."""
+        found = [idxpack.offsets_in(self.pack, folder)] if self.pack else []
+        return [*found, *filter(None, [forager.read_index(folder)]), lhotse_index.LhotseIndexes(folder)]
 
     def scan(self, source: ByteSource) -> NDArray[np.uint64]:
         """Return where lines start that are not blank."""

@@ -10,7 +10,7 @@ import numpy as np
 from seekable.index.digest import PieceHasher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -158,6 +158,17 @@ class Scanner(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherOffsets:
+    """The lines of one file by the index of another tool; not yet compared with the file."""
+
+    made_ns: int
+    """The time at which that index was last written, in nanoseconds."""
+
+    ranges: Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]]
+    """The first bytes of lines, and their lengths with their ends, some lines at a time, uint64."""
+
+
 class OtherIndex(Protocol):
     """The index of another tool over the files below a folder."""
 
@@ -165,20 +176,13 @@ class OtherIndex(Protocol):
     def label(self) -> str:
         """The name of the index in messages."""
 
-    @property
-    def made_ns(self) -> int:
-        """The time at which the index was last written, in nanoseconds."""
-
-    def ranges(self, name: str) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]] | None:
-        """Return where the lines of a file start, and their lengths with their ends, some lines at a time.
+    def find(self, name: str) -> OtherOffsets | None:
+        """Return the lines of a file; None if the index does not have the file.
 
         Nothing of it is believed before it is compared with the file.
 
         Args:
             name: the path of the file, relative to the folder.
-
-        Returns:
-            None if the index does not have the file.
         """
 
 
@@ -186,5 +190,5 @@ class OtherIndex(Protocol):
 class ReadsOtherIndexes(Scanner, Protocol):
     """A scanner of lines that finds indexes of other tools, which save scans."""
 
-    def other_index(self, folder: str) -> OtherIndex | None:
-        """Return the index that another tool keeps of the files below a folder; None if there is none."""
+    def other_indexes(self, folder: str) -> Sequence[OtherIndex]:
+        """Return the indexes that other tools keep of the files below a folder, in order of trust."""

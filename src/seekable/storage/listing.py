@@ -67,6 +67,7 @@ _END = fnmatch.translate("").removeprefix("(?s:").removeprefix(")")
 
 _WORTH_LISTING = 100
 _HIDDEN = (".", "_")
+_INDEX = ".idx"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,8 @@ def find_files(
     - A folder means all files below it that end in one of the suffixes, in natural order of their
       relative paths; names that start with ``.`` or ``_`` are skipped, files and folders alike.
     - A glob (``*``, ``?``, ``[...]``, and ``**`` for any number of folders) means all files that it
-      matches, in natural order; a wildcard does not match a leading dot. A suffix of data files at its end,
+      matches, in natural order, without the indexes of matched files (``a.jsonl.idx``); a wildcard does not
+      match a leading dot. A suffix of data files at its end,
       or before wildcards there (``*.jsonl*``), matches that suffix in letters of any case.
     - A list means its items one after the other.
 
@@ -254,7 +256,7 @@ def _find_by_glob(pattern: str, rules: _Rules) -> Found:
         raise DataNotFound(f"nothing matches {pattern!r}: there is no folder {root!r}; {_nearest(root)}")
     # `**` meets a file on several ways when it is written twice: each file counts once.
     passed: list[str] = []
-    matched = set(_matches(root, "", parts[fixed:], rules.suffixes, passed))
+    matched = _without_indexes(set(_matches(root, "", parts[fixed:], rules.suffixes, passed)))
     if not parts[-1].strip("*"):
         all_names = list(matched)
         listing = Listing(root, all_names, all_names, rules.suffixes, passed, whole=False)
@@ -263,6 +265,11 @@ def _find_by_glob(pattern: str, rules: _Rules) -> Found:
     if not matched:
         raise DataNotFound(f"no file matches {pattern!r}; {_nearest(os.path.join(root, parts[fixed]))}")
     return Found(root, tuple(natural_sorted(matched)))
+
+
+def _without_indexes(matched: set[str]) -> set[str]:
+    """Return the matched files but the indexes of other tools beside them: ``a.jsonl.idx`` of ``a.jsonl``."""
+    return {name for name in matched if not (name.endswith(_INDEX) and name.removesuffix(_INDEX) in matched)}
 
 
 def _is_pattern(parts: list[str]) -> bool:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from seekable.index.build.build_progress import BuildProgress
     from seekable.index.build.parts import FileToIndex
-    from seekable.index.scanner import OtherIndex, Scanner
+    from seekable.index.scanner import OtherIndex, OtherOffsets, Scanner
     from seekable.index.table_indexer import TableIndexer
 
 __all__: list[str] = []
@@ -69,36 +69,48 @@ def take_over(
     """
     if not isinstance(scanner, ReadsOtherIndexes):
         return list(tasks)
-    others = {root: scanner.other_index(root) for root in dict.fromkeys(task.root for task in tasks)}
+    others = {root: scanner.other_indexes(root) for root in dict.fromkeys(task.root for task in tasks)}
     left: list[FileToIndex] = []
-    taken: dict[str, int] = {}
+    taken = {root: [0] * len(indexes) for root, indexes in others.items()}
+    offered = {root: [0] * len(indexes) for root, indexes in others.items()}
     for task in tasks:
-        other = others[task.root]
-        scan = _scan_of(task, other, scanner) if other else None
-        if scan is None:
+        for number, other in enumerate(others[task.root]):
+            found = _found(task, other)
+            offered[task.root][number] += found is not None
+            if found is not None and (scan := _scan_of(task, found, scanner)) is not None:
+                whole = ScanJob(task.path, task.size, task.mtime_ns, 0, task.size)
+                progress_of_build.arrived(whole, task.size, records=scan.records)
+                progress_of_build.add(task.folder, task.root, task.name, scan)
+                taken[task.root][number] += 1
+                break
+        else:
             left.append(task)
-            continue
-        whole = ScanJob(task.path, task.size, task.mtime_ns, 0, task.size)
-        progress_of_build.arrived(whole, task.size, records=scan.records)
-        progress_of_build.add(task.folder, task.root, task.name, scan)
-        taken[task.root] = taken.get(task.root, 0) + 1
-    for root, other in others.items():
-        if other:
-            count = sum(task.root == root for task in tasks)
-            found = taken.get(root, 0)
-            rest = "" if found == count else "; the others are not in it as they are now, and are scanned"
-            message = f"the records of {found} of {count} files are found by {other.label}{rest}"
-            _log.info(message)
-            progress_of_build.report(always=True, notice=message)
+    for root, indexes in others.items():
+        count = sum(task.root == root for task in tasks)
+        for number, other in enumerate(indexes):
+            if offered[root][number]:
+                _tell(other, taken[root][number], count, progress_of_build)
     return left
 
 
-def _scan_of(task: FileToIndex, other: OtherIndex, scanner: Scanner) -> FileScan | None:
-    """Return what a scan would find in a file; None if the other index does not say, or cannot be trusted."""
-    ranges = other.ranges(task.name)
-    if ranges is None or task.remote_size is not None or compression_of(task.name):
+def _tell(other: OtherIndex, found: int, count: int, progress_of_build: BuildProgress) -> None:
+    """Log the number of files that need no scan, and show it to the user."""
+    rest = "" if found == count else "; the others are not in it as they are now, and are scanned"
+    message = f"the records of {found} of {count} files are found by {other.label}{rest}"
+    _log.info(message)
+    progress_of_build.report(always=True, notice=message)
+
+
+def _found(task: FileToIndex, other: OtherIndex) -> OtherOffsets | None:
+    """Return the lines of a plain file by another index; None if it has none, and for other files."""
+    if task.remote_size is not None or compression_of(task.name):
         return None
-    if task.mtime_ns > other.made_ns:
+    return other.find(task.name)
+
+
+def _scan_of(task: FileToIndex, found: OtherOffsets, scanner: Scanner) -> FileScan | None:
+    """Return what a scan would find in a file; None if the other index cannot be trusted."""
+    if task.mtime_ns > found.made_ns:
         return None
     begun_ns = time.time_ns()
     offsets = OffsetBuffer(task.folder)
@@ -107,7 +119,7 @@ def _scan_of(task: FileToIndex, other: OtherIndex, scanner: Scanner) -> FileScan
         head = os.pread(file.fileno(), END_BYTES, 0)
         scanner.check_head(head, task.path)
         head_tail = head_tail_digest(file.fileno(), size=task.size, head=head)
-        fits = not head.startswith(_BYTE_ORDER_MARK) and _all_fit(file, task.size, ranges, offsets)
+        fits = not head.startswith(_BYTE_ORDER_MARK) and _all_fit(file, task.size, found.ranges, offsets)
         after = stat_file(task.path)
     expected = task.size, task.mtime_ns, before.st_ino
     if not fits or (after.st_size, after.st_mtime_ns, after.st_ino) != expected:

@@ -1,0 +1,93 @@
+"""The index that Lhotse keeps beside a file: ``cuts.000000.jsonl.idx``, ``recording.000000.tar.idx``.
+
+It has a little-endian uint64 for the first byte of each record, and one more for the end: N + 1 numbers and
+nothing else. Of JSON lines a record is a line with its line end, blank lines too, and the last number is the
+size of the file. No mark tells such a file from another one, such as the decimal text that Lhotse's
+StatelessSampler writes under the same name, so its numbers are compared with the data.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.index.scanner import OtherOffsets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+__all__ = ["NUMBERS", "SUFFIX", "LhotseIndexes", "consecutive_ranges", "index_path"]
+
+SUFFIX = ".idx"
+"""The end of the name of an index, behind the whole name of its file."""
+
+NUMBERS = np.dtype("<u8")
+"""The type of the numbers."""
+
+_LINES_AT_ONCE = 1 << 20
+
+
+def index_path(path: str, *, folder: str | None = None) -> str:
+    """Return the path of the index of a file.
+
+    Args:
+        path: the path of the file.
+        folder: the folder of the index; None for that of the file.
+
+    Example:
+        >>> index_path("data/cuts.jsonl"), index_path("data/cuts.jsonl", folder="new")
+        ('data/cuts.jsonl.idx', 'new/cuts.jsonl.idx')
+    """
+    return (path if folder is None else os.path.join(folder, os.path.basename(path))) + SUFFIX
+
+
+@dataclass(frozen=True, slots=True)
+class LhotseIndexes:
+    """The indexes beside the files below a folder; an `OtherIndex`."""
+
+    folder: str
+    """The folder of the data."""
+
+    @property
+    def label(self) -> str:
+        """The name of these indexes in messages."""
+        return f"Lhotse's indexes (.idx) beside the files in {self.folder!r}"
+
+    def find(self, name: str) -> OtherOffsets | None:
+        """Return the lines of a file; None if no index is beside it, or one of another size."""
+        path = index_path(os.path.join(self.folder, name))
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        whole = status.st_size and not status.st_size % NUMBERS.itemsize
+        if not whole or not stat.S_ISREG(status.st_mode) or not os.access(path, os.R_OK):
+            return None
+        return OtherOffsets(status.st_mtime_ns, _ranges(path))
+
+
+def _ranges(path: str) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
+    with open(path, "rb") as file:
+        last = np.fromfile(file, NUMBERS, 1)
+        while len(some := np.fromfile(file, NUMBERS, _LINES_AT_ONCE)):
+            bounds = np.concatenate((last, some))
+            yield consecutive_ranges(bounds)
+            last = bounds[-1:]
+
+
+def consecutive_ranges(bounds: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the starts and the lengths of ranges that lie one behind the other, from their N + 1 bounds.
+
+    Bounds that descend give a length that leads beyond 2 ** 64 back to the next bound.
+
+    Example:
+        >>> [part.tolist() for part in consecutive_ranges(np.array([0, 4, 9], np.uint64))]
+        [[0, 4], [4, 5]]
+    """
+    return bounds[:-1], bounds[1:] - bounds[:-1]
