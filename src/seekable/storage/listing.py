@@ -68,6 +68,7 @@ _END = fnmatch.translate("").removeprefix("(?s:").removeprefix(")")
 _WORTH_LISTING = 100
 _HIDDEN = (".", "_")
 _INDEX = ".idx"
+"""The end of the names of indexes that other tools keep beside their files: ``a.jsonl.idx``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +257,8 @@ def _find_by_glob(pattern: str, rules: _Rules) -> Found:
         raise DataNotFound(f"nothing matches {pattern!r}: there is no folder {root!r}; {_nearest(root)}")
     # `**` meets a file on several ways when it is written twice: each file counts once.
     passed: list[str] = []
-    matched = _without_indexes(set(_matches(root, "", parts[fixed:], rules.suffixes, passed)))
+    matched = set(_matches(root, "", parts[fixed:], rules.suffixes, passed))
+    matched -= {name + _INDEX for name in matched}
     if not parts[-1].strip("*"):
         all_names = list(matched)
         listing = Listing(root, all_names, all_names, rules.suffixes, passed, whole=False)
@@ -265,11 +267,6 @@ def _find_by_glob(pattern: str, rules: _Rules) -> Found:
     if not matched:
         raise DataNotFound(f"no file matches {pattern!r}; {_nearest(os.path.join(root, parts[fixed]))}")
     return Found(root, tuple(natural_sorted(matched)))
-
-
-def _without_indexes(matched: set[str]) -> set[str]:
-    """Return the matched files but the indexes of other tools beside them: ``a.jsonl.idx`` of ``a.jsonl``."""
-    return {name for name in matched if not (name.endswith(_INDEX) and name.removesuffix(_INDEX) in matched)}
 
 
 def _is_pattern(parts: list[str]) -> bool:
