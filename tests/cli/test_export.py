@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -37,6 +38,13 @@ def test_lines_become_parquet_and_parquet_becomes_lines(corpus: Corpus, tmp_path
         "bytes": os.path.getsize(path),
     }
     assert list(sk.open(tmp_path / "lines")) == records
+
+
+def test_records_become_samples_of_one_tar_file_by_its_suffix(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"__key__": "x/1", "txt": "one"}\n{"txt": "two"}\n', encoding="utf-8")
+    output("export", "a.jsonl", "out.tar", cwd=tmp_path)
+    with tarfile.open(tmp_path / "out.tar") as file:
+        assert file.getnames() == ["x/1.txt", "000000001.txt"]
 
 
 def test_folders_become_columns(tmp_path: Path) -> None:

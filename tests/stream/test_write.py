@@ -155,9 +155,15 @@ def test_many_lanes_need_no_more_open_files(
     check_whole(uneven(1500, 1100), tmp_path / "most", written)
 
 
+SAMPLES = ["tar"]
+"""The formats that take samples alone: test_write_tar.py, here and in tests/dataset, is theirs."""
+
+
 def test_every_format_that_is_written_is_tested() -> None:
     names = {vars(form)["name"] for form in concrete_classes(seekable.writing, FileFormat)}
-    assert names == {*FORMS}, "put the format into FORMS of tests/stream/writing.py, and of tests/dataset"
+    assert names == {*FORMS, *SAMPLES}, (
+        "put the format into FORMS of tests/stream/writing.py, and of tests/dataset"
+    )
 
 
 @pytest.mark.exhaustive

@@ -29,7 +29,7 @@ EPILOG = examples(
     "export my_pipeline:make out --jobs 8      what a function returns: a Dataset, or a Stream that ends",
 )
 
-_FORMATS = ("parquet", "jsonl")
+_FORMATS = ("parquet", "jsonl", "tar")
 
 
 SourceArgument = Annotated[
@@ -54,7 +54,7 @@ TargetOption = Annotated[
     typer.Option(
         "--as",
         metavar="FORMAT",
-        help="parquet or jsonl; if left out, that of the suffix, or else parquet.",
+        help="parquet, jsonl or tar; if left out, that of the suffix, or else parquet.",
         show_default=False,
     ),
 ]
@@ -73,7 +73,8 @@ CompressionOption = Annotated[
     typer.Option(
         "--compression",
         metavar="NAME",
-        help="zstd (if left out), snappy, gzip, brotli, lz4, none; of jsonl none (if left out), gz, zst.",
+        help="zstd (if left out), snappy, gzip, brotli, lz4, none; of jsonl and tar none (if left out), gz, "
+        "zst.",
         show_default=False,
     ),
 ]
@@ -119,7 +120,7 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write all records, or a stream, as Parquet or JSON lines.
+    """Write all records, or a stream, as Parquet, JSON lines or tar.
 
     Each file appears whole or not at all. A command that was killed or interrupted goes on where it was when
     it is given again; what another command wrote is refused. Lines of text become a column "text" of Parquet.
@@ -155,7 +156,10 @@ def _of_suffix(folder: str) -> str:
     from seekable.formats.registry import FORMATS
     from seekable.storage.compression import uncompressed_name
 
-    return "jsonl" if uncompressed_name(folder.lower()).endswith(FORMATS["jsonl"].suffixes) else "parquet"
+    content = uncompressed_name(folder.lower())
+    if content.endswith(".tar"):
+        return "tar"
+    return "jsonl" if content.endswith(FORMATS["jsonl"].suffixes) else "parquet"
 
 
 def _records(opening: Any, *, as_table: bool) -> Dataset | Stream:
@@ -198,9 +202,9 @@ def _as_column(line: str) -> dict[str, str]:
 def _write(
     records: Dataset | Stream, folder: str, target: str, arguments: dict[str, Any], watch: BuildWatch
 ) -> Written:
-    write = records.write_parquet if target == "parquet" else records.write_jsonl
     try:
-        return write(folder, progress=watch, **arguments)
+        written: Written = getattr(records, f"write_{target}")(folder, progress=watch, **arguments)
+        return written
     finally:
         watch.close()
 

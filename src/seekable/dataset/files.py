@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
     from seekable.dataset.pipeline import pipeline_file
     from seekable.parallel.progress import ProgressHook
-    from seekable.writing import earlier_files, jsonl, parquet, write
+    from seekable.writing import earlier_files, jsonl, parquet, tar, write
     from seekable.writing.manifest import Written
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
     pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
     jsonl = lazy("seekable.writing.jsonl")
     parquet = lazy("seekable.writing.parquet")
-    write = lazy("seekable.writing.write")
+    tar = lazy("seekable.writing.tar")
+write = lazy("seekable.writing.write")
 
 __all__ = ["Files"]
 
@@ -180,6 +181,69 @@ class Files(Face):
             self._node,
             folder,
             jsonl.json_lines(compression),
+            rows_per_file=rows_per_file,
+            policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+    def write_tar(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rows_per_file: int | None = None,
+        compression: str | None = None,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write the records of epoch 0 as tar files in the form of WebDataset, or as one file.
+
+        All else is as in ``write_parquet``.
+
+        A record is a dict, and becomes one sample: a member ``KEY.FIELD`` for each field, in their order. The
+        key is ``record["__key__"]``, or ``000000012`` for record 12 where it has none. Other fields that
+        begin with an underscore are left out, and so is None, but for JSON. Bytes are written as they are,
+        and other values as the field says: text as UTF-8, numbers and JSON as text, arrays of ``npy``.
+        The bytes of the files depend on the records alone: no time, no user, and no PAX header unless a name
+        has more than 100 bytes or is not ASCII.
+
+        Args:
+            folder: a folder, or a file by its suffix: ``.tar``, ``.tar.gz`` or ``.tar.zst``.
+            rows_per_file: the records of each file, ``part-00000-of-00012.tar`` and so on.
+            compression: ``"gz"`` or ``"zst"``, as in ``write_jsonl``. Most other readers with random access
+                take plain files alone.
+            resume: as in ``write_parquet``.
+            overwrite: as in ``write_parquet``.
+            check_code: as in ``write_parquet``.
+            jobs: as in ``write_parquet``.
+            executor: as in ``write_parquet``.
+            progress: as in ``write_parquet``.
+
+        Raises:
+            WrongType: a record is no sample: its key has a dot behind the last slash or is no plain relative
+                path, a value does not fit to its field, or two records in a row have the same key.
+            MissingDependency: zstandard is not installed.
+            InvalidArgument, EndlessDataset, StateMismatch, AccessDenied, OSError: as in ``write_parquet``.
+
+        Example:
+            >>> import tarfile, tempfile, seekable as sk
+            >>> texts = sk.from_sequence(["one", "two"])
+            >>> samples = texts.map(lambda text: {"__key__": f"number/{text}", "txt": text})
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     written = samples.write_tar(f"{folder}/out")
+            ...     with tarfile.open(written.paths[0]) as file:
+            ...         file.getnames()
+            ['number/one.txt', 'number/two.txt']
+        """
+        return write.write(
+            self._node,
+            folder,
+            tar.tar(compression),
             rows_per_file=rows_per_file,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
     from seekable.stream import lane_items
     from seekable.stream.stage import Stage
-    from seekable.writing import earlier_files, jsonl, parquet, write_stream
+    from seekable.writing import earlier_files, jsonl, parquet, tar, write_stream
     from seekable.writing.manifest import Written
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
     jsonl = lazy("seekable.writing.jsonl")
     lane_items = lazy("seekable.stream.lane_items")
     parquet = lazy("seekable.writing.parquet")
-    write_stream = lazy("seekable.writing.write_stream")
+    tar = lazy("seekable.writing.tar")
+write_stream = lazy("seekable.writing.write_stream")
 
 __all__ = ["StreamFiles"]
 
@@ -164,6 +165,70 @@ class StreamFiles:
             self._checked_items("write_jsonl()"),
             folder,
             jsonl.json_lines(compression),
+            rows_per_file=rows_per_file,
+            policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+    def write_tar(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        rows_per_file: int | None = None,
+        compression: str | None = None,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write all items as tar files in the form of WebDataset, or as one file.
+
+        All else is as in ``write_parquet``.
+
+        An item is a dict, and becomes one sample: a member ``KEY.FIELD`` for each field, in their order. The
+        key is ``item["__key__"]``, or a number, ``000000012`` for instance, where it has none: in each file
+        numbers count on from its first slot. Other fields that begin with an underscore are left out, and so
+        is None, but for JSON. Bytes are written as they are, and other values as the field says: text as
+        UTF-8, numbers and JSON as text, arrays of ``npy``. The bytes of the files depend on the items alone:
+        no time, no user, and no PAX header unless a name has more than 100 bytes or is not ASCII.
+
+        Args:
+            folder: a folder, or a file by its suffix: ``.tar``, ``.tar.gz`` or ``.tar.zst``.
+            rows_per_file: the slots of each file, ``part-00000.tar`` and so on.
+            compression: ``"gz"`` or ``"zst"``, as in ``write_jsonl``. Most other readers with random access
+                take plain files alone.
+            resume: as in ``write_parquet``.
+            overwrite: as in ``write_parquet``.
+            check_code: as in ``write_parquet``.
+            jobs: as in ``write_parquet``.
+            executor: as in ``write_parquet``.
+            progress: as in ``write_parquet``.
+
+        Raises:
+            WrongType: an item is no sample: its key has a dot behind the last slash or is no plain relative
+                path, a value does not fit to its field, or two items in a row have the same key.
+            MissingDependency: zstandard is not installed.
+            EndlessDataset, NotResumable, StateMismatch, InvalidArgument, AccessDenied, OSError: as in
+                ``write_parquet``.
+
+        Example:
+            >>> import tarfile, tempfile, seekable as sk
+            >>> texts = sk.from_sequence(["one", "two"]).stream(lanes=2, epochs=1)
+            >>> samples = texts.map(lambda text: {"__key__": f"number/{text}", "txt": text})
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     written = samples.write_tar(f"{folder}/out")
+            ...     with tarfile.open(written.paths[0]) as file:
+            ...         file.getnames()
+            ['number/one.txt', 'number/two.txt']
+        """
+        return write_stream.write_stream(
+            self._checked_items("write_tar()"),
+            folder,
+            tar.tar(compression),
             rows_per_file=rows_per_file,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,

@@ -87,13 +87,14 @@ class FileFormat(ABC):
         """
 
     @abstractmethod
-    def write(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
+    def write(self, file: BinaryIO, chunks: Iterator[Any], *, first: int) -> None:
         """Write the records of one file; the caller syncs and closes the file.
 
         Args:
             file: the file, open for writing.
             chunks: the records without holes, in lists, in record batches if ``takes_tables``, or the chunks
                 of ``merged``.
+            first: the number of records, holes included, in the files before; of a stream, of slots.
 
         Raises:
             UnwritableRecord: a record cannot be written; it is one of the last 1,024 that came from

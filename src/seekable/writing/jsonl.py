@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 import msgspec
 import numpy as np
 
-from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.errors import UnsupportedFormat
 from seekable.formats.registry import FORMATS
-from seekable.storage.compression import COMPRESSED, WITH_HEADER, Compression, compression_of, inflated, zstd
-from seekable.storage.zstd_frames import write_frames
+from seekable.writing.compressed import checked_compression, one_file_compression, read_pieces, write_pieces
 from seekable.writing.file_format import FileFormat, UnwritableRecord
 from seekable.writing.open_pieces import open_pieces
 
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.storage.compression import Compression
     from seekable.writing.file_format import Sample
 
 
@@ -139,8 +138,6 @@ def _at(path: tuple[str | int, ...]) -> str:
 
 _AT_ONCE = 1 << 20
 
-_GZIP_LEVEL, _ZSTD_LEVEL = 6, 3
-
 
 def json_lines(compression: object) -> JsonLines:
     """Return the format of JSON lines, plain or compressed.
@@ -152,13 +149,7 @@ def json_lines(compression: object) -> JsonLines:
         InvalidArgument: ``compression`` is something else.
         MissingDependency: ``compression`` is ``"zst"``, and zstandard is not installed.
     """
-    for known in (None, *COMPRESSED):
-        if compression == known:
-            if known == "zst":
-                zstd()
-            return JsonLines(known)
-    message = f"compression must be {', '.join(map(repr, COMPRESSED))} or None (got {compression!r})"
-    raise InvalidArgument(message)
+    return JsonLines(checked_compression(compression))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,34 +178,17 @@ class JsonLines(FileFormat):
 
     def of_one_file(self, name: str) -> Self:
         """Return the format with the compression of the suffix, ``.jsonl.gz`` or ``.jsonl.zst`` or none."""
-        lower = name.lower()
-        content, _, end = lower.rpartition(".")
-        compression = end if end in COMPRESSED else None
-        if not (lower if compression is None else content).endswith(FORMATS["jsonl"].suffixes):
-            message = (
-                f"a file of JSON lines is named *.jsonl, *.jsonl.gz or *.jsonl.zst (got {name!r}); a name "
-                f"without such a suffix is that of a folder"
-            )
-            raise InvalidArgument(message)
-        if self.compression not in (None, compression):
-            message = (
-                f"compression={self.compression!r} needs a file name that ends in .jsonl.{self.compression} "
-                f"(got {name!r})"
-            )
-            raise InvalidArgument(message)
-        return type(self)(json_lines(compression).compression)
+        suffixes = FORMATS["jsonl"].suffixes
+        content = "a file of JSON lines"
+        return type(self)(one_file_compression(name, self.compression, suffixes=suffixes, content=content))
 
     def settled(self, sample: Sample, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format unchanged: a line of JSON does not depend on other records."""
         return self, None
 
-    def write(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
+    def write(self, file: BinaryIO, chunks: Iterator[Any], *, first: int) -> None:
         """Write one line for each record; a compressed file has many members or frames, for random access."""
-        pieces = _pieces(chunks)
-        if self.compression == "zst":
-            write_frames(file, pieces, level=_ZSTD_LEVEL)
-        else:
-            file.writelines(_gzipped(pieces) if self.compression == "gz" else pieces)
+        write_pieces(file, _pieces(chunks), self.compression)
 
     def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
         """Write one line for each record, not compressed."""
@@ -231,12 +205,9 @@ class JsonLines(FileFormat):
         """Return the number of lines, None for a file that ends in the middle of a line."""
         rows, last = 0, b"\n"
         try:
-            with open(path, "rb", buffering=0) as file:
-                chunks = iter(lambda: file.read(_AT_ONCE), b"")
-                kind = compression_of(path)
-                for piece in inflated(chunks, kind, path) if kind else chunks:
-                    rows += piece.count(b"\n")
-                    last = piece[-1:]
+            for piece in read_pieces(path):
+                rows += piece.count(b"\n")
+                last = piece[-1:]
         except UnsupportedFormat:
             return None
         return rows if last == b"\n" else None
@@ -268,11 +239,3 @@ def _lines(records: Sequence[Any]) -> Iterator[bytes]:
             yield json_text(record) + b"\n"
         except Unencodable as error:
             raise UnwritableRecord(len(records) - place, str(error)) from None
-
-
-def _gzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    # No name and no time in the header: the same records make the same bytes.
-    member = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, WITH_HEADER)
-    for piece in pieces:
-        yield member.compress(piece)
-    yield member.flush()

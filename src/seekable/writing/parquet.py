@@ -128,7 +128,7 @@ class Parquet(FileFormat):
         settled = replace(self, columns=Columns(schema, inferred=not declared))
         return settled, base64.b64encode(schema.serialize()).decode()
 
-    def write(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
+    def write(self, file: BinaryIO, chunks: Iterator[Any], *, first: int) -> None:
         """Write row groups; each ends at ``row_group_rows`` rows or 64 MiB."""
         import pyarrow.parquet as pq
 

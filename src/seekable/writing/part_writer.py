@@ -127,12 +127,11 @@ class PartWriter:
             run = self._items.run(work.lane, work.state)
         reading = _Reading(run, work.slots, self._checked)
         chunks = reading.read()
-        write = self._form.write_piece if work.is_piece else self._form.write
-        first, size = next(chunks, None), 0
-        if first is not None:
+        some, size = next(chunks, None), 0
+        if some is not None:
             size = write_whole(
                 work.path,
-                lambda file: write(file, chain([first], chunks)),
+                lambda file: self._write_chunks(file, chain([some], chunks), work),
                 form=self._form,
                 named=lambda back: self._items.named(work.lane, reading.recent[-back]),
                 lasting=not work.is_piece,
@@ -152,6 +151,12 @@ class PartWriter:
         )
         return LaneAnswer(done, run.state())
 
+    def _write_chunks(self, file: BinaryIO, chunks: Iterator[Any], work: LaneWork) -> None:
+        if work.is_piece:
+            self._form.write_piece(file, chunks)
+        else:
+            self._form.write(file, chunks, first=work.part * self._division.slots)
+
     def _checked(self, items: int) -> None:
         """Report the number of items read so far of a part."""
         if self.until is not None and time.monotonic() > self.until:
@@ -160,7 +165,8 @@ class PartWriter:
 
     def _merge(self, work: MergeWork) -> MergeAnswer:
         def write(file: BinaryIO) -> None:
-            self._form.write(file, chain.from_iterable(map(self._merged, work.parts)))
+            first = work.number * self._division.slots
+            self._form.write(file, chain.from_iterable(map(self._merged, work.parts)), first=first)
 
         size = write_whole(work.path, write, form=self._form, named=lambda _: "a record")
         return MergeAnswer(sum(done.rows for part in work.parts for done, _ in part), size)

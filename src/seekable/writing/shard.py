@@ -150,7 +150,7 @@ class WriteShards:
         chunks = Chunks(self.dataset, rows, self.tally.add, tables=self.form.takes_tables)
         size = write_whole(
             self.target.join(self.shards.name(number)),
-            lambda file: self.form.write(file, chunks.read()),
+            lambda file: self.form.write(file, chunks.read(), first=rows.start),
             form=self.form,
             named=lambda back: describe_row(self.dataset, chunks.row(back)),
         )

@@ -25,7 +25,7 @@ _MANIFEST, _LOCK, _LANES = ".seekable-write.json", ".seekable-write.lock", ".see
 
 _ROWS_PER_FILE = 100_000
 
-_DATA = (*SUFFIXES, ".parquet")
+_DATA = (*SUFFIXES, ".parquet", ".tar", ".tar.gz", ".tar.zst")
 
 
 @dataclass(frozen=True, slots=True)

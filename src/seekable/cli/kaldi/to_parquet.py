@@ -102,6 +102,6 @@ def _write(
         reader.close()  # A failed command is an error before the file appears.
 
     def write(file: BinaryIO) -> None:
-        form.write(file, columns.batches(pairs()))
+        form.write(file, columns.batches(pairs()), first=0)
 
     return write_whole(out, write, form=form, named=lambda _: "an entry")
