@@ -34,7 +34,10 @@ class _OptionalModule(ModuleType):
 
         Raises:
             MissingDependency: the package is not installed.
+            AttributeError: ``inspect`` asks whether the module is a wrapped function; nothing is imported.
         """
+        if attribute == "__wrapped__":
+            raise AttributeError(attribute)
         name = self.__name__
         try:
             module = importlib.import_module(name)
