@@ -45,3 +45,9 @@ def test_where_the_root_cannot_be_written_the_cache_folder_is_used(
     )
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert find_index("/data/web", index_dir=None).folder == f"{tmp_path}/seekable/data/web/.seekable"
+
+
+@pytest.mark.parametrize("cuts", ["cuts.000000.jsonl", "cuts.000000.jsonl.gz"])
+def test_the_index_of_a_shar_has_a_name_that_lhotse_leaves_out(tmp_path: Path, cuts: str) -> None:
+    (tmp_path / cuts).touch()
+    assert find_index(str(tmp_path), index_dir=None).folder == str(tmp_path / ".seekable.idx")

@@ -3,7 +3,8 @@
 1. With ``index_dir=`` or, without it, ``SEEKABLE_INDEX_DIR``: below that folder, mirrored by the
    root's absolute path, so that many roots share one index folder. Roots in its own folder ``hub``, of data
    that lies on the Hugging Face Hub, have theirs in ``.seekable`` at the root.
-2. Else in ``.seekable`` at the root, if that can be written.
+2. Else in ``.seekable`` at the root, if that can be written. At the root of a Shar it is called
+   ``.seekable.idx``, because Lhotse takes every other name there for that of a field.
 3. Else below ``seekable`` in the user's cache folder (``XDG_CACHE_HOME``, or ``~/.cache``), mirrored
    in the same way. A ``.seekable`` at the root, built by someone who could write there, is used
    instead whenever it is complete for what is opened: one index or the other, never half of each.
@@ -17,6 +18,10 @@ from dataclasses import dataclass
 from seekable.storage.files import has_access
 
 INDEX_FOLDER = ".seekable"
+_INDEX_OF_SHAR = ".seekable.idx"
+_CUTS = ("cuts.000000.jsonl.gz", "cuts.000000.jsonl")
+"""The names of a Shar's first file of cuts."""
+
 INDEX_DIR_VARIABLE = "SEEKABLE_INDEX_DIR"
 HUB_FOLDER = "hub"
 
@@ -53,10 +58,21 @@ def find_index(root: str, *, index_dir: str | os.PathLike[str] | None) -> Place:
     chosen = chosen_folder(index_dir)
     if chosen is not None and not root.startswith(os.path.join(chosen, HUB_FOLDER, "")):
         return Place(_mirrored(chosen, root), None)
-    at_root = os.path.join(root, INDEX_FOLDER)
+    at_root = index_in(root)
     if has_access(at_root if os.path.isdir(at_root) else root, os.W_OK | os.X_OK):
         return Place(at_root, None)
     return Place(_mirrored(cache_folder(), root), at_root)
+
+
+def index_in(root: str) -> str:
+    """Return the folder of the index at a root, whether or not it is there.
+
+    Example:
+        >>> index_in("/data/web")
+        '/data/web/.seekable'
+    """
+    is_shar = any(os.path.exists(os.path.join(root, name)) for name in _CUTS)
+    return os.path.join(root, _INDEX_OF_SHAR if is_shar else INDEX_FOLDER)
 
 
 def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:

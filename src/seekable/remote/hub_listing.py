@@ -232,7 +232,10 @@ def _tree(spec: HubSplit, revision: str) -> dict[str, tuple[int, str]]:
 
     files: dict[str, tuple[int, str]] = _call(spec, ask)
     for name in files:
-        if any(part in ("", ".", "..", ".seekable") for part in name.split("/")) or "\0" in name:
+        if (
+            any(part in ("", ".", "..", ".seekable", ".seekable.idx") for part in name.split("/"))
+            or "\0" in name
+        ):
             message = f"{spec.text!r}: the Hub lists a file called {name!r}, which is not read"
             raise InvalidArgument(message)
     return files

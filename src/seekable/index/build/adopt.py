@@ -18,7 +18,7 @@ from seekable.errors import AccessDenied
 from seekable.index.build.commit import LOCK, add_entries, companions_of, make_folder
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import END_BYTES, head_tail_digest
-from seekable.index.index_location import INDEX_FOLDER, find_index
+from seekable.index.index_location import find_index, index_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,7 +64,7 @@ def _siblings(root: str) -> Iterator[str]:
     """Yield the index folders of the other folders beside a root, the newest first."""
     with os.scandir(os.path.dirname(root)) as entries:
         folders = [entry.path for entry in entries if entry.is_dir() and entry.path != root]
-    indexes = [os.path.join(folder, INDEX_FOLDER) for folder in folders]
+    indexes = [index_in(folder) for folder in folders]
     found = [(os.stat(folder).st_mtime_ns, folder) for folder in indexes if os.path.isdir(folder)]
     for _, folder in sorted(found, reverse=True):
         yield folder
