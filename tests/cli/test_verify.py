@@ -40,6 +40,9 @@ def test_files_whose_bytes_have_no_digest_are_told(tmp_path: Path) -> None:
     assert deep.endswith(
         "every offset, and every byte but those of 1 file, whose offsets came from another index\n"
     )
+    assert json.loads(output("verify", "--json", tmp_path))["from_other_indexes"] == 1
+    assert json.loads(output("info", "--json", tmp_path))["index"]["from_other_indexes"] == 1
+    assert b"; the offsets of 1 file came from another index\n" in output("info", tmp_path)
     assert output("verify", tmp_path).endswith(b"size, time and both ends of each file, all of the index\n")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.cli.output import in_words
+from seekable.index.digest import digest_number, digest_text, unread_content_digest
 from seekable.storage.compression import compression_of
 from seekable.storage.memory import bytes_in_words
 from seekable.storage.seek_points import open_points, points_name
@@ -102,6 +103,22 @@ def least_of(number: int) -> int:
 
 
 _KINDS = {"gz": "gzip", "zst": "zstd"}
+
+
+def unread_files(files: FileSet) -> int:
+    """Return the number of files that were never read as a whole: another index had their offsets."""
+    return sum(
+        entry.content_digest
+        == digest_text(
+            unread_content_digest(
+                head_tail=digest_number(entry.head_tail_digest),
+                offsets=digest_number(entry.offsets_digest),
+                size=entry.size,
+                mtime_ns=mtime_ns,
+            )
+        )
+        for entry, mtime_ns in zip(map(files.entry, range(len(files))), files.mtimes_ns.tolist(), strict=True)
+    )
 
 
 def compression_found(files: FileSet) -> dict[str, Any] | None:

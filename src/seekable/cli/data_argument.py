@@ -150,10 +150,9 @@ class Opening:
             self.watch.close()
 
 
-def index_folder(dataset: FileSource | TableSource) -> str:
-    """Return the folder of the index: exactly one, because a PATH has one root."""
-    (folder,) = dataset.files.folders
-    return folder
+def index_folders(dataset: FileSource | TableSource) -> list[str]:
+    """Return the folders of the index: one, but for a pack whose files lie in several folders."""
+    return list(dataset.files.folders)
 
 
 def folder_bytes(folder: str) -> int:

@@ -102,12 +102,12 @@ def _print_pipeline(found: dict[str, Any]) -> None:
 
 
 def _survey(opening: Opening) -> dict[str, Any]:
-    from seekable.cli.contents import compression_found
-    from seekable.cli.data_argument import folder_bytes, index_folder
+    from seekable.cli.contents import compression_found, unread_files
+    from seekable.cli.data_argument import folder_bytes, index_folders
     from seekable.cli.output import json_safe
 
     dataset = opening.open_data()
-    folder = index_folder(dataset)
+    folders, unread = index_folders(dataset), unread_files(dataset.files)
     return {
         "path": json_safe(opening.path),
         "format": dataset.format,
@@ -117,10 +117,11 @@ def _survey(opening: Opening) -> dict[str, Any]:
         **_content_found(dataset),
         "compression": compression_found(dataset.files),
         "index": {
-            "folder": json_safe(folder),
-            "bytes": folder_bytes(folder),
+            "folder": ", ".join(map(json_safe, folders)),
+            "bytes": sum(map(folder_bytes, folders)),
             "files_indexed": opening.watch.files_indexed,
             "was_up_to_date": not opening.watch.files_indexed,
+            **({"from_other_indexes": unread} if unread else {}),
         },
     }
 
@@ -160,8 +161,16 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
         "bytes": f"{found['bytes']:,} ({bytes_in_words(found['bytes'])})",
         **_content_in_words(found),
         **({} if compression is None else {"compression": compression_in_words(compression)}),
-        "index": f"{index['folder']} ({bytes_in_words(index['bytes'])}), {state}",
+        "index": f"{index['folder']} ({bytes_in_words(index['bytes'])}), {state}{_others_in_words(index)}",
     }
+
+
+def _others_in_words(index: dict[str, Any]) -> str:
+    """Return the note on files whose offsets another tool found, empty if there are none."""
+    from seekable.cli.output import in_words
+
+    count = index.get("from_other_indexes", 0)
+    return f"; the offsets of {in_words(count, 'file')} came from another index" if count else ""
 
 
 def _content_in_words(found: dict[str, Any]) -> dict[str, str]:

@@ -109,6 +109,7 @@ def _as_json(path: str, found: Verification, *, deep: bool, decode: bool) -> dic
         "records": found.records,
         "bytes": found.bytes,
         "index_folders": [json_safe(folder) for folder in found.folders],
+        **({"from_other_indexes": found.unread} if found.unread else {}),
         "problems": problems,
         "first_bad": problems[0] if problems else None,
     }

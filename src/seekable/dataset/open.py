@@ -58,6 +58,9 @@ __all__ = ["open"]
 _SPEC = re.compile(r"[A-Za-z][A-Za-z0-9+., -]+:")
 """The beginning of specs (`seekable.dataset.specs`) and addresses; one letter is a drive of Windows."""
 
+_PACK = ".idxpack"
+"""The end of the names of packs of Lhotse's indexes, which stand for the files that they name."""
+
 
 def open(  # noqa: PLR0913 - the one public place that owns these defaults
     source: Asked,
@@ -88,8 +91,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             those; or ``hf:REPO:SPLIT:COLUMN``, the data files of a split on the Hugging Face Hub (all
             columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
             where a repository has several datasets), ``txt:PATH:COLUMN``, lines as records of one column,
-            ``kaldi:DIR``, the utterances of a data directory of Kaldi as dicts of what its tables have, or
-            a rspecifier of Kaldi over files, ``scp:feats.scp`` or ``ark:feats.*.ark``. Of its options ``p``
+            ``kaldi:DIR``, the utterances of a data directory of Kaldi as dicts of what its tables have,
+            ``x.idxpack`` or ``idxpack:PATH:NUMBER``, the files that a pack of Lhotse's indexes names, or a
+            rspecifier of Kaldi over files, ``scp:feats.scp`` or ``ark:feats.*.ark``. Of its options ``p``
             delivers a hole, with a warning, for an entry that cannot be read; the others change nothing.
         format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; found by the suffix if left out.
             With it, a folder that is a dataset of another tool counts as a plain folder.
@@ -175,7 +179,12 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         if spec is not None:
             specs.prepare_index(spec, found, form, index_dir=index_dir, progress=shown)
         files = open_files(
-            found, form.scanner, index_dir=index_dir, jobs=jobs, executor=executor, progress=shown
+            found,
+            form.scanner if spec is None else specs.scanner_of(spec, form),
+            index_dir=index_dir,
+            jobs=jobs,
+            executor=executor,
+            progress=shown,
         )
     files = files.limited(options.most_open_files)
     node = build(files) if partitions is None else _without_keys(form, options, files)
@@ -297,7 +306,10 @@ def _has_spec(source: object) -> bool:
     """
     if isinstance(source, list | tuple) and any(map(_has_spec, source)):
         specs.refuse_specs_among(source)
-    return isinstance(source, str | os.PathLike) and _SPEC.match(os.fsdecode(source)) is not None
+    if not isinstance(source, str | os.PathLike):
+        return False
+    text = os.fsdecode(source)
+    return _SPEC.match(text) is not None or text.endswith(_PACK)
 
 
 def _shown(source: Asked) -> str:

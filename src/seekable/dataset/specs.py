@@ -1,4 +1,4 @@
-"""Specs: ``hf:REPO:SPLIT:COLUMN``, ``txt:PATH:COLUMN``, ``kaldi:DIR``, and rspecifiers of Kaldi.
+"""Specs: ``hf:REPO:SPLIT:COLUMN``, ``txt:PATH:COLUMN``, ``kaldi:DIR``, packs, and rspecifiers of Kaldi.
 
 They are parsed here, and checked against other arguments.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
-from seekable.formats.registry import format_named, without_their_files
+from seekable.formats.registry import format_named, format_of_all, without_their_files
 from seekable.formats.unopened import refuse_unopened
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.listing import Found, find_files
@@ -20,15 +20,19 @@ from seekable.storage.listing import Found, find_files
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.dataset import hub_files
+    from seekable.dataset import hub_files, pack_files
     from seekable.dataset.hub_files import HubSpec
+    from seekable.dataset.pack_files import PackSpec
     from seekable.formats.registry import Format, SourceOptions
+    from seekable.index.scanner import Scanner
+    from seekable.index.table_indexer import TableIndexer
     from seekable.kaldi.directory import validation
     from seekable.kaldi.files import filenames, specifiers
     from seekable.kaldi.files.specifiers import Rspecifier
     from seekable.parallel.progress import ProgressHook
 else:
     hub_files = lazy("seekable.dataset.hub_files")
+    pack_files = lazy("seekable.dataset.pack_files")
     validation = lazy("seekable.kaldi.directory.validation")
     filenames = lazy("seekable.kaldi.files.filenames")
     specifiers = lazy("seekable.kaldi.files.specifiers")
@@ -41,11 +45,14 @@ __all__ = [
     "files_of",
     "prepare_index",
     "refuse_specs_among",
+    "scanner_of",
     "spec_of",
 ]
 
 
-_HUB, _TEXT, _DIRECTORY = "hf:", "txt:", "kaldi:"
+_HUB, _TEXT, _DIRECTORY, _PACK = "hf:", "txt:", "kaldi:", "idxpack:"
+
+_PACK_SUFFIX = ".idxpack"
 
 _HUB_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
 
@@ -144,7 +151,7 @@ class DirectorySpec:
 
 
 if TYPE_CHECKING:
-    Spec = DirectorySpec | HubSpec | TextSpec | KaldiSpec
+    Spec = DirectorySpec | HubSpec | TextSpec | KaldiSpec | PackSpec
 
 
 def spec_of(source: object) -> Spec | None:
@@ -165,6 +172,8 @@ def spec_of(source: object) -> Spec | None:
         >>> spec_of("corpus/*.jsonl") is None
         True
     """
+    if isinstance(source, str | os.PathLike) and (pack := _pack_spec(os.fsdecode(source))):
+        return pack
     if isinstance(source, os.PathLike):
         refuse_unopened(os.fsdecode(source))
     if not isinstance(source, str) or os.path.lexists(source):
@@ -177,6 +186,12 @@ def spec_of(source: object) -> Spec | None:
         return _kaldi_spec(source)
     refuse_unopened(source)
     return None
+
+
+def _pack_spec(text: str) -> PackSpec | None:
+    """Return the spec of a pack of indexes, by its scheme or the end of the name of an existing file."""
+    named = text.startswith(_PACK) and not os.path.lexists(text)
+    return pack_files.pack_spec(text) if named or text.endswith(_PACK_SUFFIX) else None
 
 
 def _kaldi_spec(text: str) -> KaldiSpec:
@@ -272,6 +287,9 @@ def files_of(
         UnsupportedFormat: the files of a split have several formats.
     """
     if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec):
+        if isinstance(spec, pack_files.PackSpec):
+            found = spec.found(format_name)
+            return found, format_of_all(found) if format_name is None else format_named(format_name)
         return hub_files.hub_files(replace(spec, format=format_name), index_dir=index_dir)
     if format_name is not None and not f"{format_name}-".startswith(f"{spec.format}-"):
         message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
@@ -306,8 +324,16 @@ def prepare_index(
     Raises:
         AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
     """
-    if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec):
+    if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec | pack_files.PackSpec):
         hub_files.prepare_index(found, form, index_dir=index_dir, progress=progress)
+
+
+def scanner_of(spec: Spec, form: Format) -> Scanner | TableIndexer:
+    """Return the scanner of the files of a spec, with what the spec itself has of their records."""
+    others = DirectorySpec | TextSpec | KaldiSpec
+    if isinstance(spec, others) or not isinstance(spec, pack_files.PackSpec):
+        return form.scanner
+    return spec.scanner(form.scanner)
 
 
 def refuse_specs_among(source: object) -> None:

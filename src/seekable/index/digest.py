@@ -32,6 +32,16 @@ def digest_text(digest: int) -> str:
     return f"xxh3:{digest:016x}"
 
 
+def digest_number(text: str) -> int:
+    """Return the digest of a text that `digest_text` made.
+
+    Example:
+        >>> digest_number("xxh3:00000000000000ff")
+        255
+    """
+    return int(text.removeprefix("xxh3:"), 16)
+
+
 def head_tail_digest(descriptor: int, *, size: int, head: bytes) -> int:
     """Return the digest of a file's ends, its first 64 KiB having been read already."""
     tail = os.pread(descriptor, END_BYTES, max(size - END_BYTES, 0))
