@@ -1,0 +1,78 @@
+"""Archives made in memory, and what the walk and Python's tarfile find in them."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import TYPE_CHECKING, Any
+
+from seekable.formats.tar.forward_bytes import StreamForward
+from seekable.formats.tar.samples import SampleRule, Samples, group_samples
+from seekable.formats.tar.walk import Walk, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PATH = "a/b.tar"
+
+Member = tuple[bytes, int, int, int]
+"""The name, the offset of the first extended header, that of the payload, and its size."""
+
+
+def archive(members: Iterable[str | tarfile.TarInfo], **options: Any) -> bytes:
+    """Return an archive by tarfile; the payload of a name is its number and itself."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", **options) as tar:
+        for number, member in enumerate(members):
+            if isinstance(member, tarfile.TarInfo):
+                tar.addfile(member, io.BytesIO(bytes(member.size)))
+            else:
+                data = f"{number} {member}".encode("utf-8", "surrogateescape")
+                info = tarfile.TarInfo(member)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+    return file.getvalue()
+
+
+def stream(data: bytes, chunk_bytes: int = 1000) -> StreamForward:
+    chunks = [data[at : at + chunk_bytes] for at in range(0, len(data), chunk_bytes)]
+    return StreamForward(chunks, path=PATH)
+
+
+def walked(data: bytes, *, concatenated: bool = False) -> tuple[list[Member], Walk]:
+    """Return the members that the walk finds, and the walk."""
+    taken = walk(stream(data), concatenated=concatenated)
+    found: list[Member] = []
+    for run in taken:
+        columns = (run.names, run.starts.tolist(), run.payloads.tolist(), run.sizes.tolist())
+        found += zip(*columns, strict=True)
+    return found, taken
+
+
+def listed(data: bytes, **options: Any) -> list[Member]:
+    """Return the members that tarfile finds; a hard link has the payload of its target."""
+    found: list[Member] = []
+    places: dict[str, tuple[int, int]] = {}
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:", **options) as tar:
+        for info in tar:
+            if info.isreg() or info.islnk():
+                place = (info.offset_data, info.size) if info.isreg() else places[info.linkname]
+                places[info.name] = place
+                found.append((info.name.rstrip("/").encode("utf-8", "surrogateescape"), info.offset, *place))
+    return found
+
+
+def grouped(data: bytes, rule: SampleRule | None = None, *, concatenated: bool = False) -> Samples:
+    """Return the samples of an archive."""
+    return group_samples(walk(stream(data), concatenated=concatenated), rule or SampleRule(), path=PATH)
+
+
+def records(data: bytes, samples: Samples) -> list[dict[str, bytes]]:
+    """Return the payloads of each sample by field."""
+    found = []
+    for first, stop in zip(samples.first_members[:-1], samples.first_members[1:], strict=True):
+        rows = range(int(first), int(stop))
+        names = [samples.field_names[samples.fields[row]] for row in rows]
+        places = [(int(samples.payloads[row]), int(samples.sizes[row])) for row in rows]
+        found.append({name: data[at : at + size] for name, (at, size) in zip(names, places, strict=True)})
+    return found
