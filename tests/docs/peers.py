@@ -115,7 +115,8 @@ def _of_lhotse() -> list[str]:
     for found in nodes:
         nodes.extend(found.__subclasses__())
     own = [found.__name__ for found in nodes if found.__module__.startswith("lhotse.")]
-    return [*_INDEXED_MANIFESTS.split(), *own]
+    samplers = importlib.import_module("lhotse.dataset.sampling").__all__
+    return [*_INDEXED_MANIFESTS.split(), *own, *samplers]
 
 
 def _of_datasets() -> list[str]:
@@ -191,11 +192,13 @@ PEERS = {
             "lhotse.shar.readers",
             "lhotse.checkpoint",
             "lhotse.dataset",
+            "lhotse.dataset.sampling",
+            "lhotse.dataset.iterable_dataset",
             "lhotse.dataset.dataloading",
             "lhotse.dataset.webdataset",
             "torchdata.stateful_dataloader",
         ),
-        instances={"cuts": "CutSet"},
+        instances={"cuts": "CutSet", "sampler": "SimpleCutSampler"},
         words=frozenset({"lhotse", "cuts.jsonl.idx", "source", "_graph_origin", "pipe"}),
         framework="lhotse",
         expected=_of_lhotse,
