@@ -203,5 +203,5 @@ def _shown(function: Callable[..., Any]) -> str:
 def _described(asked: AskedDecoder, describe: Callable[[Callable[[bytes], Any]], Any]) -> Any:
     if asked is None or isinstance(asked, str):
         return asked
-    own = getattr(asked, "described", None)
-    return own() if is_ranged(asked) and callable(own) else describe(asked)
+    name = getattr(asked, "name", None)
+    return name if is_ranged(asked) and isinstance(name, str) else describe(asked)

@@ -63,7 +63,8 @@ class FieldDecoder:
     """
 
     name: str
-    """The name of the decoder, as `FIELD_DECODERS` has it, or the qualified name of the function."""
+    """The name of the decoder, as `FIELD_DECODERS` has it, that of a decoder of a part with its arguments, or
+    the qualified name of the function."""
 
     decode: Callable[[memoryview], Any]
     """Returns the value of the member whose bytes are given; it holds no reference to them. Raises
@@ -149,9 +150,10 @@ def _as_asked(asked: str | Callable[[bytes], Any]) -> FieldDecoder:
     if not callable(asked):
         message = f"the decoder of a field is a name or a function of bytes (got {asked!r})"
         raise WrongType(message)
-    named = asked if hasattr(asked, "__qualname__") else type(asked)
-    name = f"{named.__module__}.{named.__qualname__}"
     ranged = is_ranged(asked)
+    named: Any = asked if hasattr(asked, "__qualname__") else type(asked)
+    name = str(getattr(asked, "name", "")) if ranged else ""
+    name = name or f"{named.__module__}.{named.__qualname__}"
     reading: Callable[[Any], Any] = asked if ranged else _OnBytes(asked)
     return FieldDecoder(name, reading, asked, ranged=ranged)
 
