@@ -31,11 +31,14 @@ else:
 
 __all__ = ["encode_field"]
 
+_GZIP = b"\x1f\x8b\x08"
+"""The beginning of data that gzip compressed."""
+
 
 def encode_field(field: str, value: Any) -> bytes:
     """Return the bytes of a value, by the last component of its field; of a field ``.gz``, compressed.
 
-    Bytes stay as they are, whatever the field; they are also those of a field of ``.gz`` before it is
+    Bytes stay as they are, whatever the field; in a field ``.gz``, those that gzip did not make already are
     compressed. Fields of unknown names take bytes, and str, which becomes UTF-8.
 
     Args:
@@ -55,15 +58,16 @@ def encode_field(field: str, value: Any) -> bytes:
         seekable.errors.BadValue: the field 'cls' takes an integer (got 'cat' of type str)
     """
     suffix = last_component(field)
+    compressed = field.lower().rpartition(".")[2] == "gz"
     if isinstance(value, bytes | bytearray | memoryview):
         encoded = bytes(value)
+        compressed = compressed and not encoded.startswith(_GZIP)
     else:
         takes, encode = _ENCODERS.get(suffix, _OTHERS)
         try:
             encoded = encode(suffix, value)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise BadValue(_misfit(field, takes, value, error)) from error
-    compressed = field.lower().rpartition(".")[2] == "gz"
     return gzip.compress(encoded, mtime=0) if compressed else encoded
 
 
