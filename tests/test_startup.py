@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MOST_MODULES = 120
-LATE = frozenset({"arrow", "hub", "kaldi", "parquet", "remote", "resume", "stream", "writing"})
+LATE = frozenset({"arrow", "hub", "kaldi", "parquet", "remote", "resume", "sound", "stream", "writing"})
 WRITTEN = 1_700_000_000
 
 TAKE_A_BATCH = """

@@ -67,6 +67,8 @@ if TYPE_CHECKING:
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
     from seekable.nodes.hole import HOLE
+    from seekable.sound.decoder import audio
+    from seekable.sound.mix import audio_mix
     from seekable.stream.iterable import from_iterable
     from seekable.stream.lines import open_stream
     from seekable.stream.stream import Stream
@@ -116,6 +118,8 @@ __all__ = [
     "WorkerHung",
     "WrongType",
     "__version__",
+    "audio",
+    "audio_mix",
     "concat",
     "distributed",
     "from_iterable",
@@ -140,6 +144,8 @@ _HOMES = {
     "Location": "index.location",
     "Position": "dataset.position",
     "Stream": "stream.stream",
+    "audio": "sound.decoder",
+    "audio_mix": "sound.mix",
     "concat": "dataset.combine",
     "distributed": "loader.arguments",
     "from_iterable": "stream.iterable",

@@ -1,0 +1,1 @@
+"""Audio: payloads as arrays, whole or in part, and arrays mixed."""

@@ -1,0 +1,163 @@
+"""The bytes of one audio file, of which a part can be read: in memory, in a file, or elsewhere."""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+from seekable.errors import WrongType
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+__all__ = ["BufferPayload", "FilePayload", "Payload", "PayloadFile", "RangePayload", "payload_of"]
+
+_HEAD_BYTES = 4096
+"""Read at once from a file, because headers are looked at in pieces of a few bytes."""
+
+_WINDOW_BYTES = 32 * 1024
+"""Read ahead for soundfile, which asks for as little as 4 bytes at a time."""
+
+
+class Payload(Protocol):
+    """The bytes of one audio file."""
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return the bytes from ``start`` to ``stop``; fewer at the end."""
+
+
+@final
+class BufferPayload:
+    """Bytes in memory, or a slice of a memory map: nothing is copied, and only what is used is read."""
+
+    __slots__ = ("_view", "size")
+
+    def __init__(self, data: Any) -> None:
+        """View the bytes of a buffer."""
+        self._view = memoryview(data).cast("B")
+        self.size = self._view.nbytes
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return a slice of the buffer."""
+        return self._view[start:stop]
+
+
+@final
+class RangePayload:
+    """A source of ranges, such as one over a mapped file, of which the first bytes are read once."""
+
+    __slots__ = ("_head", "_source", "size")
+
+    def __init__(self, source: Any) -> None:
+        """Read the first bytes of a source."""
+        self._source = source
+        self.size = int(source.size)
+        self._head = memoryview(source.range(0, min(_HEAD_BYTES, self.size)))
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return bytes of the source."""
+        if stop <= len(self._head):
+            return self._head[start:stop]
+        return memoryview(self._source.range(start, max(start, min(stop, self.size))))
+
+
+@final
+class FilePayload:
+    """A file with a position, as the source of a `RangePayload`."""
+
+    __slots__ = ("_file", "size")
+
+    def __init__(self, file: Any) -> None:
+        """Find the size of the file."""
+        self._file = file
+        self.size = int(file.seek(0, os.SEEK_END))
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Seek and read."""
+        self._file.seek(start)
+        parts, missing = [], stop - start
+        while missing > 0 and (part := self._file.read(missing)):
+            parts.append(part)
+            missing -= len(part)
+        return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+
+
+def payload_of(data: Any) -> Payload:
+    """Return the bytes that a decoder was called with as a payload.
+
+    Args:
+        data: bytes or another buffer; an object with ``size`` and ``range(start, stop)``; or an open binary
+            file with ``seek`` and ``read``.
+
+    Raises:
+        WrongType: it is none of these.
+
+    Example:
+        >>> bytes(payload_of(b"RIFF....WAVE").range(8, 12))
+        b'WAVE'
+    """
+    if isinstance(data, bytes | bytearray | memoryview):
+        return BufferPayload(data)
+    if hasattr(data, "range") and hasattr(data, "size"):
+        return RangePayload(data)
+    if hasattr(data, "read") and hasattr(data, "seek"):
+        return RangePayload(FilePayload(data))
+    message = (
+        f"audio is decoded from bytes, or from a binary file (got an object of type {type(data).__name__})"
+    )
+    raise WrongType(message)
+
+
+@final
+class PayloadFile(io.RawIOBase):
+    """A file over a payload, for soundfile. Not safe from threads.
+
+    Example:
+        >>> file = PayloadFile(BufferPayload(b"abcdef"))
+        >>> file.seek(2), file.read(3), file.tell()
+        (2, b'cde', 5)
+    """
+
+    def __init__(self, payload: Payload) -> None:
+        """Stand at the first byte; nothing is read yet."""
+        super().__init__()
+        self._payload = payload
+        self._at = 0
+        self._start = 0
+        self._window = memoryview(b"")
+
+    def readable(self) -> bool:
+        """Return True: the bytes can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True: the position can be set."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position in bytes from the start."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Move the position, and return it; nothing is read."""
+        bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._payload.size}
+        self._at = max(bases[whence] + offset, 0)
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Read the next bytes into a buffer, and return their number; 0 at the end."""
+        target = memoryview(buffer).cast("B")
+        first = self._at - self._start
+        piece = self._window[first : first + len(target)] if first >= 0 else self._window[:0]
+        if (len(piece) < len(target) and self._start + len(self._window) < self._payload.size) or first < 0:
+            stop = self._at + max(len(target), _WINDOW_BYTES)
+            self._start, self._window = self._at, self._payload.range(self._at, stop)
+            piece = self._window[: len(target)]
+        target[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)

@@ -1,0 +1,136 @@
+"""WAV files by numpy: equal to soundfile, whole or an error."""
+
+from __future__ import annotations
+
+import io
+import struct
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.sound.waves import EXTENSIBLE, FLOAT, PCM, ULAW, chunk, extensible, form, rf64, wave
+
+import seekable as sk
+
+BYTES = np.random.default_rng(1).bytes(4800)
+FINITE = np.random.default_rng(2).standard_normal(600)
+SHORTS = np.arange(-1000, 1000, dtype="<i2").tobytes()
+
+
+def floats(kind: str) -> bytes:
+    return FINITE.astype(kind).tobytes()
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *(
+            pytest.param(
+                wave(BYTES, form(PCM, channels, 16000, bits)), id=f"{bits} bits, {channels} channels"
+            )
+            for bits in (8, 16, 24, 32, 12, 20)
+            for channels in (1, 2, 5)
+        ),
+        *(
+            pytest.param(
+                wave(BYTES, form(PCM, 2, 8000, bits, ">"), tag=b"RIFX"), id=f"{bits} bits, big-endian"
+            )
+            for bits in (8, 16, 24, 32)
+        ),
+        pytest.param(wave(floats("<f4"), form(FLOAT, bits=32)), id="float32"),
+        pytest.param(wave(floats("<f8"), form(FLOAT, bits=64)), id="float64"),
+        pytest.param(wave(floats(">f4"), form(FLOAT, bits=32, order=">"), tag=b"RIFX"), id="float32 big"),
+        pytest.param(wave(np.array([1e300, -1e300]).tobytes(), form(FLOAT, bits=64)), id="too large"),
+        pytest.param(wave(BYTES, extensible(PCM, 24)), id="extensible"),
+        pytest.param(wave(floats("<f4"), extensible(FLOAT, 32)), id="extensible float"),
+        pytest.param(wave(BYTES, extensible(PCM, 16, ">"), tag=b"RIFX"), id="extensible big"),
+        pytest.param(rf64(SHORTS), id="RF64"),
+        pytest.param(wave(BYTES, form(ULAW, bits=8)), id="mu-law, which soundfile reads"),
+        pytest.param(wave(b""), id="no samples"),
+        pytest.param(wave(SHORTS, before=chunk(b"junk", b"odd")), id="an odd chunk before"),
+        pytest.param(wave(SHORTS, after=chunk(b"LIST", b"INFO")), id="a chunk behind"),
+        pytest.param(wave(SHORTS, before=chunk(b"JUNK", bytes(70_000))), id="a long chunk before"),
+        pytest.param(wave(SHORTS[:-1]), id="half a frame more than the header counts"),
+    ],
+)
+def test_values_are_those_of_soundfile(file: bytes) -> None:
+    expected, rate = soundfile.read(io.BytesIO(file), dtype="float32")
+    for payload in (file, memoryview(file), bytearray(file), io.BytesIO(file)):
+        samples, found = sk.audio()(payload)
+        assert (samples.dtype.name, samples.shape, found) == ("float32", expected.shape, rate)
+        assert samples.tobytes() == expected.tobytes()
+
+
+@given(
+    st.sampled_from([(1, 1), (1, 2), (1, 3), (1, 4), (3, 4), (3, 8)]),
+    st.integers(1, 3),
+    st.binary(max_size=99),
+    st.sampled_from(["<", ">"]),
+)
+def test_any_bytes_are_the_values_of_soundfile(
+    kind: tuple[int, int], channels: int, raw: bytes, order: str
+) -> None:
+    fmt = form(kind[0], channels, 16000, kind[1] * 8, order)
+    raw = raw[: len(raw) - len(raw) % (kind[1] * channels)]
+    file = wave(raw, fmt, tag=b"RIFF" if order == "<" else b"RIFX")
+    expected, _ = soundfile.read(io.BytesIO(file), dtype="float32")
+    np.testing.assert_array_equal(sk.audio()(file)[0], expected)
+
+
+@pytest.mark.parametrize("unknown", [0xFFFFFFFF, 0x7FFFFFFF, 0x7FFFF000, 0x80000000])
+def test_a_size_that_a_pipe_could_not_know_reaches_to_the_end(unknown: int) -> None:
+    assert len(sk.audio()(wave(SHORTS, riff=unknown, size=unknown))[0]) == 2000
+    with pytest.raises(ValueError, match="last frame has 1 of 2 bytes"):
+        sk.audio()(wave(SHORTS[:-1], size=unknown)[:-1])
+
+
+def test_a_file_that_was_never_closed_is_read_to_its_end() -> None:
+    assert len(sk.audio()(wave(SHORTS, riff=0, size=0))[0]) == 2000
+
+
+@pytest.mark.parametrize("cut", [1, 2, 100, 3990, 4000])
+@pytest.mark.parametrize("whole", [wave(SHORTS), rf64(SHORTS), wave(SHORTS, form(ULAW, bits=8))])
+def test_a_file_that_is_cut_off_is_an_error_in_each_part(whole: bytes, cut: int) -> None:
+    for decoder in (sk.audio(), sk.audio(duration=0.001)):
+        with pytest.raises(ValueError, match="cut off: its header promises 4,000 bytes"):
+            decoder(whole[:-cut])
+
+
+@pytest.mark.parametrize("size", range(12, 44))
+def test_a_header_that_is_cut_off_is_an_error(size: int) -> None:
+    with pytest.raises(ValueError, match="cut off"):
+        sk.audio()(wave(SHORTS)[:size])
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (b"RIFF\0\0\0\0WAVE" + chunk(b"data", SHORTS), "needs the chunk 'fmt ' before its samples"),
+        (b"RIFF\0\0\0\0WAVE" + bytes(4000), "no chunk begins at byte 12"),
+        (wave(SHORTS, form()[:14]), "has 14 bytes, and needs 16"),
+        (wave(SHORTS, form(channels=0, frame=2)), "0 channels and 16000 frames a second"),
+        (wave(SHORTS, form(rate=0)), "1 channels and 0 frames a second"),
+        (wave(SHORTS, form(bits=24, frame=4)), "1 channels of 24 bits need 3"),
+        (wave(SHORTS, form(bits=64)), "soundfile cannot decode"),
+        (wave(SHORTS, form(bits=0, frame=2)), "0 bits need 0"),
+        (wave(SHORTS, form(EXTENSIBLE)), "soundfile cannot decode"),
+        (rf64(SHORTS, promised=1 << 40), "promises 1,099,511,627,776 bytes"),
+    ],
+)
+def test_a_header_that_breaks_a_rule_is_an_error(file: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        sk.audio()(file)
+
+
+def test_any_byte_of_a_header_may_be_damaged() -> None:
+    """Each file is decoded, or refused as a ValueError."""
+    good = wave(SHORTS, before=chunk(b"junk", b"abc"))
+    for place in range(56):
+        for value in (0, 1, 127, 255):
+            damaged = good[:place] + struct.pack("B", value) + good[place + 1 :]
+            try:
+                sk.audio()(damaged)
+            except ValueError:
+                continue
