@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import math
 import pickle
@@ -14,6 +15,7 @@ import soundfile
 from tests.sound.waves import encoded, form, signal, wave
 
 import seekable as sk
+from seekable.formats.fields.decode_argument import checked_decode
 from seekable.sound.decoder import AudioDecoder
 
 RATE = 16000
@@ -170,6 +172,17 @@ def test_a_decoder_is_a_value() -> None:
         "sk.audio()",
         "sk.audio(offset=2.0)",
     )
+
+
+def test_the_name_audio_is_the_decoder_of_whole_files() -> None:
+    decoders = checked_decode("audio")
+    samples, rate = decoders.of("wav").decode(memoryview(WAV))
+    assert (samples.size, rate) == (20000, RATE)
+    assert decoders.of("flac.gz").decode(memoryview(gzip.compress(WAV)))[1] == RATE
+    assert (decoders.of("wav").ranged, decoders.of("txt").name) == (True, "text")
+    part = checked_decode(sk.audio(offset=1, duration=0.25))
+    assert part.of("wav").decode(memoryview(WAV))[0].size == 4000
+    assert part.described(repr) == "audio(offset=1.0, duration=0.25)"
 
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,10 @@ class AudioDecoder:
         short = "" if part.short == "error" else f", short={part.short!r}"
         return "audio" if part.is_whole else f"audio(offset={part.offset}{duration}{short})"
 
+    def described(self) -> str:
+        """Return what stands for the decoder in fingerprints: its name."""
+        return self.name
+
     def __repr__(self) -> str:
         """Return the call that makes this decoder."""
         return f"sk.{self.name}" if "(" in self.name else "sk.audio()"

@@ -28,6 +28,7 @@ from seekable.formats.fields.values import (
     beginning,
     gunzipped,
 )
+from seekable.sound.decoder import audio
 
 __all__ = [
     "AUDIO_SUFFIXES",
@@ -209,6 +210,7 @@ FIELD_DECODERS: dict[str, FieldDecoder] = {
         FieldDecoder("msgpack", as_msgpack),
         FieldDecoder("tenbin", as_tenbin),
         FieldDecoder("cbor", as_cbor, packages=("cbor2",)),
+        FieldDecoder("audio", audio(), ranged=True),
         FieldDecoder("lilcom", as_lilcom, packages=("lilcom",)),
         *map(_image, IMAGE_SPECS),
     )
