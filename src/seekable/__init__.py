@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from seekable.stream.iterable import from_iterable
     from seekable.stream.lines import open_stream
     from seekable.stream.stream import Stream
+    from seekable.writing.shar_writer import SharWriter
 
 __all__ = [
     "AccessDenied",
@@ -108,6 +109,7 @@ __all__ = [
     "PipeRefused",
     "Position",
     "SeekableError",
+    "SharWriter",
     "StateMismatch",
     "StoppedIterator",
     "Stream",
@@ -143,6 +145,7 @@ _HOMES = {
     "Loader": "loader.loader",
     "Location": "index.location",
     "Position": "dataset.position",
+    "SharWriter": "writing.shar_writer",
     "Stream": "stream.stream",
     "audio": "sound.decoder",
     "audio_mix": "sound.mix",

@@ -1,0 +1,97 @@
+"""The manifests of payloads in a Shar folder, as Lhotse writes them, in tar files and in cuts."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from seekable.writing.shar_audio import num_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["DATA", "array_placeholder", "json_line", "recording_placeholder"]
+
+DATA = "data"
+"""The key of the payload in a manifest of a cut that is to be written."""
+
+_STORED = {"storage_type": "shar", "storage_path": "", "storage_key": ""}
+
+
+def json_line(value: Any) -> bytes:
+    r"""Return a line of JSON as Lhotse writes it into files of JSON lines.
+
+    Raises:
+        TypeError, ValueError: JSON cannot hold the value.
+
+    Example:
+        >>> json_line({"cut_id": "ä"})
+        b'{"cut_id": "\xc3\xa4"}\n'
+    """
+    return json.dumps(value, ensure_ascii=False).encode() + b"\n"
+
+
+def recording_placeholder(cut: Mapping[str, Any], field: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest of a recording that has the samples of the cut alone, and lies in a Shar folder.
+
+    Args:
+        cut: the cut, as a dict.
+        field: the name of the field.
+        manifest: the manifest of the whole recording; a payload under ``"data"`` is left out.
+
+    Raises:
+        ValueError: the manifest is not that of a recording.
+    """
+    channels = _channels(cut, field, manifest)
+    rate = manifest.get("sampling_rate")
+    if "sources" not in manifest or rate is None:
+        raise ValueError(
+            f"its manifest has the keys {', '.join(map(repr, manifest))}, and that of a recording has "
+            f"'sources', 'sampling_rate', 'num_samples', 'duration' and 'channel_ids'"
+        )
+    changed = {
+        "sources": [{"type": "shar", "channels": channels, "source": ""}],
+        "num_samples": num_samples(cut["duration"], rate),
+        "duration": cut["duration"],
+        "channel_ids": channels,
+    }
+    kept = {key: value for key, value in manifest.items() if key not in (DATA, "transforms")}
+    return {**kept, **changed}
+
+
+def _channels(cut: Mapping[str, Any], field: str, manifest: Mapping[str, Any]) -> Any:
+    if field == "recording":
+        channel = cut["channel"]
+        return channel if isinstance(channel, list) else [channel]
+    selected = (cut.get("custom") or {}).get(f"{field}_channel_selector")
+    if selected is not None:
+        return selected
+    known = manifest.get("channel_ids")
+    if known is not None:
+        return known
+    return sorted(channel for source in manifest.get("sources", ()) for channel in source["channels"])
+
+
+def array_placeholder(cut: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest of features, or of an array, that lies in a Shar folder.
+
+    Args:
+        cut: the cut, as a dict.
+        manifest: the manifest of the array; of an array of numpy under ``"data"`` nothing else is needed.
+
+    Raises:
+        ValueError: the manifest is not that of an array.
+    """
+    kept = {key: value for key, value in manifest.items() if key != DATA}
+    if "num_features" in kept:
+        return {**kept, "start": 0, "duration": cut["duration"], **_STORED}
+    if isinstance(kept.get("array"), dict):
+        return {**kept, "start": 0, "array": {**kept["array"], **_STORED}}
+    if not kept and hasattr(manifest[DATA], "shape"):
+        return {**_STORED, "shape": list(manifest[DATA].shape)}
+    if "shape" in kept:
+        return {**kept, **_STORED}
+    raise ValueError(
+        f"its manifest has the keys {', '.join(map(repr, kept)) or 'none'}, and that of an array has "
+        f"'shape', 'array' or 'num_features'"
+    )
