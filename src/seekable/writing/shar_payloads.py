@@ -113,12 +113,12 @@ def audio_payload(
         )
     form = kind
     if isinstance(value, bytes | bytearray | memoryview):
-        value = bytes(value)
-        found = audio_form(value)
+        payload = bytes(value)
+        found = audio_form(payload)
         if kind in (found, "original") and _is_whole(cut, manifest, placeholder):
-            return value
+            return payload
         form = found if kind == "original" else kind
-        samples, rate = decoded_audio(value)
+        samples, rate = decoded_audio(payload)
     elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray):  # noqa: PLR2004 - a pair
         if kind == "original":
             raise ValueError("a field of the kind 'original' takes encoded bytes: give another kind")
@@ -178,10 +178,10 @@ def array_payload(value: Any, manifest: Mapping[str, Any], *, kind: str) -> byte
         TypeError: the payload is no array, or lilcom cannot hold its values.
     """
     if isinstance(value, bytes | bytearray | memoryview):
-        value = bytes(value)
-        if value.startswith(_NPY if kind == "numpy" else _LILCOM):
-            return value
-        value = _decoded_array(value)
+        payload = bytes(value)
+        if payload.startswith(_NPY if kind == "numpy" else _LILCOM):
+            return payload
+        value = _decoded_array(payload)
     if not isinstance(value, np.ndarray):
         raise TypeError(
             f"it is an array of numpy, or its bytes (got {value!r:.60} of type {type(value).__name__})"
