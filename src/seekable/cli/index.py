@@ -24,6 +24,9 @@ EPILOG = examples(
     "index 'web/*.jsonl' code/           two datasets",
     "index --jobs 8 --index-dir /fast/indexes 'corpus/*.jsonl'",
     "index --key id corpus/              also which record has which id",
+    "index --lhotse cuts.jsonl           writes cuts.jsonl.idx, as `lhotse index jsonl` does",
+    "index --lhotse shar/ -o indexes/    of all its files, as `lhotse index shar`",
+    "index --energon 'shards/*.tar'      writes .tar.idx files for Energon",
 )
 
 
@@ -40,6 +43,25 @@ PagesOption = Annotated[
     bool,
     typer.Option("--pages", help="Find the pages of Parquet files too, which the first read else does."),
 ]
+LhotseOption = Annotated[
+    bool,
+    typer.Option(
+        "--lhotse", help="Write Lhotse's .idx of plain JSON lines and of tar files of pairs (Shar)."
+    ),
+]
+EnergonOption = Annotated[
+    bool, typer.Option("--energon", help="Write Energon's .tar.idx of tar files, by WebDataset's samples.")
+]
+OutputDirOption = Annotated[
+    str | None,
+    typer.Option(
+        "--output-dir",
+        "-o",
+        metavar="FOLDER",
+        help="Write .idx files here instead of beside the data.",
+        show_default=False,
+    ),
+]
 
 
 def index(  # noqa: PLR0913 - an argument for each option
@@ -53,6 +75,9 @@ def index(  # noqa: PLR0913 - an argument for each option
     jobs: JobsOption = None,
     key: KeyOption = None,
     pages: PagesOption = False,
+    lhotse: LhotseOption = False,
+    energon: EnergonOption = False,
+    output_dir: OutputDirOption = None,
     no_progress: NoProgressOption = False,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -61,7 +86,27 @@ def index(  # noqa: PLR0913 - an argument for each option
 
     Every command does so by itself when it must; this one does it ahead. It can be interrupted at any
     time: what was indexed is kept, and the next run goes on from there.
+
+    With --lhotse or --energon, indexes for these tools are written instead, whole or not at all; seekable
+    needs none of them. The last number of Energon's is read by Lhotse too. Compressed files have no such
+    index: a folder's are left out, and one that is named is an error.
     """
+    if lhotse or energon or output_dir is not None:
+        _write_for_others(
+            paths,
+            {"--lhotse": lhotse, "--energon": energon},
+            {
+                "--format": format_name,
+                "--index-dir": index_dir,
+                "--jobs": jobs,
+                "--key": key,
+                "--pages": pages,
+            },
+            output_dir=output_dir,
+            quiet=quiet,
+            as_json=as_json,
+        )
+        return
     from seekable.cli.data_argument import Opening
     from seekable.cli.output import write_document, write_line
 
@@ -81,6 +126,36 @@ def index(  # noqa: PLR0913 - an argument for each option
             write_line(indexed_in_words(path, documents[-1]))
     if as_json:
         write_document({"datasets": documents})
+
+
+def _write_for_others(
+    paths: list[str],
+    tools: dict[str, bool],
+    given: dict[str, object],
+    *,
+    output_dir: str | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Write the indexes of another tool.
+
+    Raises:
+        InvalidArgument: no tool is named, or two are, or an option is of the index of seekable.
+    """
+    from seekable.cli.other_indexes import refuse_options, write_indexes
+    from seekable.errors import InvalidArgument
+
+    if sum(tools.values()) != 1:
+        message = (
+            "name one of --lhotse and --energon: both write FILE.idx, with another last number"
+            if all(tools.values())
+            else "--output-dir is for --lhotse and --energon; the index of seekable goes to --index-dir"
+        )
+        raise InvalidArgument(message)
+    refuse_options(given)
+    write_indexes(
+        paths, "lhotse" if tools["--lhotse"] else "energon", folder=output_dir, quiet=quiet, as_json=as_json
+    )
 
 
 def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
