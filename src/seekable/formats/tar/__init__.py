@@ -1,0 +1,12 @@
+"""Tar archives: their members, and the samples that members make. Payloads are not read here.
+
+```text
+ForwardBytes        the bytes of one archive, read from its start to its end (forward_bytes)
+    |  walk         from header to header (header, pax): runs of members, checked 4,096 headers at a time
+    v
+Members             names, offsets and sizes
+    |  samples      members to samples, by a rule for names
+    v
+Samples             what the index keeps: sample starts, key hashes, the table of members
+```
+"""

@@ -1,0 +1,182 @@
+"""The bytes of one archive, which a walk reads from start to end: of a file, of ranges, of a stream."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol, final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seekable.storage.ranges import RangeSource
+
+__all__ = ["DescriptorForward", "ForwardBytes", "HeaderWindow", "RangeForward", "StreamForward"]
+
+_NEAR_BYTES = 16 << 10
+_NEAR_READ = 256 << 10
+"""The bytes to read where headers are less than `_NEAR_BYTES` apart."""
+
+_FAR_READ = 4 << 10
+"""The bytes to read elsewhere: an extended header, its records, and a header."""
+
+_NEWEST_SHARE = 0.25
+"""How much the newest distance between headers weighs in the mean."""
+
+_MOST_OFFSET = 1 << 62
+
+
+class ForwardBytes(Protocol):
+    """The bytes of one archive for one reader, which goes forward. Not safe from threads."""
+
+    @property
+    def path(self) -> str:
+        """The name of the archive in error messages."""
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return ``count`` bytes from offset ``start`` on; fewer only where the archive ends.
+
+        No later call has a lower ``start``.
+        """
+
+
+@final
+class DescriptorForward:
+    """The bytes of an open file, by ``pread``; its position does not change."""
+
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, descriptor: int, *, path: str) -> None:
+        """Read from an open file; closing it stays the caller's task."""
+        self.path = path
+        self._descriptor = descriptor
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return bytes of the file."""
+        data = os.pread(self._descriptor, count, start)
+        if len(data) == count or not data:
+            return data
+        parts, have = [data], len(data)
+        while have < count and (part := os.pread(self._descriptor, count - have, start + have)):
+            parts.append(part)
+            have += len(part)
+        return b"".join(parts)
+
+
+@final
+class RangeForward:
+    """The bytes of a source of ranges.
+
+    Example:
+        >>> from seekable.storage.ranges import DescriptorRanges
+        >>> with open(os.devnull, "rb") as file:
+        ...     RangeForward(DescriptorRanges(file.fileno(), path="a", size=0)).read(0, 512)
+        b''
+    """
+
+    __slots__ = ("_least", "_source", "_start", "_window", "path")
+
+    def __init__(self, source: RangeSource, *, least_bytes: int = 0) -> None:
+        """Read from ranges.
+
+        Args:
+            source: the ranges.
+            least_bytes: the fewest bytes that are requested of the source at once: 0 where a request costs
+                nothing, megabytes where it goes to another machine.
+        """
+        self.path = source.path
+        self._source = source
+        self._least = least_bytes
+        self._start = 0
+        self._window = b""
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return bytes of the source."""
+        stop = min(start + count, self._source.size)
+        if stop <= start:
+            return b""
+        if stop > self._start + len(self._window):
+            end = min(max(stop, start + self._least), self._source.size)
+            self._start, self._window = start, bytes(self._source.range(start, end))
+        return self._window[start - self._start : stop - self._start]
+
+
+@final
+class StreamForward:
+    """The bytes of chunks that follow each other: those of a compressed file, decompressed.
+
+    Example:
+        >>> stream = StreamForward([b"good", b" day"], path="a.tar.gz")
+        >>> stream.read(1, 5), stream.read(6, 9)
+        (b'ood d', b'ay')
+    """
+
+    __slots__ = ("_chunks", "_held", "_start", "path")
+
+    def __init__(self, chunks: Iterable[bytes | bytearray | memoryview], *, path: str) -> None:
+        """Read from chunks; each is copied before the next one is made."""
+        self.path = path
+        self._chunks = iter(chunks)
+        self._start = 0
+        self._held = b""
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return bytes of the stream; what lies before them is dropped."""
+        stop = start + count
+        parts, end = [self._held], self._start + len(self._held)
+        while end < stop and (chunk := next(self._chunks, None)) is not None:
+            end += len(chunk)
+            if end - len(chunk) <= start:
+                parts = []
+            parts.append(bytes(chunk))
+        held = parts[0] if len(parts) == 1 else b"".join(parts)
+        first = end - len(held)
+        self._held, self._start = held, first
+        return held[start - first : stop - first] if start >= first else b""
+
+
+@final
+class HeaderWindow:
+    """A part of an archive, which moves from header to header; it is long where they are near each other."""
+
+    __slots__ = ("_at", "_headers", "_source", "_spacing", "base", "buffer", "magic")
+
+    def __init__(self, source: ForwardBytes) -> None:
+        """Begin with an empty window."""
+        self.buffer = b""
+        """The bytes of the window."""
+        self.base = 0
+        """The offset of the first of them."""
+        self.magic = b""
+        """The first bytes of the archive, at most 8."""
+        self._source = source
+        self._at = 0
+        self._headers = 0
+        self._spacing = 0.0
+
+    def fill(self, at: int, count: int, *, headers: int) -> bool:
+        """Move the window, so that it begins one byte before an offset.
+
+        That byte is the last of the data that end there, so that a file which ends before it is told from one
+        which ends there.
+
+        Args:
+            at: the offset.
+            count: the number of bytes that are needed from there on, besides the next header.
+            headers: the number of headers before the offset.
+
+        Returns:
+            False if the file ends before that byte.
+        """
+        if headers > self._headers:
+            newest = (at - self._at) / (headers - self._headers)
+            self._spacing += (newest - self._spacing) * _NEWEST_SHARE
+            self._at, self._headers = at, headers
+        self.base = max(at - 1, 0)
+        count += _NEAR_READ if self._spacing < _NEAR_BYTES else _FAR_READ
+        self.buffer = self._source.read(self.base, count + 1) if at < _MOST_OFFSET else b""
+        self.magic = self.magic or self.buffer[:8]
+        return bool(self.buffer) or not at
+
+    def take(self, at: int, count: int) -> bytes:
+        """Return bytes of the window from an offset on; fewer where it ends."""
+        return self.buffer[at - self.base : at - self.base + count]

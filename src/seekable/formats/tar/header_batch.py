@@ -1,0 +1,102 @@
+"""Headers of an archive that a walk has followed: they are checked at once, and members are made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from seekable.formats.tar.header import BLOCK_BYTES, PAX, TYPE_AT, header_names
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["HeaderBatch", "Members"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """Consecutive regular files and hard links of an archive, at most 4,096, in its order."""
+
+    starts: NDArray[np.uint64]
+    """The offset of the first extended header of each member, or of its header if it has no other."""
+
+    payloads: NDArray[np.uint64]
+    """The offset of each payload; of a hard link, that of the member it leads to, which lies before it."""
+
+    sizes: NDArray[np.uint64]
+    """The number of bytes of each payload."""
+
+    names: list[bytes]
+    """The name of each member, without final slashes."""
+
+
+@final
+@dataclass(slots=True)
+class HeaderBatch:
+    """Headers in the order of the archive, extended ones among them; a header's number is its place here."""
+
+    heads: list[bytes] = field(default_factory=list)
+    """The blocks of the headers."""
+
+    offsets: list[int] = field(default_factory=list)
+    """The offset of each header."""
+
+    sizes: list[int] = field(default_factory=list)
+    """The size of the payload behind each header if it is that of a member, else -1."""
+
+    starts: dict[int, int] = field(default_factory=dict)
+    """By the number of a header, the offset of the first extended one before it, or its own.
+
+    A header that is not here begins its member, but for one directly behind a PAX header.
+    """
+
+    names: dict[int, bytes] = field(default_factory=dict)
+    """The names of members that do not stand in their headers."""
+
+    links: dict[int, bytes] = field(default_factory=dict)
+    """The targets of hard links."""
+
+    bodies: list[bytes] = field(default_factory=list)
+    """The data of extended headers."""
+
+    def add(self, head: bytes, offset: int) -> int:
+        """Add a header that is none of a member so far, and return its number."""
+        self.heads.append(head)
+        self.offsets.append(offset)
+        self.sizes.append(-1)
+        return len(self.heads) - 1
+
+    def array(self) -> NDArray[np.uint8]:
+        """Return the headers, one a row."""
+        return np.frombuffer(b"".join(self.heads), np.uint8).reshape(-1, BLOCK_BYTES)
+
+    def member_rows(self) -> NDArray[np.int64]:
+        """Return the numbers of the headers that are those of members."""
+        return np.flatnonzero(np.array(self.sizes, np.float64) >= 0)
+
+    def names_of(self, heads: NDArray[np.uint8], rows: NDArray[np.int64]) -> list[bytes]:
+        """Return the names of members.
+
+        Args:
+            heads: the headers, as `array` returns them.
+            rows: the numbers of the headers of the members.
+        """
+        names = header_names(heads if rows.size == len(heads) else heads[rows])
+        if self.names:
+            names = [self.names.get(row, name) for row, name in zip(rows.tolist(), names, strict=True)]
+        return names
+
+    def members(self, heads: NDArray[np.uint8]) -> Members:
+        """Return the members, hard links without payload. The headers must have been checked."""
+        sizes, offsets = np.array(self.sizes, np.int64), np.array(self.offsets, np.uint64)
+        rows = self.member_rows()
+        starts = offsets.copy()
+        behind_pax = np.flatnonzero(heads[:-1, TYPE_AT] == PAX) + 1
+        starts[behind_pax] = offsets[behind_pax - 1]
+        for row, start in self.starts.items():
+            starts[row] = start
+        payloads = offsets[rows] + np.uint64(BLOCK_BYTES)
+        return Members(starts[rows], payloads, sizes[rows].astype(np.uint64), self.names_of(heads, rows))
