@@ -2,7 +2,7 @@
 
 ```text
 ForwardBytes        the bytes of one archive, read from its start to its end (forward_bytes)
-    |  walk         from header to header (header, pax): runs of members, checked 4,096 headers at a time
+    |  walk         from header to header (header, pax): runs of members, checked 1,024 headers at a time
     v
 Members             names, offsets and sizes
     |  samples      members to samples, by a rule for names

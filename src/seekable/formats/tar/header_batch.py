@@ -18,7 +18,7 @@ __all__ = ["HeaderBatch", "Members"]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """Consecutive regular files and hard links of an archive, at most 4,096, in its order."""
+    """Consecutive regular files and hard links of an archive, at most 1,024, in its order."""
 
     starts: NDArray[np.uint64]
     """The offset of the first extended header of each member, or of its header if it has no other."""
@@ -69,10 +69,6 @@ class HeaderBatch:
         self.sizes.append(-1)
         return len(self.heads) - 1
 
-    def array(self) -> NDArray[np.uint8]:
-        """Return the headers, one a row."""
-        return np.frombuffer(b"".join(self.heads), np.uint8).reshape(-1, BLOCK_BYTES)
-
     def member_rows(self) -> NDArray[np.int64]:
         """Return the numbers of the headers that are those of members."""
         return np.flatnonzero(np.array(self.sizes, np.float64) >= 0)
@@ -81,7 +77,7 @@ class HeaderBatch:
         """Return the names of members.
 
         Args:
-            heads: the headers, as `array` returns them.
+            heads: the headers, one a row, uint8, shape ``(n, 512)``.
             rows: the numbers of the headers of the members.
         """
         names = header_names(heads if rows.size == len(heads) else heads[rows])
@@ -90,7 +86,7 @@ class HeaderBatch:
         return names
 
     def members(self, heads: NDArray[np.uint8]) -> Members:
-        """Return the members, hard links without payload. The headers must have been checked."""
+        """Return the members, hard links without payload, of headers that were checked, one a row."""
         sizes, offsets = np.array(self.sizes, np.int64), np.array(self.offsets, np.uint64)
         rows = self.member_rows()
         starts = offsets.copy()

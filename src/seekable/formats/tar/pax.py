@@ -7,7 +7,7 @@ from dataclasses import dataclass
 __all__ = ["TIMES", "PaxFields", "matters", "pax_fields", "pax_records"]
 
 TIMES = {b"%d mtime=" % size: size for size in range(10, 100)}
-"""The first 9 bytes of a body whose only record is a time, and its size: a quick answer of `matters`."""
+"""By its first 9 bytes, the size of a body whose only record is a time: a quick answer of `matters`."""
 
 _SPARSE = b"GNU.sparse."
 

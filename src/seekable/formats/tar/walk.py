@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Members", "Walk", "walk"]
 
 _BATCH = 1024
-"""The headers that are checked at once; 2 MiB."""
+"""The headers that are checked at once: 512 KiB, which fit into a cache of the processor."""
 
 _TAIL_READ = 64 << 10
 _MOST_EXTENDED = 64 << 20
