@@ -6,8 +6,10 @@ The world is closed: a new class of dataset fails here until a builder of it sta
 from __future__ import annotations
 
 import gc
+import io
 import itertools
 import json
+import tarfile
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -43,6 +45,7 @@ from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
@@ -183,6 +186,21 @@ def from_tables(n: int, folder: Path) -> sk.Dataset:
     return sk.open(str(folder / "*.parquet"))
 
 
+def from_archives_of_samples(n: int, folder: Path) -> sk.Dataset:
+    """Three tar files, the middle one without a sample; samples of the last one differ in their fields."""
+    for name, rows in (("a", range(n // 3)), ("b", range(0)), ("c", range(n // 3, n))):
+        with tarfile.open(folder / f"{name}.tar", "w") as archive:
+            for row in rows:
+                fields = {"json": json.dumps({"id": row}), "txt": "x" * (row % 7)}
+                if name == "c" and row % 3:
+                    del fields["txt"]
+                for field, text in fields.items():
+                    member = tarfile.TarInfo(f"d/{row}.{field}")
+                    member.size = len(text)
+                    archive.addfile(member, io.BytesIO(text.encode()))
+    return sk.open(folder)
+
+
 def from_folders(n: int, folder: Path) -> sk.Dataset:
     """Three tables in folders of two keys, one of which lies in no folder of the second key."""
     places = ("year=2023/lang=de", "year=2023", "year=2024/lang=__HIVE_DEFAULT_PARTITION__")
@@ -285,6 +303,10 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     Repeat: [lambda n, _: shuffled(n).repeat(2)],
     Sample: [lambda n, _: numbers(3 * n).sample(n, seed=9)],
     Select: [lambda n, _: shuffled(n + 5).select([(7 * i) % (n + 5) for i in range(n)])],
+    SampleSource: [
+        from_archives_of_samples,
+        lambda n, folder: from_archives_of_samples(n, folder).shuffle(3).select_columns(["json"]),
+    ],
     SelectColumns: [lambda n, _: dicts(n).select_columns(["text", "id"])],
     SequenceSource: [lambda n, _: numbers(n)],
     Shuffle: [lambda n, _: shuffled(n), lambda n, _: numbers(n).shuffle(5, fixed=True)],

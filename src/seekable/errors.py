@@ -290,10 +290,22 @@ class CorruptRecord(SeekableError, ValueError):
         length: how many bytes it has.
         preview: its first bytes.
         cause: the error that the decoder raised.
+        key: of a sample of a tar file, its key; else None. ``offset`` and ``length`` are then those of the
+            member.
+        field: of a sample of a tar file, the name of the field; else None.
     """
 
-    def __init__(
-        self, path: str, row: int, *, offset: int, length: int, preview: bytes, cause: Exception
+    def __init__(  # noqa: PLR0913 - all attributes
+        self,
+        path: str,
+        row: int,
+        *,
+        offset: int,
+        length: int,
+        preview: bytes,
+        cause: Exception,
+        key: str | None = None,
+        field: str | None = None,
     ) -> None:
         self.path = path
         self.row = row
@@ -301,13 +313,19 @@ class CorruptRecord(SeekableError, ValueError):
         self.length = length
         self.preview = preview[:_PREVIEW_BYTES]
         self.cause = cause
+        self.key = key
+        self.field = field
         super().__init__(path, row)
 
     def __str__(self) -> str:
         """Return the location of the record, its first bytes, the cause and what to do."""
         end = f"tail -c +{self.offset + 1} | head -c {self.length}"
-        look = {".gz": f"gzip -dc FILE | {end}", "zst": f"zstd -dc FILE | {end}"}.get(self.path[-3:].lower())
-        look = look or f"tail -c +{self.offset + 1} FILE | head -c {self.length}"
+        unpacked = {".gz": "gzip", "tgz": "gzip", "zst": "zstd"}.get(self.path[-3:].lower())
+        look = (
+            f"{unpacked} -dc FILE | {end}"
+            if unpacked
+            else f"tail -c +{self.offset + 1} FILE | head -c {self.length}"
+        )
         what = f"{type(self.cause).__name__}: {self.cause}"
         if self.path.lower().endswith(_TABLES):
             return (
@@ -321,6 +339,15 @@ class CorruptRecord(SeekableError, ValueError):
             return (
                 f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be read: "
                 f"{what}. Mend the file, or leave such records out: {option}with errors= of sk.open"
+            )
+        if self.field is not None:
+            member = f"its field {self.field!r} at byte {self.offset} ({self.length} bytes)"
+            where = f"Look at it with `{look}`. " if self.length else ""
+            of = f"{self.path}: record {self.row} with the key {self.key!r}"
+            return (
+                f"{of}: {member} cannot be decoded: {what}. {where}Say what to deliver instead with "
+                f"errors= of sk.open, leave the field out with columns=, or take it as it is with "
+                f"decode={{{self.field!r}: 'bytes'}}"
             )
         return (
             f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "
@@ -338,13 +365,24 @@ class CorruptRecord(SeekableError, ValueError):
             self.length,
             self.preview,
             self.cause,
+            self.key,
+            self.field,
         )
 
 
-def _corrupt_record(
-    path: str, row: int, offset: int, length: int, preview: bytes, cause: Exception
+def _corrupt_record(  # noqa: PLR0913, PLR0917 - all attributes, as an error is pickled
+    path: str,
+    row: int,
+    offset: int,
+    length: int,
+    preview: bytes,
+    cause: Exception,
+    key: str | None,
+    field: str | None,
 ) -> CorruptRecord:
-    return CorruptRecord(path, row, offset=offset, length=length, preview=preview, cause=cause)
+    return CorruptRecord(
+        path, row, offset=offset, length=length, preview=preview, cause=cause, key=key, field=field
+    )
 
 
 class KaldiWarning(UserWarning):

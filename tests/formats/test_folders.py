@@ -68,10 +68,6 @@ FOLDERS: dict[str, tuple[str, Files]] = {
         "kaldi:",
         {"wav.scp": b"u1 a.wav\n", "text": b"u1 hello\n", "notes.txt": b"x\n"},
     ),
-    "a folder of WebDataset (tar files)": (
-        "webdataset.WebDataset",
-        {"00000.tar": b"", "00000_stats.json": LINE, "00000.parquet": b""},
-    ),
     "a table of Delta Lake": ("file_uris", {"_delta_log/0.json": b"{}", "part-0.parquet": b""}),
     "a table of Iceberg": ("pyiceberg", {"metadata/v1.metadata.json": b"{}", "data/a.parquet": b""}),
     "a table of Hudi": ("last version", {".hoodie/hoodie.properties": b"", "a.parquet": b""}),
@@ -103,7 +99,6 @@ AGAIN: dict[str, tuple[str, Files]] = {
     "fairseq": ("Megatron or fairseq", {"train.bin": b"", "train.idx": b"TNTIDX\x00\x00" + bytes(50)}),
     "feats": ("Kaldi", {"feats.scp": b"u1 a.ark:5\n", "utt2spk": b"u1 s1\n"}),
     "Zarr 2": ("Zarr", {".zgroup": b"{}", "a.txt": b"x\n"}),
-    "wids": ("WebDataset", {"0.tar": b"", "index.json": b'{"__kind__": "wids-shard-index-v1"}'}),
 }
 
 PLAIN: dict[str, Files] = {

@@ -8,7 +8,8 @@ import pytest
 
 import seekable as sk
 from seekable.errors import InvalidArgument, UnsupportedFormat
-from seekable.formats.registry import FORMATS, SUFFIXES, Format, SourceOptions, format_named, format_of
+from seekable.formats.registry import FORMATS, SUFFIXES, Format, format_named, format_of
+from seekable.formats.source_options import SourceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

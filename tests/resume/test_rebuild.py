@@ -18,6 +18,7 @@ import seekable as sk
 from seekable.formats.registry import FORMATS
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.resume.from_description import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
 
-LEAVES = {FileSource.kind, SequenceSource.kind, TableSource.kind}
+LEAVES = {FileSource.kind, SampleSource.kind, SequenceSource.kind, TableSource.kind}
 
 
 def described(dataset: sk.Dataset) -> dict[str, Any]:
@@ -197,7 +198,9 @@ def finder(root: Path, number: int) -> Any:
     )
 
 
-def unwrapped(found: FileSource | TableSource | str) -> FileSource | TableSource | None:
+def unwrapped(
+    found: FileSource | SampleSource | TableSource | str,
+) -> FileSource | SampleSource | TableSource | None:
     return None if isinstance(found, str) else found
 
 

@@ -131,7 +131,7 @@ def test_a_wrong_checksum_is_an_error() -> None:
         ("a.jsonl.GZ", "gz", "a.jsonl"),
         ("d.gz/a.jsonl", None, "d.gz/a.jsonl"),
         ("a.zst", "zst", "a"),
-        ("a.tgz", None, "a.tgz"),
+        ("a.tgz", "gz", "a.tar"),
         ("gz", None, "gz"),
         ("", None, ""),
     ],

@@ -143,8 +143,9 @@ def test_names_may_be_any_bytes(tmp_path: Path, name: bytes) -> None:
     ("asked", "message"),
     [
         ("a8.jsonl", r"there is no .*a9\.jsonl.*was that meant"),
-        ("a{1..9}.jsonl", r"there is no .*; braces stand for themselves: write a glob"),
-        ("{a,b}/*.jsonl", r"there is no folder .*; braces stand for themselves: write a glob"),
+        ("a{1..9}.jsonl", r"of the 9 paths that .* stands for, \d do not exist; the first of these is .*a1"),
+        ("{q,b}/*.jsonl", r"there is no folder .*q'; "),
+        ("a.tar::b.tar", r"WebDataset separates lists of files by '::'; write them as one list"),
         ("q/r/s/t.jsonl", r"the nearest folder that exists is"),
         ("*.parquet", r"no file matches"),
         ("bb/*.jsonl", r"there is no folder .*'b'.*was that meant"),

@@ -16,6 +16,7 @@ from seekable.errors import InvalidArgument
 from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
@@ -107,14 +108,18 @@ class Opening:
         finally:
             self.watch.close()
 
-    def sources(self) -> list[FileSource | TableSource]:
+    def sources(self) -> list[FileSource | SampleSource | TableSource]:
         """Index new and changed files; return their source, or all sources of files of a pipeline file."""
         if not is_pipeline_file(self.path):
             return [self.open_data()]
         self.refuse_options()
-        return [node for node in leaves_of(self.order()) if isinstance(node, FileSource | TableSource)]
+        return [
+            node
+            for node in leaves_of(self.order())
+            if isinstance(node, FileSource | SampleSource | TableSource)
+        ]
 
-    def open_data(self) -> FileSource | TableSource:
+    def open_data(self) -> FileSource | SampleSource | TableSource:
         """Index new and changed files, and return the source, which is the only node of its dataset.
 
         Raises:
@@ -124,7 +129,7 @@ class Opening:
             message = f"{self.path!r} is a pipeline file and no data; name the data itself"
             raise InvalidArgument(message)
         source = self.dataset().node
-        assert isinstance(source, FileSource | TableSource)
+        assert isinstance(source, FileSource | SampleSource | TableSource)
         return source
 
     def dataset(self) -> Dataset:
@@ -150,7 +155,7 @@ class Opening:
             self.watch.close()
 
 
-def index_folders(dataset: FileSource | TableSource) -> list[str]:
+def index_folders(dataset: FileSource | SampleSource | TableSource) -> list[str]:
     """Return the folders of the index: one, but for a pack whose files lie in several folders."""
     return list(dataset.files.folders)
 

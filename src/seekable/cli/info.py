@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from seekable.cli.contents import RecordLengths
     from seekable.cli.data_argument import Opening
     from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.sources.sample_source import SampleSource
     from seekable.nodes.sources.tables import TableSource
 
 EPILOG = examples(
@@ -126,7 +127,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
     }
 
 
-def _content_found(dataset: FileSource | TableSource) -> dict[str, Any]:
+def _content_found(dataset: FileSource | SampleSource | TableSource) -> dict[str, Any]:
     """Return the lengths of records; of tables, the columns and the number of row groups."""
     from seekable.cli.contents import record_lengths
     from seekable.nodes.sources.tables import TableSource

@@ -25,7 +25,8 @@ from seekable.storage.listing import Found
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.formats.registry import Format, SourceOptions
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import SourceOptions
     from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
 

@@ -12,16 +12,11 @@ from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.errors import DuplicateKeys, InvalidArgument
-from seekable.formats.registry import (
-    SourceOptions,
-    find_data,
-    format_named,
-    format_of_all,
-    refuse_copies,
-)
+from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
+from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import open_files
 from seekable.nodes.display import listed
-from seekable.nodes.keys.key import Keys, entry_key
+from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
 from seekable.storage.listing import checked_asked
 from seekable.storage.mapped import MOST_OPEN_FILES
@@ -32,7 +27,8 @@ if TYPE_CHECKING:
 
     from seekable.dataset import specs
     from seekable.formats.decoding import Decode
-    from seekable.formats.registry import Format, OnError
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
     from seekable.index.keys import hashes, keyed
     from seekable.kaldi.files.pipes import Pipes
@@ -80,6 +76,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     partitions: Literal["hive"] | None = None,
     holder: str | Holder | type[Any] | None = None,
     pipes: Pipes = "refuse",
+    group: Literal["key"] | None = None,
+    splitname: Literal["first", "last"] | None = None,
+    missing: Literal["none"] | None = None,
+    concatenated: bool = False,
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
@@ -95,11 +95,14 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             ``x.idxpack`` or ``idxpack:PATH:NUMBER``, the files that a pack of Lhotse's indexes names, or a
             rspecifier of Kaldi over files, ``scp:feats.scp`` or ``ark:feats.*.ark``. Of its options ``p``
             delivers a hole, with a warning, for an entry that cannot be read; the others change nothing.
+            Paths may have braces, ``train-{000..099}.tar`` or ``{a,b}/*.tar``; each must exist then.
         format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; found by the suffix if left out.
             With it, a folder that is a dataset of another tool counts as a plain folder.
         decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which
             is called when a record is read; of tables ``"python"`` (dicts of Python values), ``"numpy"``
-            (dicts of numpy's) or ``"arrow"`` (record batches). The format's own if left out.
+            (dicts of numpy's) or ``"arrow"`` (record batches); of tar files ``"bytes"``, ``"webdataset"``,
+            ``"audio"``, the name of a form of images such as ``"pil"`` or ``"rgb8"``, or a dict from fields
+            to names of decoders and functions of bytes. The format's own if left out.
         version: enters the fingerprint beside the name of a ``decode`` function or a ``holder``; stands for
             its code, and for that of a ``key`` function, where keys are kept.
         index_dir: a folder for indexes, instead of beside the data; also ``SEEKABLE_INDEX_DIR``.
@@ -111,8 +114,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         errors: called with the ``CorruptRecord`` of a record that cannot be decoded; returns what to deliver
             instead, or ``sk.HOLE``, which keeps its position and which a ``Loader`` leaves out of batches. It
             does not enter the fingerprint: a run that stopped at such a record goes on with it.
-        columns: of tables, and of the utterances of ``kaldi:DIR``, the names of the columns to read, in the
-            order in which records have them; nothing is read of the others.
+        columns: of tables, of samples of tar files, and of the utterances of ``kaldi:DIR``, the names of the
+            columns to read, in the order in which records have them; nothing is read of the others.
         strict: of tables, whether all files must have the same columns of the same types. Else records have
             the columns of all files, None where a file lacks one, in types that hold all values.
         max_open_files: the most files of this dataset that are open at once, one descriptor each; the file
@@ -126,6 +129,13 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             of a key and an object, and ``ds.key`` finds a record by its key.
         pipes: ``"allow"`` runs the commands that lines of Kaldi's scripts contain. Commands that only copy or
             decompress a file (``gunzip -c a.gz |``) are done without running them in any case.
+        group: of tar files, ``"key"`` if members with one key are one sample wherever they lie in a file;
+            else members of a sample follow each other, and an error says where they do not.
+        splitname: of tar files, ``"last"`` if the key of a member ends at the last dot of its base name; by
+            default at the first, as in WebDataset.
+        missing: of tar files, ``"none"`` if a column of ``columns`` that a sample lacks is None; by default
+            that is an error.
+        concatenated: of tar files, True if a file may be several archives, one behind the other.
 
     Raises:
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
@@ -159,6 +169,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         strict=strict,
         holder=holder,
         pipes=pipes,
+        group=group,
+        splitname=splitname,
+        missing=missing,
+        concatenated=concatenated,
         most_open_files=checked_count("max_open_files", max_open_files, least=1),
     )
     spec = specs.spec_of(source) if _has_spec(source) else None
@@ -205,7 +219,7 @@ def _chosen_key(
     """
     if form.holder is not None:
         return _key_of_entries(key, partitions)
-    if key is None and form.key and (columns is None or form.key in columns):
+    if key is None and form.key and (form.has_keys or columns is None or form.key in columns):
         return form.key
     return key
 
@@ -227,7 +241,7 @@ def _with_keys(
     Warns:
         DuplicateKeys: some records have the same key.
     """
-    keys = _found_entry_keys(node.files, index_dir) if key is entry_key else None
+    keys = _found_keys(node.files, key, index_dir)
     if keys is None:
         using = map_ranges.execution_options(jobs, executor, at_once=False)
         keys = key_index.open_keys(node, key, index_dir=index_dir, using=using, progress=progress)
@@ -262,7 +276,7 @@ def _check_partitions(partitions: object, form: Format, options: SourceOptions) 
         message = f'partitions must be "hive", or left out (got {partitions!r})'
         raise InvalidArgument(message)
     decode = form.decode if options.decode is None else options.decode
-    if decode in ("text", "bytes") and options.column is None:
+    if decode in ("text", "bytes") and options.column is None and not form.has_keys:
         message = (
             f"partitions= adds columns, so records must be dicts, and decode={decode!r} makes none: open "
             f"lines of text as 'txt:PATH:COLUMN'"
@@ -289,12 +303,18 @@ def _without_keys(form: Format, options: SourceOptions, files: FileSet) -> Any:
     )
 
 
-def _found_entry_keys(files: FileSet, index_dir: str | os.PathLike[str] | None) -> Keys | None:
-    """Return the keys of entries of Kaldi's tables, None if they are not indexed; it loads little code."""
-    wanted = keyed.Keyed.of(files, keyed.keys_of_entries(files.entry(0).format))
+def _found_keys(files: FileSet, key: KeyOf, index_dir: str | os.PathLike[str] | None) -> Keys | None:
+    """Return the keys that records have themselves, None if they are not indexed; it loads little code."""
+    if key is entry_key:
+        made = keyed.keys_of_entries(files.entry(0).format)
+    elif key == SAMPLE_KEY and files.word_counts().any():
+        made = keyed.keys_of_samples(files.entry(0).format)
+    else:
+        return None
+    wanted = keyed.Keyed.of(files, made)
     for folder in hashes.places(files, index_dir=index_dir):
         if index := hashes.read_keys(folder, wanted):
-            return Keys(entry_key, index)
+            return Keys(key, index)
     return None
 
 

@@ -14,9 +14,9 @@ from seekable.formats.unopened import refuse_unopened
 
 if TYPE_CHECKING:
     from seekable.formats.idxpack import Collection, Pack
-    from seekable.formats.registry import Format, SourceOptions
-    from seekable.index.scanner import Scanner
-    from seekable.index.table_indexer import TableIndexer
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import SourceOptions
+    from seekable.index.surveyor import Finder
     from seekable.storage.listing import Found
 
 __all__ = ["PackSpec", "pack_spec"]
@@ -46,7 +46,7 @@ class PackSpec:
         """Return the options for the files, unchanged."""
         return options
 
-    def scanner(self, scanner: Scanner | TableIndexer) -> Scanner | TableIndexer:
+    def scanner(self, scanner: Finder) -> Finder:
         """Return the scanner of the files, with the offsets of the pack where it scans JSON lines."""
         return replace(scanner, pack=self.path) if isinstance(scanner, JsonlScanner) else scanner
 

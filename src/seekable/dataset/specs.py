@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from seekable.dataset import hub_files, pack_files
     from seekable.dataset.hub_files import HubSpec
     from seekable.dataset.pack_files import PackSpec
-    from seekable.formats.registry import Format, SourceOptions
-    from seekable.index.scanner import Scanner
-    from seekable.index.table_indexer import TableIndexer
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import SourceOptions
+    from seekable.index.surveyor import Finder
     from seekable.kaldi.directory import validation
     from seekable.kaldi.files import filenames, specifiers
     from seekable.kaldi.files.specifiers import Rspecifier
@@ -328,7 +328,7 @@ def prepare_index(
         hub_files.prepare_index(found, form, index_dir=index_dir, progress=progress)
 
 
-def scanner_of(spec: Spec, form: Format) -> Scanner | TableIndexer:
+def scanner_of(spec: Spec, form: Format) -> Finder:
     """Return the scanner of the files of a spec, with what the spec itself has of their records."""
     others = DirectorySpec | TextSpec | KaldiSpec
     if isinstance(spec, others) or not isinstance(spec, pack_files.PackSpec):

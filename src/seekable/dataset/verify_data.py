@@ -13,13 +13,15 @@ import numpy as np
 
 from seekable.dataset.specs import files_of, spec_of
 from seekable.errors import CorruptRecord
-from seekable.formats.registry import SourceOptions, find_data, format_named, format_of_all
+from seekable.formats.registry import find_data, format_named, format_of_all
+from seekable.formats.source_options import SourceOptions
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verification import Verification, verify_files
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
@@ -113,9 +115,9 @@ def verify_sources(
     found = Verification(0, 0, 0, (), (), ())
     check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
     for source in leaves_of(node):
-        if not isinstance(source, FileSource | TableSource):
+        if not isinstance(source, FileSource | SampleSource | TableSource):
             continue
-        form = source.scanner if isinstance(source, FileSource) else source.form
+        form = source.form if isinstance(source, TableSource) else source.scanner
         verified = check(list(_found(source.files)), form)
         if decode:
             verified = _decoded(verified, replace(source, files=verified.good), jobs, progress)
@@ -125,7 +127,7 @@ def verify_sources(
     return found
 
 
-def _other_tables(source: FileSource | TableSource) -> list[FileSet]:
+def _other_tables(source: FileSource | SampleSource | TableSource) -> list[FileSet]:
     """Return the files of the other tables of a data directory of Kaldi; none of other sources."""
     utterances = source.decoder.utterances if isinstance(source, FileSource) else None
     return [] if utterances is None else [table.files for table in utterances.tables.values()]
@@ -150,7 +152,7 @@ def _together(one: Verification, other: Verification) -> Verification:
 
 def _decoded(
     verified: Verification,
-    records: FileSource | TableSource,
+    records: FileSource | SampleSource | TableSource,
     jobs: int | None,
     progress: ProgressHook | None,
 ) -> Verification:
@@ -160,14 +162,16 @@ def _decoded(
     return replace(verified, problems=(*verified.problems, *problems))
 
 
-def _records(files: FileSet, kind: Format, options: SourceOptions) -> FileSource | TableSource:
+def _records(files: FileSet, kind: Format, options: SourceOptions) -> FileSource | SampleSource | TableSource:
     if is_table_indexer(kind.scanner):
         return TableSource(files, kind.scanner, "python", asked="")
     records: FileSource = kind.source(options)(files)
     return records
 
 
-def _undecodable(records: FileSource | TableSource, jobs: int | None, progress: ProgressHook | None) -> Bad:
+def _undecodable(
+    records: FileSource | SampleSource | TableSource, jobs: int | None, progress: ProgressHook | None
+) -> Bad:
     bad: Bad = {}
     job = partial(undecodable_in, records)
     with closing(map_ranges(job, records.size, using=execution_options(jobs, None, at_once=False))) as runs:
@@ -181,7 +185,7 @@ def _undecodable(records: FileSource | TableSource, jobs: int | None, progress: 
     return bad
 
 
-def undecodable_in(records: FileSource | TableSource, start: int, stop: int) -> Bad:
+def undecodable_in(records: FileSource | SampleSource | TableSource, start: int, stop: int) -> Bad:
     """Return the undecodable records of some rows, by file; the function can run in any process."""
     found: list[CorruptRecord] = []
     for _ in read_rows(replace(records, errors=found.append), np.arange(start, stop, dtype=np.int64)):

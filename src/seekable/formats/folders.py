@@ -167,15 +167,6 @@ def _is_megatron(folder: Folder) -> bool:
     return folder.head(first).startswith((b"MMIDIDX\0\0", b"TNTIDX\0\0"))
 
 
-def _is_webdataset(folder: Folder) -> bool:
-    """Return True for tar files, where each file of data belongs to a numbered one of them by its name."""
-    if ".tar" not in folder.suffixes or b'"wids-shard-index' in folder.head("index.json"):
-        return ".tar" in folder.suffixes
-    stems = (name[:-4] for name in folder.files if name.lower().endswith(".tar"))
-    numbered = tuple(stem for stem in stems if stem[-1:].isdigit())
-    return all(name.startswith(numbered) for name in folder.data)
-
-
 def _is_iceberg(folder: Folder) -> bool:
     """Return True for data beside the metadata of its versions."""
     if not folder.inner.issuperset(("data", "metadata")):
@@ -219,8 +210,6 @@ OTHER_TOOLS = (
               _to_sequence("datatrove's DatatroveFolderDataset('DIR', ...)")),
     OtherTool("a data directory of Kaldi", _is_kaldi,
               "open its utterances, with all tables, as sk.open('kaldi:DIR')", planned=False),
-    OtherTool("a folder of WebDataset (tar files)", _is_webdataset,
-              _to_iterable("webdataset.WebDataset")),
     OtherTool("a table of Delta Lake", lambda folder: "_delta_log" in folder.inner,
               "its folder may also hold deleted rows. Open the files of its last version, "
               "sk.open(deltalake.DeltaTable('DIR').file_uris())", planned=False),

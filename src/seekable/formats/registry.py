@@ -8,23 +8,22 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable._lazy import lazy
-from seekable.errors import CorruptRecord, InvalidArgument, UnsupportedFormat, WrongType
+from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.huggingface import data_files
+from seekable.formats.source_options import SourceOptions
+from seekable.formats.tar_folder import of_one_kind
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 from seekable.storage.listing import find_files
-from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from seekable.formats import folders, unopened
-    from seekable.formats.decoding import Decode
     from seekable.formats.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.index.scanner import Scanner
@@ -40,9 +39,7 @@ __all__ = [
     "SUFFIXES",
     "Format",
     "HolderFinder",
-    "OnError",
     "SourceBuilder",
-    "SourceOptions",
     "find_data",
     "format_named",
     "format_of",
@@ -51,60 +48,6 @@ __all__ = [
     "without_other_tools",
     "without_their_files",
 ]
-
-OnError = Callable[[CorruptRecord], Any]
-"""Returns what to deliver instead of a corrupt record: another record, or ``sk.HOLE``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
-    """The arguments of ``sk.open`` that say what becomes of the bytes of a record."""
-
-    shown: str
-    """The data as the user named it, for ``repr``."""
-
-    decode: Decode | None = None
-    """The decoding; None for that of the format."""
-
-    version: str | int | None = None
-    """Stands for the code of functions in the fingerprint."""
-
-    errors: OnError | None = None
-    """Replaces corrupt records; None raises the error."""
-
-    column: str | None = None
-    """Of lines: the name of the only column that records have; None if a record is what the line holds."""
-
-    field: str | None = None
-    """Of JSON lines and CSV: the only field to read of each record; None for all fields."""
-
-    columns: Sequence[str] | None = None
-    """Of tables: the columns to read, in the order of records; None for all."""
-
-    strict: bool = False
-    """Of tables: whether all files must have the same columns of the same types."""
-
-    holder: Any = None
-    """Of Kaldi's tables: the holder of the objects, as the user named it; None to find it from the files."""
-
-    pipes: Pipes = "refuse"
-    """Of Kaldi's scripts: ``"allow"`` runs the commands of their lines."""
-
-    permissive: bool = False
-    """Of Kaldi's tables: True if entries that cannot be read become holes, with a warning."""
-
-    most_open_files: int = MOST_OPEN_FILES
-    """Of Kaldi's scripts: the most files with objects that are open at once."""
-
-    def __post_init__(self) -> None:
-        """Check what all formats share.
-
-        Raises:
-            WrongType: ``errors`` is no function.
-        """
-        if self.errors is not None and not callable(self.errors):
-            message = f"errors must be a function of a CorruptRecord (got {self.errors!r})"
-            raise WrongType(message)
 
 
 class SourceBuilder(Protocol):
@@ -176,6 +119,13 @@ class Format:
     key: str = ""
     """The field that is the key of records where the user names none; empty for no keys."""
 
+    has_keys: bool = False
+    """True if all records have keys, whatever columns are read, without being read for them."""
+
+    variants: str = ""
+    """A function from options to the name of the format with those that decide where records start,
+    ``module:name``; empty if no options do."""
+
     names_commands: bool = False
     """True if its files name commands, so that ``pipes`` means something, without a holder_finder."""
 
@@ -197,6 +147,10 @@ class Format:
             InvalidArgument: the files can be of several holders, or the options are of another format.
             WrongType: ``holder`` is of another type.
         """
+        if self.variants:
+            variant: Callable[[SourceOptions, str], str] = _imported(self.variants)
+            return replace(self, name=variant(options, self.name))
+        options.refuse_those_of_archives(self.name)
         if not self.holder_finder:
             has_pipes = options.pipes != "refuse" and not self.names_commands
             if options.holder is not None or has_pipes:
@@ -252,6 +206,9 @@ FORMATS = MappingProxyType(
             Format("kaldi-directory", (), "seekable.formats.text:TextScanner",
                    "seekable.nodes.sources.utterance_source:utterance_source", "kaldi-directory", key="key",
                    names_commands=True),
+            Format("tar", (".tar", ".tgz"), "seekable.formats.tar.tar_format:TarSurveyor",
+                   "seekable.nodes.sources.sample_source:sample_source", "fields", compressible=True,
+                   key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant"),
         )
     }
 )  # fmt: skip
@@ -261,7 +218,7 @@ SUFFIXES = tuple(
     suffix + more
     for form in FORMATS.values()
     for suffix in form.suffixes
-    for more in ("", *(f".{kind}" for kind in COMPRESSED if form.compressible))
+    for more in ("", *(f".{kind}" for kind in COMPRESSED if form.compressible and not compression_of(suffix)))
 )
 """The ends of the names of data files."""
 
@@ -281,7 +238,11 @@ def find_data(asked: Asked, *, format_name: str | None = None) -> tuple[Found, .
         WrongType: something that is neither a path nor a list of paths.
     """
     inspect = without_other_tools if format_name is None else without_their_files
-    return find_files(asked, suffixes=SUFFIXES, inspect=inspect, arrange=data_files)
+
+    def arranged(folder: str, names: Sequence[str]) -> Sequence[str]:
+        return data_files(folder, of_one_kind(names, format_name))
+
+    return find_files(asked, suffixes=SUFFIXES, inspect=inspect, arrange=arranged)
 
 
 def without_other_tools(listing: Listing) -> frozenset[str]:
@@ -345,6 +306,9 @@ def format_named(name: str) -> Format:
     base, dash, holder = name.partition("-")
     if dash and base in FORMATS and FORMATS[base].holder_finder:
         return FORMATS[base].with_holder(holder)
+    if dash and base in FORMATS and FORMATS[base].variants:
+        variant: Callable[[SourceOptions, str], str] = _imported(FORMATS[base].variants)
+        return replace(FORMATS[base], name=variant(SourceOptions(shown=""), name))
     raise InvalidArgument(f"format must be one of {', '.join(map(repr, FORMATS))}; got {name!r}")
 
 

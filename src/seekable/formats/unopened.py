@@ -13,7 +13,7 @@ from seekable.errors import UnsupportedFormat
 
 __all__ = ["NO_WAY_IN", "Unopened", "refuse_unopened", "unopened_suffix"]
 
-NO_WAY_IN = (".bz2", ".xz", ".lz4", ".zip")
+NO_WAY_IN = (".bz2", ".tbz2", ".xz", ".txz", ".lz4", ".zip")
 """The suffixes of compressed files that can only be read from their start."""
 
 _TO_JSONL = "write it once as .jsonl or .parquet, which are opened"
@@ -48,8 +48,6 @@ class Unopened:
 
 
 _SUFFIXES = (
-    Unopened((".tar", ".tar.gz", ".tgz", ".tar.zst"), "a tar file, as of WebDataset, Energon or Lhotse Shar",
-             _ITERATE.format(reader="webdataset.WebDataset")),
     Unopened((".mds", ".mds.zstd", ".mds.zst"), "a shard of MosaicML Streaming (MDS)",
              _RANDOM.format(reader="streaming.StreamingDataset")),
     Unopened((".lance",), "a file of Lance", _TO_PARQUET),
@@ -88,7 +86,8 @@ _SCHEMES = (
     Unopened(("megatron",), "an indexed dataset of Megatron",
              _RANDOM.format(reader="megatron.core.datasets.indexed_dataset.IndexedDataset")),
     Unopened(("tokens",), "a file of tokens", "give numpy.memmap of it to sk.from_sequence, cut into rows"),
-    Unopened(("wds", "webdataset"), "WebDataset", _ITERATE.format(reader="webdataset.WebDataset")),
+    Unopened(("wds", "webdataset"), "WebDataset", "write the paths of its tar files alone, 'shards/*.tar'",
+             ever=False),
     Unopened(("mds", "litdata", "lance"), "a dataset of another tool",
              _RANDOM.format(reader="streaming, litdata or lance")),
     Unopened(("s3", "gs", "gcs", "az", "abfs", "abfss", "wasb", "wasbs", "adl", "r2", "oci"),
@@ -98,7 +97,8 @@ _SCHEMES = (
     Unopened(("hdfs", "ftp", "ftps", "sftp", "ssh", "webhdfs", "dbfs"), "a file of another machine", _CLOUD,
              ever=False),
     Unopened(("pipe",), "a command",
-             "sk.open_stream('COMMAND |', allow_pipes=True) reads its output from start to end", ever=False),
+             "sk.open_stream('COMMAND |', allow_pipes=True) reads lines of it; open copies of tar files",
+             ever=False),
 )  # fmt: skip
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(/{0,2})")
@@ -109,8 +109,8 @@ def unopened_suffix(name: str) -> Unopened | None:
     """Return the format that a file has by the end of its name, if it is known and cannot be opened.
 
     Example:
-        >>> unopened_suffix("a/SHARD-000.TAR").what
-        'a tar file, as of WebDataset, Energon or Lhotse Shar'
+        >>> unopened_suffix("a/SHARD-000.MDS").what
+        'a shard of MosaicML Streaming (MDS)'
         >>> unopened_suffix("a.jsonl") is None
         True
     """
@@ -129,7 +129,7 @@ def refuse_unopened(source: str) -> None:
         >>> refuse_unopened("wds:shards.tar")
         Traceback (most recent call last):
         ...
-        seekable.errors.UnsupportedFormat: 'wds:shards.tar' names WebDataset, which cannot be opened yet; ...
+        seekable.errors.UnsupportedFormat: 'wds:shards.tar' names WebDataset, which cannot be opened; ...
     """
     found = _SCHEME.match(source)
     if found is None or os.path.lexists(source):

@@ -36,6 +36,7 @@ __all__ = [
     "PageTableFile",
     "content_size",
     "has_points",
+    "is_remote",
     "open_unmapped",
     "pages_name",
     "read_schema",
@@ -86,6 +87,11 @@ def _points(folder: str, content: int, path: str) -> SeekPoints:
 def shown_path(path: str) -> str:
     """Return the name of a file in messages: its path, and of a placeholder the address on the Hub."""
     return placeholder.display_path(path) if may_hold_placeholders(path) else path
+
+
+def is_remote(root: str) -> bool:
+    """Return True if a root is a folder of placeholders."""
+    return may_hold_placeholders(root) and placeholder.is_placeholder_folder(root)
 
 
 def has_points(folder: str, content: int) -> bool:

@@ -102,6 +102,8 @@ def gather(
         segments: the number of each number's segment.
         at: its index in the segment.
     """
+    if len(offsets) == 1:
+        return offsets[0].array[at], offsets[0].array[at + 1]
     present = np.unique(segments).tolist()
     starts, ends = np.empty((2, len(at)), np.uint64)
     if len(at) < _ROWS_PER_ARRAY_TAKE * len(present):

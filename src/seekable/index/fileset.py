@@ -122,14 +122,13 @@ class FileSet:
     @property
     def remote(self) -> NDArray[np.bool_]:
         """True for each file in a folder of placeholders, which stand for files that lie elsewhere."""
-        columns = self._columns()
-        folders = [_is_remote(part.part.root) for part in columns.parts]
-        return np.array(folders, np.bool_)[columns.part]
+        folders = [companions.is_remote(part.part.root) for part in self._columns().parts]
+        return np.array(folders, np.bool_)[self._columns().part]
 
     @property
     def has_remote(self) -> bool:
         """True if a file is in a folder of placeholders."""
-        return any(_is_remote(part.root) for part in self._parts)
+        return any(companions.is_remote(part.root) for part in self._parts)
 
     @property
     def mtimes_ns(self) -> NDArray[np.int64]:
@@ -286,9 +285,8 @@ class FileSet:
 
     def range(self, file: int, row: int) -> tuple[int, int]:
         """Return the first byte of a record in its file, and the first byte of the next one."""
-        columns = self._columns()
-        offsets, at = columns.offsets[int(columns.segment[file])].view, int(columns.first[file]) + row
-        return offsets[at], offsets[at + 1]
+        words, at = self.file_words(file)
+        return words[at + row], words[at + row + 1]
 
     def ranges(
         self, files: NDArray[np.int64], rows: NDArray[np.int64]
@@ -299,19 +297,34 @@ class FileSet:
             files: the number of each record's file, int64.
             rows: its row in that file, int64.
         """
+        return self.words(files, rows)
+
+    def words(
+        self, files: NDArray[np.int64], at: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return words of surveyed files, and the word behind each.
+
+        Args:
+            files: the number of each word's file, int64.
+            at: its index among the words of that file, int64.
+        """
         columns = self._columns()
-        at = columns.first[files] + rows
-        if len(columns.offsets) == 1:
-            array = columns.offsets[0].array
-            return array[at], array[at + 1]
-        return gather(columns.offsets, columns.segment[files], at)
+        return gather(columns.offsets, columns.segment[files], columns.first[files] + at)
+
+    def file_words(self, file: int) -> tuple[memoryview, int]:
+        """Return a memoryview of uint64 words, and the index in it of the first word of a file."""
+        columns = self._columns()
+        return columns.offsets[int(columns.segment[file])].view, int(columns.first[file])
+
+    def word_counts(self) -> NDArray[np.int64]:
+        """Return the number of words of each surveyed file, int64, without the number of records behind."""
+        parts = self._columns().parts
+        return joined_columns([part.table.column("groups", row_numbers(part.part)) for part in parts])
 
     def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the number of groups of each table, and the first row of each group within its file."""
         columns = self._columns()
-        counts = joined_columns(
-            [part.table.column("groups", row_numbers(part.part)) for part in columns.parts]
-        )
+        counts = self.word_counts()
         ends = np.cumsum(counts)
         at = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(columns.first - (ends - counts), counts)
         starts, _ = gather(columns.offsets, np.repeat(columns.segment, counts), at)
@@ -354,7 +367,7 @@ class FileSet:
         part, row = columns.parts[int(columns.part[file])], int(columns.row[file])
         path, size, mtime_ns = self.path(file), int(columns.sizes[file]), int(columns.mtimes_ns[file])
         make: Callable[[], MappedFile] = partial(MappedFile, path, size=size, mtime_ns=mtime_ns)
-        remote = _is_remote(part.part.root)
+        remote = companions.is_remote(part.part.root)
         if remote or compression_of(path):
             content = part.table.digest("content", row)
             opened = partial(companions.open_unmapped, part.part.folder, content, path)
@@ -376,11 +389,6 @@ class FileSet:
         if self._opened is None:
             self._opened = open_columns(self._parts)
         return self._opened
-
-
-def _is_remote(root: str) -> bool:
-    """Return True if a root is a folder of placeholders."""
-    return may_hold_placeholders(root) and placeholder.is_placeholder_folder(root)
 
 
 def combine(filesets: Iterable[FileSet]) -> FileSet:

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from seekable.index.build import build_index, parts, scan
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.index.scanner import Scanner
-    from seekable.index.table_indexer import TableIndexer
+    from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 else:
@@ -73,7 +72,7 @@ class _Index:
 
 def open_files(
     found: Sequence[Found],
-    scanner: Scanner | TableIndexer,
+    scanner: Finder,
     *,
     index_dir: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
@@ -186,7 +185,7 @@ def _stat_again(index: _Index) -> _Files:
 
 
 def _look_up(
-    files: _Files, scanner: Scanner | TableIndexer, *, index_dir: str | os.PathLike[str] | None, doubt: bool
+    files: _Files, scanner: Finder, *, index_dir: str | os.PathLike[str] | None, doubt: bool
 ) -> _Index:
     location = find_index(files.root, index_dir=index_dir)
     if location.shared:
@@ -243,7 +242,7 @@ def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
     return lost
 
 
-def _sure(index: _Index, scanner: Scanner | TableIndexer) -> _Index | None:
+def _sure(index: _Index, scanner: Finder) -> _Index | None:
     """Return an index if it is complete and, where in doubt, equal to the files; else None."""
     if index.table is None or (index.status.rows < 0).any():
         return None
@@ -256,7 +255,7 @@ def _sure(index: _Index, scanner: Scanner | TableIndexer) -> _Index | None:
     return replace(index, status=replace(index.status, racy=np.zeros_like(index.status.racy)))
 
 
-def _tasks(index: _Index, scanner: Scanner | TableIndexer) -> Iterator[parts.FileToIndex]:
+def _tasks(index: _Index, scanner: Finder) -> Iterator[parts.FileToIndex]:
     names, paths = list(index.files.numbers), _paths(index)
     for file in np.flatnonzero(index.status.to_scan).tolist():
         size, mtime_ns = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import TypeIs
 
-    from seekable.index.scanner import Scanner
     from seekable.storage.ranges import RangeSource
 
 __all__ = ["TableIndexer", "TableLayout", "is_table_indexer"]
@@ -66,6 +65,6 @@ class TableIndexer(Protocol):
         """
 
 
-def is_table_indexer(finder: Scanner | TableIndexer) -> TypeIs[TableIndexer]:
+def is_table_indexer(finder: object) -> TypeIs[TableIndexer]:
     """Return True for a format of tables."""
     return hasattr(finder, "read_layout")

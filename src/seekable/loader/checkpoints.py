@@ -30,6 +30,7 @@ from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.evaluated import row_files_of
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.resume.report import spec_of
 from seekable.state.canonical import canonical_json
@@ -263,7 +264,7 @@ def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
 def _noted(leaf: Leaf) -> dict[str, Any]:
     spec = spec_of(leaf)
     asked = {} if spec is None or _as_text(spec) is None else {"spec": spec}
-    if not isinstance(leaf, FileSource | TableSource):
+    if not isinstance(leaf, FileSource | SampleSource | TableSource):
         return {"kind": leaf.kind, **asked}
     runs = [
         {"root": _as_text(root), "index": _as_text(folder), "files": files}

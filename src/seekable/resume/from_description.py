@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
     from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.sources.sample_source import SampleSource
     from seekable.nodes.sources.tables import TableSource
 
     Tree = Mapping[str, Any]
     Children = tuple[Node, ...]
-    FindFiles = Callable[[Tree], FileSource | TableSource | None]
+    FindFiles = Callable[[Tree], FileSource | SampleSource | TableSource | None]
     MakeSource = Callable[[Tree, str], Node]
 
 __all__ = [

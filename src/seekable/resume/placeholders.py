@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.sources.sample_source import SampleSource
 
 
 __all__ = ["PlaceholderMap", "PlaceholderSource", "RowRef"]
@@ -59,7 +60,7 @@ class PlaceholderSource(Leaf):
     records: tuple[int, ...]
     """The number of records in each file."""
 
-    files: FileSource | TableSource | None = None
+    files: FileSource | SampleSource | TableSource | None = None
     """The described files, if they were found again."""
 
     any_order: bool = False

@@ -10,14 +10,17 @@ import numpy as np
 
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.decoding import decoder_named
+from seekable.formats.fields.decode_argument import checked_decode
 from seekable.formats.registry import format_named
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import digest_text
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index
 from seekable.index.indexed_files import indexed_files
+from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.storage.files import stat_file
 
@@ -47,7 +50,7 @@ class FileSpan:
 
 def find_again(
     description: Mapping[str, Any], spans: Sequence[FileSpan], *, index_dir: str | None
-) -> FileSource | TableSource | str:
+) -> FileSource | SampleSource | TableSource | str:
     """Return the files of a described source as their index has them, or why they are not found.
 
     Files and index must be those that were described: the same names, sizes, numbers of records and digests.
@@ -76,6 +79,8 @@ def find_again(
     roots = ", ".join(dict.fromkeys(part.root for part in parts))
     if is_table_indexer(scanner):
         return TableSource(FileSet(tuple(parts)), scanner, "python", asked=repr(roots))
+    if is_surveyor(scanner):
+        return SampleSource(FileSet(tuple(parts)), scanner.name, checked_decode("bytes"), asked=repr(roots))
     return FileSource(
         FileSet(tuple(parts)),
         decoder_named("bytes", description["format"]),

@@ -24,6 +24,7 @@ from seekable.nodes.join import Join
 from seekable.nodes.select import Select
 from seekable.nodes.slice import Slice
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
@@ -214,7 +215,7 @@ def shards_of(leaf: Leaf) -> list[Shard]:
     """
     if isinstance(leaf, SequenceSource):
         return [Shard(leaf.place, leaf.place, 0, leaf.size)]
-    if not isinstance(leaf, FileSource | TableSource):
+    if not isinstance(leaf, FileSource | SampleSource | TableSource):
         message = f"the rows of {leaf!r} are not counted by shard: use state_dict() for a run over it"
         raise InvalidArgument(message)
     files = leaf.files

@@ -1,8 +1,8 @@
 """Compressed files, read from their start to their end.
 
-A file is compressed if its name says so: ``.gz`` or ``.zst`` at its end. Members of gzip and frames of zstd
-that follow each other are one content, as for the programs of these names; what is cut off or damaged is an
-error, never a shorter content.
+A file is compressed if its name says so: ``.gz``, ``.tgz`` or ``.zst`` at its end. Members of gzip and frames
+of zstd that follow each other are one content, as for the programs of these names; what is cut off or damaged
+is an error, never a shorter content.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def compression_of(name: str) -> Compression | None:
         ('gz', None)
     """
     end = name[-4:].lower()
-    return "zst" if end == ".zst" else "gz" if end.endswith(".gz") else None
+    return "zst" if end == ".zst" else "gz" if end == ".tgz" or end.endswith(".gz") else None
 
 
 def uncompressed_name(name: str) -> str:
@@ -52,7 +52,11 @@ def uncompressed_name(name: str) -> str:
     Example:
         >>> uncompressed_name("part-1.jsonl.gz"), uncompressed_name("part-1.jsonl")
         ('part-1.jsonl', 'part-1.jsonl')
+        >>> uncompressed_name("part-1.tgz")
+        'part-1.tar'
     """
+    if name[-4:].lower() == ".tgz":
+        return f"{name[:-4]}.tar"
     return name.rpartition(".")[0] if compression_of(name) else name
 
 

@@ -19,6 +19,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from seekable.errors import DataNotFound, WrongType
+from seekable.storage.braces import expanded_paths
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.files import unreadable_error
 
@@ -56,8 +57,6 @@ Inspect = Callable[[Listing], Container[str]]
 """Returns which files below a folder are never data, or raises an error for a folder that is not read."""
 
 _MAGIC = re.compile(r"[*?\[]")
-_BRACES = re.compile(r"\{.*(,|\.\.).*\}")
-"""The braces of shells and of WebDataset, ``{0000..0009}`` and ``{a,b}``."""
 
 _DIGITS = re.compile(r"([0-9]+)")
 _ANY_DIGIT = str.maketrans("123456789", "000000000")
@@ -143,6 +142,8 @@ def find_files(
       matches, in natural order, without the indexes of matched files (``a.jsonl.idx``); a wildcard does not
       match a leading dot. A suffix of data files at its end,
       or before wildcards there (``*.jsonl*``), matches that suffix in letters of any case.
+    - Braces, ``part-{000..099}.tar`` or ``{a,b}/*.tar``, mean the paths and globs that they stand for, in the
+      order in which they are written; each of them must exist.
     - A list means its items one after the other.
 
     Args:
@@ -160,7 +161,7 @@ def find_files(
     checked = checked_asked(asked)
     items = [checked] if isinstance(checked, (str, os.PathLike)) else checked
     rules = _Rules(tuple(suffixes), inspect, arrange)
-    found = [_find(_as_path(item), rules) for item in items]
+    found = [_find(path, rules) for item in items for path in expanded_paths(_as_path(item), hint=_nearest)]
     if not found:
         raise DataNotFound("an empty list names no data; give at least one path")
     return tuple(
@@ -384,9 +385,9 @@ def _identity(folder: str) -> tuple[int, int]:
 
 
 def _nearest(path: str) -> str:
-    """Return a hint for a path that does not exist: the rule for braces, or names near it."""
-    if _BRACES.search(path):
-        return "braces stand for themselves: write a glob (*, ?, [...]), or a list of paths"
+    """Return a hint for a path that does not exist: names near it."""
+    if "::" in path:
+        return "WebDataset separates lists of files by '::'; write them as one list, sk.open([...])"
     parent = os.path.dirname(path)
     while not os.path.isdir(parent):
         path, parent = parent, os.path.dirname(parent)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.formats.decoding import Decoder
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
@@ -48,5 +49,5 @@ def _functions(node: Node, seen: set[int]) -> Iterator[Callable[..., Any]]:
 def paths_of(node: Node) -> Iterator[str]:
     """Yield the absolute paths of the data files of all sources of a dataset."""
     for leaf in leaves_of(node):
-        if isinstance(leaf, FileSource | TableSource):
+        if isinstance(leaf, FileSource | SampleSource | TableSource):
             yield from map(leaf.files.path, range(len(leaf.files)))

@@ -30,6 +30,7 @@ from seekable.nodes.shuffle import Shuffle
 from seekable.nodes.slice import Slice
 from seekable.nodes.sort import Sort
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
@@ -47,7 +48,18 @@ NODE_KINDS: dict[str, type[Node]] = {
     for node in (
         *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, Flatten),
         *(Interleave, Join, Map, MapBatches, MapColumns, Mix, Rename, Repeat, Sample, Select, SelectColumns),
-        *(Partitions, SequenceSource, Shuffle, Slice, Sort, SourceColumn, Split, StableSplit, TableSource),
+        *(
+            Partitions,
+            SampleSource,
+            SequenceSource,
+            Shuffle,
+            Slice,
+            Sort,
+            SourceColumn,
+            Split,
+            StableSplit,
+            TableSource,
+        ),
         *(UnifyColumns, WindowedShuffle, Zip),
     )
 }

@@ -15,7 +15,8 @@ from seekable.dataset.pipeline.row_files import int_rows, kept_rows
 from seekable.dataset.pipeline.sources import found_files, saved_entries
 from seekable.errors import CorruptState, InvalidArgument, SeekableError, WrongType
 from seekable.formats.decoding import decoder_named, in_column, utterance_decoder
-from seekable.formats.registry import FORMATS, SourceOptions, format_named
+from seekable.formats.registry import FORMATS, format_named
+from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import open_files
 from seekable.nodes.columns.cast import target_of
 from seekable.nodes.keys import key_index
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from seekable.dataset.pipeline.functions import Given
     from seekable.dataset.pipeline.sources import Roots
     from seekable.formats.decoding import Decoder
+    from seekable.formats.fields import decode_argument
+    from seekable.formats.fields.decode_argument import FieldDecoders
     from seekable.formats.registry import Format
     from seekable.index.fileset import FileSet
     from seekable.kaldi.files.pipes import Pipes
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from seekable.nodes.sources import entry_source, utterance_source
     from seekable.parallel.progress import ProgressHook
 else:
+    decode_argument = lazy("seekable.formats.fields.decode_argument")
     entry_source = lazy("seekable.nodes.sources.entry_source")
     utterance_source = lazy("seekable.nodes.sources.utterance_source")
 
@@ -78,6 +82,7 @@ class NodeReader:
             **{name: _plain(kind) for name, kind in PLAIN.items()},
             **dict.fromkeys(FUNCTIONS, self._function_or_none),
             "Any": value_from_json,
+            "FieldDecoders": self._field_decoders,
             "Int64s": lambda value, where: int_rows(value, resources.roots.beside, where),
             "KeptRows": lambda value, where: kept_rows(value, resources.roots.beside, where),
             "Node": self._node,
@@ -250,6 +255,19 @@ class NodeReader:
         except InvalidArgument as error:
             message = f"{where}: {error}"
             raise CorruptState(message) from None
+
+    def _field_decoders(self, value: Any, where: str) -> FieldDecoders:
+        said = checked(value, dict[str, Any], where)
+        by_field = checked(said.get("by_field", []), list[tuple[str, Any]], f"{where}.by_field")
+        named = {field: self._named(asked, f"{where}[{field!r}]") for field, asked in by_field}
+        try:
+            return decode_argument.checked_decode(named or self._named(said.get("every"), f"{where}.every"))
+        except InvalidArgument as error:
+            message = f"{where}: {error}"
+            raise CorruptState(message) from None
+
+    def _named(self, asked: Any, where: str) -> Any:
+        return None if asked is None else self._named_or_function(asked, where)
 
     def _with_keys(self, node: Any, value: Any, where: str) -> Node:
         of = entry_key if value == {"of": "entry"} else self._named_or_function(value, where)

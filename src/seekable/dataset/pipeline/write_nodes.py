@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.pipeline.row_files import RowFiles
     from seekable.formats.decoding import Decoder
+    from seekable.formats.fields.decode_argument import FieldDecoders
     from seekable.formats.kaldi_directory.utterances import Utterances
     from seekable.index.fileset import FileSet
     from seekable.nodes.columns.cast import Target
@@ -60,6 +61,7 @@ class NodeWriter:
             **dict.fromkeys(FUNCTIONS, self._function_or_none),
             "Any": _label,
             "Decoder": self._decoder,
+            "FieldDecoders": self._field_decoders,
             "FileSet": self._files,
             "Int64s": lambda rows, _: self._rows.add(rows),
             "Keys | None": self._keys,
@@ -133,6 +135,14 @@ class NodeWriter:
         column = {"column": decoder.column} if decoder.column else {}
         inner = decoder.plain or decoder
         return {"decode": self._named_or_function(inner.function or inner.name, where), **column}
+
+    def _field_decoders(self, decoders: FieldDecoders, where: str) -> Any:
+        if decoders.by_field:
+            return {"by_field": [[field, self._named(asked, where)] for field, asked in decoders.by_field]}
+        return {"every": self._named(decoders.every, where)}
+
+    def _named(self, asked: Any, where: str) -> Any:
+        return None if asked is None else self._named_or_function(asked, where)
 
     def _utterances(self, utterances: Utterances) -> dict[str, Any]:
         tables = [table.files for table in utterances.tables.values()]

@@ -22,7 +22,7 @@ from seekable.index.build.other_index import take_over
 from seekable.index.build.parts import FileToIndex, parts_of, plan_batches
 from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part
 from seekable.index.digest import PIECE_BYTES
-from seekable.index.table_indexer import is_table_indexer
+from seekable.index.surveyor import is_splittable
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage.compression import compression_of
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     from seekable.index.build.scan import PartScan
-    from seekable.index.scanner import Scanner
-    from seekable.index.table_indexer import TableIndexer
+    from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
 
 
@@ -68,7 +67,7 @@ class _Request:
 
 def build(
     tasks: Sequence[FileToIndex],
-    scanner: Scanner | TableIndexer,
+    scanner: Finder,
     *,
     notices: Sequence[str],
     jobs: int | None,
@@ -129,11 +128,11 @@ class _Scans:
     """The files of a build: those to be scanned, and those of which some parts are."""
 
     def __init__(
-        self, tasks: Sequence[FileToIndex], scanner: Scanner | TableIndexer, progress_of_build: BuildProgress
+        self, tasks: Sequence[FileToIndex], scanner: Finder, progress_of_build: BuildProgress
     ) -> None:
         self._scanner = scanner
         self._progress = progress_of_build
-        self._part_bytes = None if is_table_indexer(scanner) or not scanner.splittable else _PART_BYTES
+        self._part_bytes = _PART_BYTES if is_splittable(scanner) else None
         self._planned = deque([self._requests(tasks)])
         self._unfinished: set[FileScanBuilder] = set()
         self.parts = sum(map(self._parts, tasks))

@@ -193,7 +193,7 @@ def companions_of(entries: Iterable[Entry]) -> set[str]:
     for entry in entries:
         if entry.schema:
             names |= {schema_name(entry.schema), pages_name(entry.content)}
-        elif compression_of(entry.name):
+        if compression_of(entry.name):
             names.add(points_name(entry.content))
     return names
 

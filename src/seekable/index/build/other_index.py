@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seekable.index.build.build_progress import BuildProgress
     from seekable.index.build.parts import FileToIndex
     from seekable.index.scanner import OtherIndex, OtherOffsets, Scanner
-    from seekable.index.table_indexer import TableIndexer
+    from seekable.index.surveyor import Finder
 
 __all__: list[str] = []
 
@@ -58,7 +58,7 @@ _NEWLINE = 10
 
 
 def take_over(
-    tasks: Sequence[FileToIndex], scanner: Scanner | TableIndexer, progress_of_build: BuildProgress
+    tasks: Sequence[FileToIndex], scanner: Finder, progress_of_build: BuildProgress
 ) -> list[FileToIndex]:
     """Add the files whose offsets another tool has, and return those that are to be scanned.
 

@@ -8,38 +8,40 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seekable._lazy import lazy
+from seekable.index.build.data_bytes import data_of
 from seekable.index.build.decompressing import (
     MOST_BLOCK_BYTES,
     DecompressingSource,
     gzip_seek_points,
     needs_points,
 )
+from seekable.index.build.forward import ForwardContent, ForwardFile
 from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
+from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
-from seekable.storage.compression import compression_of
 from seekable.storage.files import PLACEHOLDER_HEAD, stat_file, unreadable_error
-from seekable.storage.ranges import DescriptorRanges, HashedRanges, RangeFile
+from seekable.storage.ranges import DescriptorRanges, HashedRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from io import FileIO
 
     from numpy.typing import NDArray
 
     from seekable.index import remote_file
+    from seekable.index.build.data_bytes import Data
     from seekable.index.scanner import Scanner
+    from seekable.index.surveyor import Finder, Surveyor
     from seekable.index.table_indexer import TableIndexer
     from seekable.storage.compression import Compression
-    from seekable.storage.ranges import SeekableBytes
     from seekable.storage.seek_points import SeekPoint
 
 else:
@@ -73,7 +75,7 @@ class ScanBatch:
     jobs: tuple[ScanJob, ...]
     """The parts to scan."""
 
-    scanner: Scanner | TableIndexer
+    scanner: Finder
     """Finds the records in them."""
 
 
@@ -116,7 +118,8 @@ class PartScan:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the starts in half the bytes if they are within 4 GiB, as those of a part are."""
         first = self.starts[:1].copy()
-        narrow = len(first) and self.starts[-1] - first[0] <= np.iinfo(np.uint32).max
+        # Words of an archive do not ascend.
+        narrow = len(first) and not self.schema and self.starts[-1] - first[0] <= np.iinfo(np.uint32).max
         starts = (self.starts - first).astype(np.uint32) if narrow else self.starts
         rest = self.content_size, self.points, self.schema
         return _unpacked, (self.identity, self.begun_ns, self.pieces, first if narrow else None, starts, rest)
@@ -138,9 +141,7 @@ def scan_batch(batch: ScanBatch) -> list[PartScan | None]:
     return [scan_part(job, batch.scanner, on_bytes=None) for job in batch.jobs]
 
 
-def scan_part(
-    job: ScanJob, scanner: Scanner | TableIndexer, *, on_bytes: Callable[[int], None] | None
-) -> PartScan | None:
+def scan_part(job: ScanJob, scanner: Finder, *, on_bytes: Callable[[int], None] | None) -> PartScan | None:
     """Scan a part of a file.
 
     Args:
@@ -168,7 +169,10 @@ def scan_part(
             scan = _indexed_table(file, job, scanner, identity, begun_ns)
         else:
             with data_of(file, job.path, job.size, head=head) as data:
-                scan = _scanned(data, job, scanner, identity, begun_ns, on_bytes)
+                if is_surveyor(scanner):
+                    scan = _surveyed(data, scanner, identity, begun_ns, on_bytes)
+                else:
+                    scan = _scanned(data, job, scanner, identity, begun_ns, on_bytes)
     return scan if _identity(before) == _identity(stat_file(job.path)) else None
 
 
@@ -180,52 +184,6 @@ def _indexed_table(
     return PartScan(
         identity, begun_ns, source.digest(), found.starts, content_size=found.records, schema=found.schema
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Data:
-    """The bytes of a data file, open: of a placeholder, those of the file that it stands for."""
-
-    file: SeekableBytes
-    """The open file."""
-
-    size: int
-    """Its number of bytes."""
-
-    head: bytes
-    """Its first 64 KiB."""
-
-    name: str
-    """Its name in error messages: its path, or its address on the Hub."""
-
-    @property
-    def compression(self) -> Compression | None:
-        """The compression of the file by its name."""
-        return compression_of(self.name)
-
-
-@contextmanager
-def data_of(file: FileIO, path: str, size: int, *, head: bytes) -> Iterator[Data]:
-    """Yield the bytes that a scanner reads of an open data file.
-
-    Args:
-        file: the file.
-        path: its path.
-        size: its number of bytes.
-        head: its first 64 KiB.
-
-    Raises:
-        UnsupportedFormat: it is a placeholder that was moved or damaged.
-    """
-    source = None
-    if head.startswith(PLACEHOLDER_HEAD):
-        source = remote_file.remote_ranges_of(file.fileno(), path)
-    if source is None:
-        yield Data(file, size, head, path)
-        return
-    with RangeFile(source) as remote:
-        head = bytes(source.range(0, min(END_BYTES, source.size)))
-        yield Data(remote, source.size, head, source.path)
 
 
 def _scanned(
@@ -245,6 +203,80 @@ def _scanned(
     if isinstance(source, DecompressingSource):
         size, points = source.content_size, _points(data, source)
     return PartScan(identity, begun_ns, source.piece_digests(), starts, size, points)
+
+
+def _surveyed(
+    data: Data,
+    surveyor: Surveyor,
+    identity: tuple[int, int, int],
+    begun_ns: int,
+    on_bytes: Callable[[int], None] | None,
+) -> PartScan:
+    found = survey(data, surveyor, head_tail=identity[2], on_bytes=on_bytes)
+    return PartScan(
+        identity,
+        begun_ns,
+        found.pieces,
+        found.words,
+        content_size=found.records,
+        points=found.points,
+        schema=found.schema,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SurveyedFile:
+    """The survey of a data file, with what the index keeps beside it."""
+
+    words: NDArray[np.uint64]
+    """The numbers that the format reads back."""
+
+    records: int
+    """The number of records."""
+
+    schema: bytes
+    """The fields of the file."""
+
+    pieces: bytes
+    """The digests of all headers and of the ends of the file; of a compressed file, of its pieces."""
+
+    points: bytes
+    """Of a compressed file, the table of where it can be entered."""
+
+
+def survey(
+    data: Data,
+    surveyor: Surveyor,
+    *,
+    head_tail: int,
+    on_bytes: Callable[[int], None] | None = None,
+) -> SurveyedFile:
+    """Survey an open data file; a compressed one is decompressed from its start to its end.
+
+    Args:
+        data: the file.
+        surveyor: finds the records.
+        head_tail: the digest of the ends of the file.
+        on_bytes: is called with the number of bytes that were passed since the last call.
+
+    Raises:
+        UnsupportedFormat: the file is of another format, or damaged.
+    """
+    if not data.compression:
+        surveyor.check_head(data.head, data.name)
+        forward = ForwardFile(data.file, data.name, size=data.size, on_bytes=on_bytes)
+        found = surveyor.survey(forward)
+        forward.finish()
+        pieces = found.digest + head_tail.to_bytes(8, "little")
+        return SurveyedFile(found.words, found.records, found.schema, pieces, b"")
+    source = _content(data, data.compression, on_bytes)
+    surveyor.check_head(source.head, data.name)
+    content = ForwardContent(source, data.name)
+    found = surveyor.survey(content)
+    content.finish()
+    return SurveyedFile(
+        found.words, found.records, found.schema, source.piece_digests(), _points(data, source)
+    )
 
 
 def _part(data: Data, job: ScanJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
@@ -277,13 +309,19 @@ def _points(data: Data, source: DecompressingSource) -> bytes:
     return source.points()
 
 
-def content_digest(path: str, scanner: Scanner | TableIndexer) -> int:
-    """Return the digest of a whole file; of a table, of the ranges that are read to index it."""
+def content_digest(path: str, scanner: Finder) -> int:
+    """Return the digest of a whole file; of a table or an archive, of what is read to index it."""
     if is_table_indexer(scanner):
         with _opened(path) as file:
             ranges = hashed_ranges(file.fileno(), path=path, size=os.fstat(file.fileno()).st_size)
             scanner.read_layout(ranges)
             return digest_of_pieces(ranges.digest())
+    if is_surveyor(scanner):
+        with _opened(path) as file:
+            size, head = os.fstat(file.fileno()).st_size, os.pread(file.fileno(), END_BYTES, 0)
+            ends = head_tail_digest(file.fileno(), size=size, head=head)
+            with data_of(file, path, size, head=head) as data:
+                return digest_of_pieces(survey(data, scanner, head_tail=ends).pieces)
     return bytes_digest(path)
 
 

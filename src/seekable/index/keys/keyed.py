@@ -32,6 +32,7 @@ __all__ = [
     "descriptions",
     "encode_description",
     "keys_of_entries",
+    "keys_of_samples",
     "read_files",
     "read_head",
 ]
@@ -119,6 +120,15 @@ def keys_of_entries(format_name: str) -> dict[str, Any]:
         format_name: the name of the format in the index.
     """
     return {"scanned_as": format_name, "key": "entry"}
+
+
+def keys_of_samples(format_name: str) -> dict[str, Any]:
+    """Return what makes the keys of samples of tar files, which come from the names of their members.
+
+    Args:
+        format_name: the name of the format in the index.
+    """
+    return {"scanned_as": format_name, "key": "sample"}
 
 
 def encode_description(

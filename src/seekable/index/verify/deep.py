@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import DataNotFound, IndexStale, UnsupportedFormat
+from seekable.index.build.data_bytes import data_of
 from seekable.index.build.decompressing import DecompressingSource
 from seekable.index.build.parts import plan_batches
-from seekable.index.build.scan import data_of, hashed_ranges
+from seekable.index.build.scan import hashed_ranges, survey
 from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest, head_tail_digest
 from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
+from seekable.index.surveyor import is_splittable, is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
@@ -33,11 +35,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable.index.build.data_bytes import Data
     from seekable.index.build.parts import Part
-    from seekable.index.build.scan import Data
     from seekable.index.entry import Entry
-    from seekable.index.scanner import Scanner
-    from seekable.index.table_indexer import TableIndexer
+    from seekable.index.surveyor import Finder
     from seekable.index.verify.integrity import Indexed, Kind
     from seekable.parallel.progress import ProgressHook
 
@@ -58,7 +59,7 @@ _AHEAD_EACH = 2
 
 def compare_all(
     files: Sequence[Indexed],
-    scanner: Scanner | TableIndexer,
+    scanner: Finder,
     *,
     jobs: int | None,
     progress: ProgressHook | None,
@@ -75,7 +76,7 @@ def compare_all(
         WorkerDied: a worker process ended too early.
     """
     sizes = [file.bytes for file in files]
-    part_bytes = None if is_table_indexer(scanner) or not scanner.splittable else _PART_BYTES
+    part_bytes = _PART_BYTES if is_splittable(scanner) else None
     compressed = {number for number, file in enumerate(files) if compression_of(file.entry.name)}
     batches = list(plan_batches(sizes, part_bytes=part_bytes, whole=compressed))
     watch = _Watch(files, batches, progress)
@@ -107,7 +108,7 @@ def _job(file: Indexed, part: Part) -> PartJob:
 def _here(
     files: Sequence[Indexed],
     batches: Sequence[Sequence[Part]],
-    scanner: Scanner | TableIndexer,
+    scanner: Finder,
     watch: _Watch,
 ) -> Iterator[tuple[Part, Compared]]:
     for part in chain.from_iterable(batches):
@@ -118,7 +119,7 @@ def _here(
 def _in_workers(
     files: Sequence[Indexed],
     batches: Sequence[Sequence[Part]],
-    scanner: Scanner | TableIndexer,
+    scanner: Finder,
     watch: _Watch,
     *,
     workers: int,
@@ -276,14 +277,12 @@ class Compared:
     """The error message if the file is not of the format, or is not what was listed; else None."""
 
 
-def compare_parts(jobs: Sequence[PartJob], scanner: Scanner | TableIndexer) -> list[Compared]:
+def compare_parts(jobs: Sequence[PartJob], scanner: Finder) -> list[Compared]:
     """Compare some parts, for instance in another process."""
     return [compare_part(job, scanner, on_bytes=None) for job in jobs]
 
 
-def compare_part(
-    job: PartJob, scanner: Scanner | TableIndexer, *, on_bytes: Callable[[int], None] | None
-) -> Compared:
+def compare_part(job: PartJob, scanner: Finder, *, on_bytes: Callable[[int], None] | None) -> Compared:
     """Read a part of a file, find its records again and compare them with the index.
 
     Args:
@@ -300,7 +299,12 @@ def compare_part(
                 ranges = hashed_ranges(file.fileno(), path=job.path, size=job.size)
                 groups = scanner.read_layout(ranges).starts
                 return Compared(ranges.digest(), _first_difference(job, groups), None)
-            with data_of(file, job.path, job.size, head=os.pread(file.fileno(), END_BYTES, 0)) as data:
+            head = os.pread(file.fileno(), END_BYTES, 0)
+            with data_of(file, job.path, job.size, head=head) as data:
+                if is_surveyor(scanner):
+                    ends = head_tail_digest(file.fileno(), size=os.fstat(file.fileno()).st_size, head=head)
+                    words = survey(data, scanner, head_tail=ends, on_bytes=on_bytes)
+                    return Compared(words.pieces, _first_difference(job, words.words), None)
                 source = _source(data, job, on_bytes)
                 if not job.start:
                     scanner.check_head(source.head, data.name)

@@ -163,8 +163,13 @@ def check_segment(folder: str, segment: Segment, *, files: int) -> Problem | Non
     return None
 
 
-def check_offsets(file: Indexed) -> Problem | None:
-    """Return True if the offsets of a file ascend, lie inside it, and have its digest."""
+def check_offsets(file: Indexed, *, surveyed: bool = False) -> Problem | None:
+    """Return the problem of a file whose offsets do not ascend, lie outside of it, or lack their digest.
+
+    Args:
+        file: the file.
+        surveyed: True if the offsets are words of a surveyor, of which the first alone ascend.
+    """
     entry, hasher, before = file.entry, xxhash.xxh3_64(), -1
     # A table's numbers are rows, and several groups may begin with the same one: those between have none.
     least = 0 if entry.schema else 1
@@ -178,25 +183,29 @@ def check_offsets(file: Indexed) -> Problem | None:
             file, f"{points_name(entry.content)}, the table of where it can be entered, is damaged or gone"
         )
     offsets = open_offsets(file.folder, entry.segment).array
-    stop = entry.start + entry.numbers
+    limit = np.iinfo(np.int64).max if surveyed else size
+    last, stop = -1, entry.start + entry.numbers
     if stop > len(offsets):
         message = f"its offsets end behind those of {entry.segment.file_name} in {file.folder!r}"
         return Problem("offsets", file.path, f"{message}; {_REMEDY.format(folder=file.folder)}")
+    ascending = entry.start + (entry.records + 1 if surveyed else entry.numbers)
     for first in range(entry.start, stop, _OFFSETS_AT_ONCE):
         some = offsets[first : min(first + _OFFSETS_AT_ONCE, stop)]
         hasher.update(some.tobytes())
-        wrong = _first_wrong(some, before=before, size=size, least=least)
+        checked = some[: max(ascending - first, 0)]
+        wrong = _first_wrong(checked, before=before, size=limit, least=least)
         if wrong is not None:
             row = first - entry.start + wrong
             what, unit = ("group", "row") if entry.schema else ("record", "byte")
             at = int(some[wrong])
             message = f"{what} {row:,} is indexed at {unit} {at:,}, behind it or behind the file's end"
             return _bad(file, message, row=None if entry.schema else row)
-        before = int(some[-1])
-    if before != size:
+        before = int(checked[-1]) if len(checked) else before
+        last = int(some[-1])
+    if last != size:
         return _bad(
             file,
-            f"the last {'row' if entry.schema else 'record'} is indexed to end at {before:,} of {size:,}",
+            f"the last {'row' if entry.schema else 'record'} is indexed to end at {last:,} of {size:,}",
             row=entry.records - 1,
         )
     if hasher.intdigest() != entry.offsets:

@@ -22,6 +22,7 @@ from seekable.index.companions import shown_path
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
+from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.deep import compare_all, has_same_ends
 from seekable.index.verify.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from seekable.index import remote_file
     from seekable.index.file_table import Table
     from seekable.index.indexed_files import IndexedFiles
-    from seekable.index.scanner import Scanner
-    from seekable.index.table_indexer import TableIndexer
+    from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 else:
@@ -84,7 +84,7 @@ class Verification:
 
 def verify_files(
     found: Sequence[Found],
-    scanner: Scanner | TableIndexer,
+    scanner: Finder,
     *,
     deep: bool,
     folders: Collection[str] = (),
@@ -122,7 +122,7 @@ def verify_files(
             gone |= _by_path(_gone(run, folder, table, scanner.name))
     damaged = _check_segments(indexed)
     rest = [file for file in indexed if file.segment not in damaged]
-    problems |= _by_path(check_offsets(file) for file in rest)
+    problems |= _by_path(check_offsets(file, surveyed=is_surveyor(scanner)) for file in rest)
     rest = [file for file in rest if file.path not in problems]
     if deep:
         problems |= _by_path(compare_all(rest, scanner, jobs=jobs, progress=progress))
@@ -177,9 +177,7 @@ def _check_index(folder: str, table: Table | None) -> Problem | None:
     return Problem("index", catalog, "there is no index; seekable index makes one")
 
 
-def _survey(
-    run: Found, folder: str, table: Table | None, scanner: Scanner | TableIndexer
-) -> list[Indexed | Problem]:
+def _survey(run: Found, folder: str, table: Table | None, scanner: Finder) -> list[Indexed | Problem]:
     """Return each file with its entry in the index, or the problem that it has none."""
     if table is None:
         return []
@@ -200,7 +198,7 @@ def _survey(
     return surveyed
 
 
-def _remote_size(path: str, scanner: Scanner | TableIndexer) -> int | None:
+def _remote_size(path: str, scanner: Finder) -> int | None:
     """Return the number of bytes of the file that a placeholder stands for; None for any other file."""
     if is_table_indexer(scanner) or not may_hold_placeholders(path):
         return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -19,10 +19,29 @@ from seekable.nodes.hole import HOLE
 if TYPE_CHECKING:
     from seekable.index.keys.hashes import KeyIndex
 
-__all__ = ["KeyOf", "Keys", "asked_key", "entry_key", "is_key", "key_in"]
+__all__ = ["SAMPLE_KEY", "KeyOf", "Keys", "KnowsKeys", "asked_key", "entry_key", "is_key", "key_in"]
 
 KeyOf = str | Callable[[Any], Any]
 """The definition of a record's key: the name of a field, or a function of the record."""
+
+
+SAMPLE_KEY = "__key__"
+"""The column with the key of a sample of a tar file."""
+
+
+class ReadsRecords(Protocol):
+    """A source as keys use it."""
+
+    def record(self, position: int) -> Any:
+        """Return the record at a position."""
+
+
+@runtime_checkable
+class KnowsKeys(ReadsRecords, Protocol):
+    """A source that has the key of a row without its record, which may lack it."""
+
+    def key_at(self, row: int) -> str:
+        """Return the key of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +56,12 @@ class Keys:
         """The definition of the keys as text: the field, or the name of the function."""
         return repr(self.of) if isinstance(self.of, str) else getattr(self.of, "__qualname__", repr(self.of))
 
-    def matches(self, record: Callable[[int], Any], key: str | int) -> list[tuple[int, Any]]:
-        """Return the rows with a key, ascending, each with its record."""
-        read = [(row, record(row)) for row in self.index.rows(key_hash(key))]
+    def matches(self, leaf: ReadsRecords, key: str | int) -> list[tuple[int, Any]]:
+        """Return the rows of a source with a key, ascending, each with its record."""
+        rows = self.index.rows(key_hash(key))
+        if self.of == SAMPLE_KEY and isinstance(leaf, KnowsKeys):
+            return [(row, leaf.record(row)) for row in rows if leaf.key_at(row) == key]
+        read = [(row, leaf.record(row)) for row in rows]
         return [(row, record) for row, record in read if self._has(record, key)]
 
     def _has(self, record: Any, key: str | int) -> bool:

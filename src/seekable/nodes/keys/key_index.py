@@ -6,10 +6,10 @@ Keys that several records share are found when the index is built; each opening 
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import os
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,12 +21,13 @@ from seekable.formats.decoding import Decoder
 from seekable.index.build.commit import make_folder
 from seekable.index.keys.hashes import known_hashes, lock_of, places, read_keys, write_keys
 from seekable.index.keys.key_hash import key_hash, text_key_hashes
-from seekable.index.keys.keyed import Keyed, keys_of_entries
+from seekable.index.keys.keyed import Keyed, keys_of_entries, keys_of_samples
 from seekable.nodes.display import add_place
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import Keys, entry_key, is_key, key_in
+from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import map_ranges
 from seekable.parallel.progress import watched
@@ -62,7 +63,7 @@ _MOST_ROWS = 10
 
 
 def open_keys(
-    source: FileSource | TableSource,
+    source: FileSource | SampleSource | TableSource,
     of: KeyOf,
     *,
     index_dir: str | os.PathLike[str] | None,
@@ -100,12 +101,16 @@ def open_keys(
             return Keys(of, _built(folders, keyed, source, of, using=using, watch=watch))
 
 
-def _made(source: FileSource | TableSource, of: KeyOf) -> dict[str, Any]:
+def _made(source: FileSource | SampleSource | TableSource, of: KeyOf) -> dict[str, Any]:
     """Return, as JSON-safe values, all that decides the keys besides the files."""
     if of is entry_key:
         return keys_of_entries(source.files.entry(0).format)
+    if isinstance(source, SampleSource) and of == SAMPLE_KEY:
+        return keys_of_samples(source.files.entry(0).format)
     if isinstance(source, TableSource):
         decode: Any = source.decode
+    elif isinstance(source, SampleSource):
+        decode = source.decoders.described(partial(_function, version=source.version))
     else:
         function = source.decoder.function
         decode = source.decoder.name if function is None else _function(function, source.version)
@@ -127,7 +132,7 @@ def _function(fn: Callable[..., Any], version: str | int | None) -> dict[str, An
 def _built(
     folders: tuple[str, ...],
     keyed: Keyed,
-    source: FileSource | TableSource,
+    source: FileSource | SampleSource | TableSource,
     of: KeyOf,
     *,
     using: ExecutionOptions,
@@ -155,7 +160,7 @@ def _built(
 class _Hashing:
     """A picklable job that hashes the keys of runs of rows, numbered over some of a source's files."""
 
-    source: FileSource | TableSource
+    source: FileSource | SampleSource | TableSource
     of: KeyOf
     firsts: Int64s
     """The first row of each file: int64."""
@@ -163,7 +168,7 @@ class _Hashing:
     """The number of rows up to the end of each file: int64."""
 
     @classmethod
-    def of_files(cls, source: FileSource | TableSource, of: KeyOf, files: Int64s) -> _Hashing:
+    def of_files(cls, source: FileSource | SampleSource | TableSource, of: KeyOf, files: Int64s) -> _Hashing:
         """Return the job for the files with the given numbers."""
         return cls(source, of, source.files.starts[files], np.cumsum(source.files.records[files]))
 
@@ -183,6 +188,8 @@ class _Hashing:
     def __call__(self, start: int, stop: int) -> tuple[UInt64s, Bools]:
         """Return the hash of each row's key, and a bool array that is False for holes."""
         rows = self.rows(start, stop)
+        if isinstance(self.source, SampleSource) and self.of == SAMPLE_KEY:
+            return self.source.key_hashes(rows), np.ones(len(rows), np.bool_)
         if self.of is entry_key:
             return self._of_entries(rows)
         hashes: list[int | None] = []
@@ -245,7 +252,7 @@ class _Hashing:
         return f"{place.path}: record {place.row} at byte {place.offset}"
 
 
-def _entry_keys(source: FileSource | TableSource, file: int, rows: Int64s) -> list[bytes]:
+def _entry_keys(source: FileSource | SampleSource | TableSource, file: int, rows: Int64s) -> list[bytes]:
     """Return the keys of consecutive entries of one file; an empty key for an entry that has none."""
     assert isinstance(source, FileSource)
     assert source.decoder.entries is not None
@@ -257,7 +264,7 @@ def _entry_keys(source: FileSource | TableSource, file: int, rows: Int64s) -> li
     return entry_reader.entry_keys(source.decoder.entries.kind, mapped.view, starts, ends)
 
 
-@functools.lru_cache(maxsize=16)
+@lru_cache(maxsize=16)
 def _only(field: str) -> Decoder:
     """Return a decoder of JSON objects to one field; a line that is no object gets the key None."""
     lean = msgspec.defstruct("Lean", [("key", Any, msgspec.field(name=field))], gc=False)
@@ -265,7 +272,7 @@ def _only(field: str) -> Decoder:
 
 
 def find_duplicates(
-    source: FileSource | TableSource, of: KeyOf, hashes: NDArray[np.uint64], rows: Int64s
+    source: FileSource | SampleSource | TableSource, of: KeyOf, hashes: NDArray[np.uint64], rows: Int64s
 ) -> dict[str, Any] | None:
     """Return a JSON-safe summary of keys that several records share; None if there are none.
 
@@ -309,7 +316,7 @@ def find_duplicates(
     }
 
 
-def duplicates_message(source: FileSource | TableSource, keys: Keys) -> str:
+def duplicates_message(source: FileSource | SampleSource | TableSource, keys: Keys) -> str:
     """Return the text of the warning about keys that several records share.
 
     Args:
@@ -331,7 +338,9 @@ def duplicates_message(source: FileSource | TableSource, keys: Keys) -> str:
     return "\n".join(lines)
 
 
-def _same(source: FileSource | TableSource, of: KeyOf, rows: list[int]) -> Iterator[tuple[Any, list[int]]]:
+def _same(
+    source: FileSource | SampleSource | TableSource, of: KeyOf, rows: list[int]
+) -> Iterator[tuple[Any, list[int]]]:
     """Yield each key that several of the rows share, with those rows."""
     by_key: dict[tuple[type, Any], list[int]] = {}
     for row in rows:
@@ -342,8 +351,10 @@ def _same(source: FileSource | TableSource, of: KeyOf, rows: list[int]) -> Itera
             yield key, same
 
 
-def _key(source: FileSource | TableSource, of: KeyOf, row: int) -> Any:
+def _key(source: FileSource | SampleSource | TableSource, of: KeyOf, row: int) -> Any:
     if of is entry_key:
         file = int(np.searchsorted(source.files.starts, row, side="right")) - 1
         return os.fsdecode(_entry_keys(source, file, np.array([row], np.int64))[0])
+    if isinstance(source, SampleSource) and of == SAMPLE_KEY:
+        return source.key_at(row)
     return key_in(source.record(row), of)

@@ -16,11 +16,12 @@ from seekable.nodes.bases import with_leaves
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import Keys, entry_key, is_key, key_in
+from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,5 +137,7 @@ def _keys_of_leaf(leaf: Leaf) -> Node:
     if of is entry_key and isinstance(leaf, FileSource) and leaf.decoder.entries is not None:
         decoder = entry_decoder(replace(leaf.decoder.entries, wanted="key"))
         return replace(leaf, decoder=decoder, keys=Keys(_itself, leaf.keys.index))
+    if of == SAMPLE_KEY and isinstance(leaf, SampleSource):
+        leaf = replace(leaf, columns=(SAMPLE_KEY,), needed=None)
     lean = leaf.narrowed(frozenset([of])) if isinstance(of, str) else leaf
     return Map(lean, _KeyIn(of), None, "keys")

@@ -99,9 +99,7 @@ class Lookup:
 
     def _matches(self, key: str | int) -> list[_Match]:
         return [
-            _Match(leaf, row, record)
-            for leaf, keys in self._keyed
-            for row, record in keys.matches(leaf.record, key)
+            _Match(leaf, row, record) for leaf, keys in self._keyed for row, record in keys.matches(leaf, key)
         ]
 
     def _positions(self, match: _Match) -> Any:

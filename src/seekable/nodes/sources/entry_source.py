@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seekable.formats.decoding import Decoder
-    from seekable.formats.registry import Format, SourceOptions
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.nodes.sources.file_source import FileSource
 

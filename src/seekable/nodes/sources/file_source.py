@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.formats.decoding import Decoder
-    from seekable.formats.registry import OnError
+    from seekable.formats.source_options import OnError
     from seekable.formats.table_format import TableFormat
     from seekable.index import remote_file
     from seekable.index.fileset import FileSet

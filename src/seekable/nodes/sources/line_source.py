@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from seekable.formats.decoding import Decoder
-    from seekable.formats.registry import Format, SourceOptions
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
 
 __all__ = ["line_source", "refuse_options_of_tables", "source_of"]

@@ -21,7 +21,7 @@ from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
     from seekable.formats.decoding import Decoder
-    from seekable.formats.registry import OnError
+    from seekable.formats.source_options import OnError
 
 __all__ = ["recovered"]
 

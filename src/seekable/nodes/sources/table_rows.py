@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable._typing import Int64s
-    from seekable.formats.registry import OnError
+    from seekable.formats.source_options import OnError
     from seekable.nodes.sources.decode import DecodedRows, DecodeTable
     from seekable.nodes.sources.table_files import RowPlaces
     from seekable.nodes.sources.table_schema import Columns

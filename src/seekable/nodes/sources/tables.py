@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from seekable._typing import Int64s
-    from seekable.formats.registry import Format, OnError, SourceOptions
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import OnError, SourceOptions
     from seekable.formats.table_format import TableFormat
     from seekable.index.fileset import FileSet
     from seekable.nodes.conditions import Bounds, Where

@@ -21,7 +21,8 @@ from seekable.nodes.sources.line_source import source_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from seekable.formats.registry import Format, SourceOptions
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.kaldi.files.pipes import Pipes
     from seekable.nodes.sources.file_source import FileSource

@@ -1,0 +1,204 @@
+"""The words of a tar file in the index: how its samples and their members become numbers, and are read back.
+
+The words of a file with N samples and M members, in this order:
+
+1. where each sample starts, and where the last one ends: N + 1 words;
+2. the first member of each sample, and M: N + 1 numbers of 32 bits, two a word, the first one in its low
+   half; nothing where all samples have as many members, which the schema says then;
+3. the hash of the key of each sample: N words;
+4. the members, sample by sample: two words each, the first byte of the payload, then its size in the low 48
+   bits and the number of its field in the high 16.
+
+The schema is JSON: the names of the fields, and the number of members of each sample or null.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seekable.errors import UnsupportedFormat
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from seekable.formats.tar.samples import Samples
+
+    from seekable._typing import Int64s
+    from seekable.index.fileset import FileSet
+
+    UInt64s = NDArray[np.uint64]
+
+__all__ = ["MemberWords", "TarSchema", "encode_samples"]
+
+_SIZE_BITS = 48
+_SIZE_MASK = (1 << _SIZE_BITS) - 1
+_MOST_FIELDS = 1 << 16
+_MOST_MEMBERS = 1 << 32
+_LOW_HALF = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class TarSchema:
+    """The fields of the samples of a tar file.
+
+    Example:
+        >>> TarSchema.decode(TarSchema(("jpg", "json"), 2).encode())
+        TarSchema(fields=('jpg', 'json'), each=2, warnings=())
+    """
+
+    fields: tuple[str, ...]
+    """The names of the fields, in the order in which they come first in the file."""
+
+    each: int | None
+    """The number of members of each sample; None if samples differ in it."""
+
+    warnings: tuple[str, ...] = ()
+    """The texts of warnings about the file, such as that it has no end mark."""
+
+    def encode(self) -> bytes:
+        """Return the schema as JSON."""
+        warnings = {"warnings": list(self.warnings)} if self.warnings else {}
+        document = {"fields": list(self.fields), "each": self.each, **warnings}
+        # Python's own JSON, because names may have lone surrogates.
+        return json.dumps(document, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, schema: bytes) -> TarSchema:
+        """Return the schema that `encode` made the bytes of."""
+        document = json.loads(schema)
+        return cls(tuple(document["fields"]), document["each"], tuple(document.get("warnings", ())))
+
+
+def encode_samples(samples: Samples, path: str) -> tuple[UInt64s, bytes]:
+    """Return the words and the schema of a file.
+
+    Args:
+        samples: the samples of the file.
+        path: the name of the file in error messages.
+
+    Raises:
+        UnsupportedFormat: the file has more fields or members, or a larger member, than the words can hold.
+    """
+    _check_limits(samples, path)
+    counts = np.diff(samples.first_members)
+    each = int(counts[0]) if counts.size else 0
+    # Without the path, because a data set can move.
+    warnings = tuple(text.removeprefix(f"{path}: ") for text in samples.warnings)
+    schema = TarSchema(tuple(samples.field_names), each if (counts == each).all() else None, warnings)
+    members = np.empty((len(samples.payloads), 2), np.uint64)
+    members[:, 0] = samples.payloads
+    fields = np.asarray(samples.fields, np.uint64)
+    members[:, 1] = np.asarray(samples.sizes, np.uint64) | (fields << np.uint64(_SIZE_BITS))
+    firsts = np.zeros(0, np.uint64)
+    if schema.each is None:
+        halves = np.zeros(len(samples.first_members) + 1 & ~1, np.uint32)
+        halves[: len(samples.first_members)] = samples.first_members
+        firsts = halves.astype("<u4").view("<u8").astype(np.uint64)
+    starts = np.asarray(samples.starts, np.uint64)
+    hashes = np.asarray(samples.key_hashes, np.uint64)
+    return np.concatenate([starts, firsts, hashes, members.reshape(-1)]), schema.encode()
+
+
+def _check_limits(samples: Samples, path: str) -> None:
+    largest = int(samples.sizes.max()) if len(samples.sizes) else 0
+    for what, found, most in (
+        ("fields", len(samples.field_names), _MOST_FIELDS),
+        ("members", len(samples.payloads), _MOST_MEMBERS),
+        ("bytes in one member", largest, _SIZE_MASK + 1),
+    ):
+        if found >= most:
+            message = f"{path!r} has {found:,} {what}, and the index holds fewer than {most:,}"
+            if what == "fields":
+                message += (
+                    "; its names seem to have dots in their ids: sk.open(..., splitname='last') takes what "
+                    "follows the last dot for the field"
+                )
+            raise UnsupportedFormat(message)
+
+
+class MemberWords:
+    """The members of the samples of indexed tar files; never changed, safe from threads.
+
+    Files are given by their numbers in the set, rows within their files. Nothing is checked.
+    """
+
+    __slots__ = ("_each", "_files", "_firsts", "_hashes", "_members", "schema_of", "schemas")
+
+    def __init__(self, files: FileSet) -> None:
+        """Compute where the words of each file begin; no data file is opened."""
+        schemas, self.schema_of = files.schemas()
+        """The number of each file's schema, int64."""
+        self.schemas = [TarSchema.decode(schema) for schema in schemas]
+        """The distinct schemas of the files."""
+        each = np.array([-1 if schema.each is None else schema.each for schema in self.schemas], np.int64)
+        self._files = files
+        self._each: Int64s = each[self.schema_of]
+        self._firsts: Int64s = files.records + 1
+        self._hashes: Int64s = self._firsts + np.where(self._each < 0, (files.records + 2) // 2, 0)
+        self._members: Int64s = self._hashes + files.records
+
+    def first_members(self, files: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the number of the first member of each sample in its file, and of that behind its last."""
+        each = self._each[files]
+        first, behind = each * rows, each * (rows + 1)
+        if (each < 0).any():
+            mixed = np.flatnonzero(each < 0)
+            first[mixed] = self._numbered(files[mixed], rows[mixed])
+            behind[mixed] = self._numbered(files[mixed], rows[mixed] + 1)
+        return first, behind
+
+    def members(self, files: Int64s, members: Int64s) -> tuple[UInt64s, UInt64s, Int64s]:
+        """Return the first byte, the size and the number of the field of some members.
+
+        Args:
+            files: the number of each member's file.
+            members: its number in that file.
+        """
+        payloads, packed = self._files.words(files, self._members[files] + 2 * members)
+        fields = (packed >> np.uint64(_SIZE_BITS)).astype(np.int64)
+        return payloads, packed & np.uint64(_SIZE_MASK), fields
+
+    def key_hashes(self, files: Int64s, rows: Int64s) -> UInt64s:
+        """Return the hashes of the keys of samples."""
+        return self._files.words(files, self._hashes[files] + rows)[0]
+
+    def of_sample(self, file: int, row: int) -> list[tuple[int, int, int]]:
+        """Return the first byte, the size and the number of the field of each member of one sample."""
+        words, at = self._files.file_words(file)
+        each = int(self._each[file])
+        first, behind = each * row, each * (row + 1)
+        if each < 0:
+            first, behind = (_half(words, at + int(self._firsts[file]), number) for number in (row, row + 1))
+        base = at + int(self._members[file])
+        return [
+            (words[number], words[number + 1] & _SIZE_MASK, words[number + 1] >> _SIZE_BITS)
+            for number in range(base + 2 * first, base + 2 * behind, 2)
+        ]
+
+    def field_sizes(self) -> dict[str, tuple[int, int]]:
+        """Return the number of members of each field, and the sum of their bytes; no data file is read."""
+        found: dict[str, tuple[int, int]] = {}
+        counts = (self._files.word_counts() - self._members) // 2
+        for file, count in enumerate(counts.tolist()):
+            of_file = np.full(count, file, np.int64)
+            _, sizes, fields = self.members(of_file, np.arange(count, dtype=np.int64))
+            names = self.schemas[int(self.schema_of[file])].fields
+            members = np.bincount(fields, minlength=len(names)).tolist()
+            for number, name in enumerate(names):
+                before = found.get(name, (0, 0))
+                size = int(sizes[fields == number].sum())
+                found[name] = before[0] + members[number], before[1] + size
+        return found
+
+    def _numbered(self, files: Int64s, rows: Int64s) -> Int64s:
+        words, _ = self._files.words(files, self._firsts[files] + rows // 2)
+        halves = np.where(rows % 2, words >> np.uint64(32), words & np.uint64(_LOW_HALF))
+        return halves.astype(np.int64)
+
+
+def _half(words: memoryview, base: int, number: int) -> int:
+    word: int = words[base + number // 2]
+    return word >> 32 if number % 2 else word & _LOW_HALF
