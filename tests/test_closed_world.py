@@ -11,7 +11,7 @@ import itertools
 import json
 import tarfile
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -186,7 +186,7 @@ def from_tables(n: int, folder: Path) -> sk.Dataset:
     return sk.open(str(folder / "*.parquet"))
 
 
-def from_archives_of_samples(n: int, folder: Path) -> sk.Dataset:
+def from_archives_of_samples(n: int, folder: Path, **options: Any) -> sk.Dataset:
     """Three tar files, the middle one without a sample; samples of the last one differ in their fields."""
     for name, rows in (("a", range(n // 3)), ("b", range(0)), ("c", range(n // 3, n))):
         with tarfile.open(folder / f"{name}.tar", "w") as archive:
@@ -198,7 +198,7 @@ def from_archives_of_samples(n: int, folder: Path) -> sk.Dataset:
                     member = tarfile.TarInfo(f"d/{row}.{field}")
                     member.size = len(text)
                     archive.addfile(member, io.BytesIO(text.encode()))
-    return sk.open(folder)
+    return sk.open(folder, **options)
 
 
 def from_folders(n: int, folder: Path) -> sk.Dataset:
@@ -305,7 +305,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     Select: [lambda n, _: shuffled(n + 5).select([(7 * i) % (n + 5) for i in range(n)])],
     SampleSource: [
         from_archives_of_samples,
-        lambda n, folder: from_archives_of_samples(n, folder).shuffle(3).select_columns(["json"]),
+        lambda n, folder: from_archives_of_samples(n, folder, columns=["txt", "__key__"], missing="none"),
     ],
     SelectColumns: [lambda n, _: dicts(n).select_columns(["text", "id"])],
     SequenceSource: [lambda n, _: numbers(n)],

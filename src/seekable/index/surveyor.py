@@ -24,7 +24,7 @@ class ForwardBytes(Protocol):
     def path(self) -> str:
         """The name of the file in error messages."""
 
-    def read(self, start: int, count: int) -> bytes | memoryview:
+    def read(self, start: int, count: int) -> bytes:
         """Return up to ``count`` bytes, fewer only at the end of the file.
 
         Args:

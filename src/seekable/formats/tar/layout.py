@@ -24,9 +24,9 @@ from seekable.errors import UnsupportedFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from seekable.formats.tar.samples import Samples
 
     from seekable._typing import Int64s
+    from seekable.formats.tar.samples import Samples
     from seekable.index.fileset import FileSet
 
     UInt64s = NDArray[np.uint64]

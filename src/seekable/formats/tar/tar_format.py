@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from seekable.formats.tar.samples import SampleRule, group_samples
-from seekable.formats.tar.walk import walk
+from typing import TYPE_CHECKING, Literal
 
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.tar.layout import encode_samples
+from seekable.formats.tar.samples import SampleRule, group_samples
+from seekable.formats.tar.walk import walk
 from seekable.index.surveyor import Survey
 from seekable.storage.compression import compression_of
 
@@ -78,7 +77,7 @@ def tar_variant(options: SourceOptions, name: str) -> str:
 def sample_rule_of(name: str) -> SampleRule:
     """Return the rule by which the members of a file become samples, from the name of the format."""
     options = name.split("-")[1:]
-    split = "last" if _LAST in options else "first"
+    split: Literal["first", "last"] = "last" if _LAST in options else "first"
     return SampleRule(split=split, adjacent=_KEY not in options, pairs=_PAIRS in options)
 
 

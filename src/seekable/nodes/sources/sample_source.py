@@ -188,8 +188,10 @@ class SampleSource(Leaf):
         return replace(self, needed=needed)
 
     def declared(self) -> Mapping[str, Any] | None:
-        """Return the names of the columns; their types only records show."""
-        return dict.fromkeys((SAMPLE_KEY, *self.fields) if self.columns is None else self.columns)
+        """Return the names of the columns; their types only records show. None without a sample."""
+        if self.columns is not None:
+            return dict.fromkeys(self.columns)
+        return dict.fromkeys((SAMPLE_KEY, *self.fields)) if self.size else None
 
     def _place(self, position: int) -> tuple[int, int]:
         """Return the number of the file of a position, and the row in that file."""
