@@ -56,6 +56,13 @@ def joined(item: Any, partner: Any, rng: np.random.Generator) -> tuple[Any, Any,
     return item, partner, int(rng.integers(100))
 
 
+def joined_three(item: Any, partners: Iterator[Any], rng: np.random.Generator) -> tuple[Any, ...]:
+    """Take a number of partners that depends on the generator, which their draws must not disturb."""
+    first = next(partners)
+    count = int(rng.integers(3))
+    return item, first, [next(partners) for _ in range(count)], int(rng.integers(100))
+
+
 def cost(item: Any) -> float:
     return number_of(item) % 19 / 2
 

@@ -64,7 +64,9 @@ def _overlay(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:
     others = draw(
         st.sampled_from([noise().shuffle(1), sk.from_sequence(range(8)).map(functions.full_of_holes)])
     )
-    return below.overlay(others, functions.joined, prob=prob, seed=draw(seeds))
+    partners: Any = draw(st.sampled_from([None, 2, (1, 3), "endless"]))
+    fn = functions.joined_three if partners == "endless" else functions.joined
+    return below.overlay(others, fn, prob=prob, seed=draw(seeds), partners=partners)
 
 
 def _repeat(draw: st.DrawFn, below: sk.Stream, _: int) -> sk.Stream:

@@ -142,7 +142,13 @@ BUILDERS: dict[type, list[Builder]] = {
         lambda n, lanes: sk.Stream(MixBounded(several(n, lanes, stop="all"), 3, 4)),
         lambda n, lanes: sk.mix(in_two(n, lanes), weights=[2, 1], seed=3, stop="all", open=9),
     ],
-    Overlay: [lambda n, lanes: flow(n, lanes).overlay(noise(), functions.joined, prob=0.4, seed=2)],
+    Overlay: [
+        lambda n, lanes: flow(n, lanes).overlay(noise(), functions.joined, prob=0.4, seed=2),
+        lambda n, lanes: flow(n, lanes).overlay(noise(), functions.joined, partners=(1, 3), prob=0.7, seed=2),
+        lambda n, lanes: flow(n, lanes).overlay(
+            noise(), functions.joined_three, partners="endless", prob=0.7, seed=2
+        ),
+    ],
     PackBestFit: [
         lambda n, lanes: texts(n, lanes).pack(6, method="best_fit", bins=3),
         lambda n, lanes: masked(n, lanes).pack(

@@ -171,12 +171,23 @@ def _(stage: ShuffleItems, lane: int) -> Known:
 def _(stage: Overlay, lane: int) -> Known:
     below, randomness = lane_of(stage.source, lane), ItemRandomness(stage.seed)
     out: Pairs = []
+    size = stage.other.size or 0
     for token, item in below.pairs:
         rng = randomness.rng(token)
-        partner = HOLE
-        if rng.random() < stage.prob:
-            partner = stage.other.record(int(rng.integers(stage.other.size or 0)))
-        out.append((token, item if partner is HOLE else stage.fn(item, partner, rng)))
+        if rng.random() >= stage.prob:
+            out.append((token, item))
+        elif stage.partners is None:
+            partner = stage.other.record(int(rng.integers(size)))
+            out.append((token, item if partner is HOLE else stage.fn(item, partner, rng)))
+        elif stage.partners == "endless":
+            other = ItemRandomness(stage.seed).rng(["partners", token])
+            records = (stage.other.record(int(other.integers(size))) for _ in itertools.repeat(None))
+            out.append((token, stage.fn(item, (record for record in records if record is not HOLE), rng)))
+        else:
+            rows = rng.integers(size, size=int(rng.integers(stage.partners[0], stage.partners[1] + 1)))
+            partners = [stage.other.record(int(row)) for row in rows]
+            partners = [partner for partner in partners if partner is not HOLE]
+            out.append((token, stage.fn(item, partners, rng) if partners else item))
     return cut(out, ended=below.ended)
 
 

@@ -6,6 +6,7 @@ another order, or be refused. See tests/order/test_golden.py.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,8 @@ import seekable as sk
 from seekable.stream.bucket import Bucket
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
 
 NUMBERS = sk.from_sequence(range(20), version="golden")
@@ -265,6 +268,49 @@ def test_overlay() -> None:
     ]
 
 
+def with_partners(number: int, partners: Iterable[int], rng: np.random.Generator) -> tuple[Any, ...]:
+    return number, *itertools.islice(partners, 2), int(rng.integers(1000))
+
+
+def test_overlay_of_several() -> None:
+    assert items_of(flow().overlay(OTHERS, with_partners, partners=2, prob=0.4, seed=2), 10) == [
+        0,
+        1,
+        (2, 128, 108, 77),
+        3,
+        4,
+        5,
+        6,
+        7,
+        (8, 124, 111, 207),
+        9,
+    ]
+    assert items_of(flow().overlay(OTHERS, with_partners, partners=(1, 3), prob=0.4, seed=2), 10) == [
+        0,
+        1,
+        (2, 108, 103, 549),
+        3,
+        4,
+        5,
+        6,
+        7,
+        (8, 111, 110, 485),
+        9,
+    ]
+    assert items_of(flow().overlay(OTHERS, with_partners, partners="endless", prob=0.4, seed=2), 10) == [
+        0,
+        1,
+        (2, 111, 119, 569),
+        3,
+        4,
+        5,
+        6,
+        7,
+        (8, 100, 116, 489),
+        9,
+    ]
+
+
 def test_bucket() -> None:
     assert items_of(flow(2).bucket(itself, max_cost=25, boundaries=[6, 12], buffer=8, seed=1)) == [
         [12],
@@ -372,6 +418,14 @@ def test_fingerprints() -> None:
     assert (
         flow().overlay(OTHERS, with_partner, prob=0.4, seed=2).fingerprint
         == "xxh3:d2a6b5c383924537a18aee3793297011"
+    )
+    assert (
+        flow().overlay(OTHERS, with_partner, partners=(1, 3), prob=0.4, seed=2).fingerprint
+        == "xxh3:1155f66b34b744559b69a6fe97151a07"
+    )
+    assert (
+        flow().overlay(OTHERS, with_partner, partners="endless", prob=0.4, seed=2).fingerprint
+        == "xxh3:a8b021e480964dfd02e8c1273583b79b"
     )
 
 

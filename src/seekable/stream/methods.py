@@ -13,7 +13,7 @@ from seekable.stream.bucket import Bucket, CostLimit, checked_boundaries, checke
 from seekable.stream.filter import FilterItems
 from seekable.stream.flatten import Flatten
 from seekable.stream.map import MapItems
-from seekable.stream.overlay import Overlay
+from seekable.stream.overlay import Overlay, checked_partners
 from seekable.stream.pack import PackBestFit, PackConcat, PackOptions, aligned_keys
 from seekable.stream.repeat import RepeatItems
 from seekable.stream.shuffle import ShuffleItems
@@ -135,17 +135,23 @@ class StageMethods(ABC):
         *,
         prob: float,
         seed: int,
+        partners: int | tuple[int, int] | Literal["endless"] | None = None,
         version: str | int | None = None,
     ) -> Self:
-        """Return the items, some of them combined with a record of another dataset: speech with noise, say.
+        """Return the items, some of them combined with records of another dataset: speech with noise, say.
 
         The seed and the items' tokens alone decide which items are combined, and with which records.
 
         Args:
-            other: the dataset of the partners. An item whose partner is a hole stays as it is.
+            other: the dataset of the partners. An item whose partners are all holes stays as it is.
             fn: ``fn(item, partner, rng)``, with a ``numpy.random.Generator`` that is valid during the call.
+                With ``partners=`` the second argument is a list, or an iterator.
             prob: the share of items that are combined, 0 to 1.
             seed: ``0 <= seed < 2**64``.
+            partners: how many records an item is combined with, as a list: a number, or a pair of the least
+                and the most, between which the number is drawn; holes are left out. ``"endless"`` is an
+                iterator that reads another record at each step, so that ``fn`` takes as many as it needs, and
+                is valid during the call. None is one record, and no list.
             version: enters the fingerprint; change it when the function returns something else.
 
         Raises:
@@ -159,6 +165,8 @@ class StageMethods(ABC):
             >>> speech = sk.from_sequence(["yes", "no"]).stream(epochs=1)
             >>> list(speech.overlay(noise, lambda item, partner, rng: f"{item}+{partner}", prob=1, seed=0))
             ['yes+hum', 'no+hum']
+            >>> list(speech.overlay(noise, lambda word, hums, rng: (word, *hums), partners=2, prob=1, seed=0))
+            [('yes', 'hum', 'hum'), ('no', 'hum', 'hum')]
         """
         if not isinstance(other, HoldsNode):
             message = f"overlay() draws partners from a Dataset (got {type(other).__name__})"
@@ -166,7 +174,9 @@ class StageMethods(ABC):
         if not isinstance(prob, int | float) or not 0 <= prob <= 1:
             message = f"prob must be a number of 0 to 1 (got {prob!r})"
             raise InvalidArgument(message)
-        return self.then(Overlay(other.node, fn, float(prob), checked_seed(seed), version))
+        return self.then(
+            Overlay(other.node, fn, float(prob), checked_seed(seed), version, checked_partners(partners))
+        )
 
     def repeat(self, n: int | None = None) -> Self:
         """Return the stream ``n`` times, each time with the same items; for ever without ``n``.
