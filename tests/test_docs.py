@@ -231,6 +231,7 @@ def case_of(page: Path) -> ParameterSet:
 @pytest.mark.filterwarnings(
     "ignore:.*LeafSpec.* is deprecated:FutureWarning",  # of torch, which Lightning uses
     "ignore:Checkpoint directory .* is not empty:UserWarning",  # Lightning's word on every resumed run
+    "ignore:__array_wrap__ must accept context:DeprecationWarning",  # Lhotse's filter banks, of NumPy 2
     "ignore:'set_vital' is deprecated:UserWarning",  # torchdata's StatefulDataLoader calls it
 )
 @pytest.mark.parametrize("page", [case_of(page) for page in PAGES])
