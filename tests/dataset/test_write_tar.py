@@ -62,9 +62,7 @@ def members_of(record: dict[str, Any]) -> Members:
     """Return what is to be in the file, made without the writer."""
     key = record["__key__"]
     found = [(f"{key}.bin", record["bin"])]
-    found.append(
-        (f"{key}.json", json.dumps(record["json"], ensure_ascii=False, separators=(",", ":")).encode())
-    )
+    found.append((f"{key}.json", json.dumps(record["json"]).encode()))
     found.append((f"{key}.seg.txt", record["seg.txt"].encode()))
     if "cls" in record:
         found.append((f"{key}.cls", str(record["cls"]).encode()))

@@ -10,24 +10,28 @@ from seekable.dataset.face import Face
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
     from concurrent.futures import Executor
 
     from seekable.dataset.pipeline import pipeline_file
     from seekable.parallel.progress import ProgressHook
-    from seekable.writing import earlier_files, jsonl, parquet, tar, write
+    from seekable.writing import earlier_files, jsonl, parquet, shar, tar, write
     from seekable.writing.manifest import Written
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
     pipeline_file = lazy("seekable.dataset.pipeline.pipeline_file")
     jsonl = lazy("seekable.writing.jsonl")
     parquet = lazy("seekable.writing.parquet")
-    tar = lazy("seekable.writing.tar")
+    shar = lazy("seekable.writing.shar")
+tar = lazy("seekable.writing.tar")
 write = lazy("seekable.writing.write")
 
 __all__ = ["Files"]
 
 _ROW_GROUP_ROWS = 8_192
 """The most rows of a row group by default: as many as the largest block of a windowed shuffle has."""
+
+_SHARD_SIZE = 1000
 
 
 class Files(Face):
@@ -245,6 +249,69 @@ class Files(Face):
             folder,
             tar.tar(compression),
             rows_per_file=rows_per_file,
+            policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+    def write_shar(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        fields: Mapping[str, str],
+        *,
+        shard_size: int = _SHARD_SIZE,
+        compress_jsonl: bool = False,
+        create_index: bool = True,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write the records of epoch 0, which are cuts of Lhotse, as a Shar folder.
+
+        All else is as in ``write_parquet``. What a cut is, and what the files hold, is as in
+        ``sk.SharWriter``: for each shard ``cuts.000000.jsonl``, a file for each field, such as
+        ``recording.000000.tar``, and Lhotse's ``.idx`` beside each. The files of a shard appear when all of
+        them are whole, the cuts last.
+
+        Args:
+            folder: a folder without other data, which is made if it does not exist.
+            fields: the fields to write, each with its kind: ``{"recording": "flac"}``.
+            shard_size: the records of a shard.
+            compress_jsonl: True to compress JSON lines with gzip.
+            create_index: False to write no ``.idx`` files.
+            resume: as in ``write_parquet``.
+            overwrite: as in ``write_parquet``.
+            check_code: as in ``write_parquet``.
+            jobs: as in ``write_parquet``.
+            executor: as in ``write_parquet``.
+            progress: as in ``write_parquet``.
+
+        Raises:
+            WrongType: a record is no cut, or a payload does not fit to its manifest; the message has the id
+                and the field.
+            MissingDependency: soundfile, or lilcom, is not installed, and a field needs it.
+            InvalidArgument, EndlessDataset, StateMismatch, AccessDenied, OSError: as in ``write_parquet``.
+
+        Example:
+            >>> import numpy as np, os, tempfile, seekable as sk
+            >>> def cut(number):
+            ...     tone = np.sin(np.arange(800) * (number + 1) / 9)
+            ...     return {"id": f"tone-{number}", "recording": {"data": (tone, 8000)}}
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     written = sk.from_sequence(range(5)).map(cut).write_shar(folder, {"recording": "wav"})
+            ...     written.rows, [os.path.basename(path) for path in written.paths]
+            (5, ['cuts.000000.jsonl'])
+        """
+        size = checked_count("shard_size", shard_size, least=1)
+        return write.write(
+            self._node,
+            folder,
+            shar.shar(fields, compress_jsonl=compress_jsonl, create_index=create_index),
+            rows_per_file=size,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,

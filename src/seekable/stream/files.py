@@ -11,25 +11,29 @@ from seekable.stream.iterator import check_resumable
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
     from concurrent.futures import Executor
 
     from seekable.parallel.progress import ProgressHook
     from seekable.stream import lane_items
     from seekable.stream.stage import Stage
-    from seekable.writing import earlier_files, jsonl, parquet, tar, write_stream
+    from seekable.writing import earlier_files, jsonl, parquet, shar, tar, write_stream
     from seekable.writing.manifest import Written
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
     jsonl = lazy("seekable.writing.jsonl")
     lane_items = lazy("seekable.stream.lane_items")
     parquet = lazy("seekable.writing.parquet")
-    tar = lazy("seekable.writing.tar")
+    shar = lazy("seekable.writing.shar")
+tar = lazy("seekable.writing.tar")
 write_stream = lazy("seekable.writing.write_stream")
 
 __all__ = ["StreamFiles"]
 
 _ROW_GROUP_ROWS = 8_192
 """The most rows of a row group by default: as many as the largest block of a windowed shuffle has."""
+
+_SHARD_SIZE = 1000
 
 
 class StreamFiles:
@@ -230,6 +234,71 @@ class StreamFiles:
             folder,
             tar.tar(compression),
             rows_per_file=rows_per_file,
+            policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
+            jobs=jobs,
+            executor=executor,
+            progress=progress,
+        )
+
+    def write_shar(  # noqa: PLR0913 - the one public place that owns these defaults
+        self,
+        folder: str | os.PathLike[str],
+        fields: Mapping[str, str],
+        *,
+        shard_size: int = _SHARD_SIZE,
+        compress_jsonl: bool = False,
+        create_index: bool = True,
+        resume: bool = True,
+        overwrite: bool = False,
+        check_code: bool = True,
+        jobs: int | None = None,
+        executor: Executor | None = None,
+        progress: ProgressHook | None = None,
+    ) -> Written:
+        """Write all items, which are cuts of Lhotse, as a Shar folder.
+
+        All else is as in ``write_parquet``. What a cut is, and what the files hold, is as in
+        ``sk.SharWriter``: for each shard ``cuts.000000.jsonl``, a file for each field, such as
+        ``recording.000000.tar``, and Lhotse's ``.idx`` beside each. The files of a shard appear when all of
+        them are whole, the cuts last.
+
+        Args:
+            folder: a folder without other data, which is made if it does not exist.
+            fields: the fields to write, each with its kind: ``{"recording": "flac"}``.
+            shard_size: the slots of a shard: as many cuts, or fewer where lanes have ended.
+            compress_jsonl: True to compress JSON lines with gzip.
+            create_index: False to write no ``.idx`` files.
+            resume: as in ``write_parquet``.
+            overwrite: as in ``write_parquet``.
+            check_code: as in ``write_parquet``.
+            jobs: as in ``write_parquet``.
+            executor: as in ``write_parquet``.
+            progress: as in ``write_parquet``.
+
+        Raises:
+            WrongType: an item is no cut, or a payload does not fit to its manifest; the message has the id
+                and the field.
+            MissingDependency: soundfile, or lilcom, is not installed, and a field needs it.
+            EndlessDataset, NotResumable, InvalidArgument, StateMismatch, AccessDenied, OSError: as in
+                ``write_parquet``.
+
+        Example:
+            >>> import numpy as np, os, tempfile, seekable as sk
+            >>> def cut(number):
+            ...     tone = np.sin(np.arange(800) * (number + 1) / 9)
+            ...     return {"id": f"tone-{number}", "recording": {"data": (tone, 8000)}}
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     cuts = sk.from_sequence(range(5)).stream(epochs=1).map(cut)
+            ...     written = cuts.write_shar(folder, {"recording": "wav"}, jobs=1)
+            ...     written.rows, [os.path.basename(path) for path in written.paths]
+            (5, ['cuts.000000.jsonl'])
+        """
+        size = checked_count("shard_size", shard_size, least=1)
+        return write_stream.write_stream(
+            self._checked_items("write_shar()"),
+            folder,
+            shar.shar(fields, compress_jsonl=compress_jsonl, create_index=create_index),
+            rows_per_file=size,
             policy=earlier_files.checked_policy(resume=resume, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,

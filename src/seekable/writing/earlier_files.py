@@ -93,7 +93,7 @@ def begun(target: Target, identity: Identity, settled: str | None, *, reads: Ite
         removed = [target.path] if os.path.lexists(target.path) else []
     elif before is not None:
         names = before.identity.names(target)
-        removed = [target.join(name) for name in os.listdir(target.folder) if names.number(name) is not None]
+        removed = [target.join(name) for name in os.listdir(target.folder) if names.holds(name)]
     _refuse_sources(removed, reads)
     for path in removed:
         os.unlink(path)
@@ -117,7 +117,10 @@ def _refuse_sources(removed: Sequence[str], reads: Iterable[str]) -> None:
 
 def _is_of(target: Target, manifest: Manifest, name: str) -> bool:
     """Return True for the name of a file of a manifest; one file must not have changed since."""
-    number = manifest.identity.names(target).number(name)
     if target.file is not None:
         return not manifest.finished or bool(recorded(target, manifest))
-    return number is not None and (manifest.files is None or number < manifest.files)
+    names = manifest.identity.names(target)
+    number = names.number(name)
+    if number is None:
+        return names.holds(name)
+    return manifest.files is None or number < manifest.files

@@ -38,7 +38,7 @@ class Sample(Protocol):
 
 
 class FileFormat(ABC):
-    """A format that records are written in: JSON lines or Parquet, with its options. Picklable."""
+    """A format that records are written in, with its options. Picklable."""
 
     name: ClassVar[str]
     """The name of the format in error messages."""
@@ -55,6 +55,14 @@ class FileFormat(ABC):
     @abstractmethod
     def suffix(self) -> str:
         """The suffix of the names of files, with its dot."""
+
+    @property
+    @abstractmethod
+    def patterns(self) -> tuple[str, ...]:
+        """The patterns of the names of the files that hold the same records, with ``%06d`` for their number.
+
+        They appear together, the first one last. Empty for a format whose files are single.
+        """
 
     @property
     @abstractmethod
@@ -87,7 +95,9 @@ class FileFormat(ABC):
         """
 
     @abstractmethod
-    def write(self, file: BinaryIO, chunks: Iterator[Any], *, first: int) -> None:
+    def write(
+        self, file: BinaryIO, chunks: Iterator[Any], *, first: int, beside: Sequence[BinaryIO] = ()
+    ) -> None:
         """Write the records of one file; the caller syncs and closes the file.
 
         Args:
@@ -95,6 +105,7 @@ class FileFormat(ABC):
             chunks: the records without holes, in lists, in record batches if ``takes_tables``, or the chunks
                 of ``merged``.
             first: the number of records, holes included, in the files before; of a stream, of slots.
+            beside: the files of the further ``patterns``, open for writing.
 
         Raises:
             UnwritableRecord: a record cannot be written; it is one of the last 1,024 that came from
@@ -123,8 +134,13 @@ class FileFormat(ABC):
         """
 
     @abstractmethod
-    def rows_in(self, path: str) -> int | None:
-        """Return the number of rows of a file that was written, None if the file is damaged."""
+    def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
+        """Return the number of rows of a file that was written, None if the file is damaged.
+
+        Args:
+            path: the path of the file.
+            beside: the paths of the files of the further ``patterns``, which exist.
+        """
 
 
 class UnwritableRecord(Exception):

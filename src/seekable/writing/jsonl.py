@@ -172,6 +172,11 @@ class JsonLines(FileFormat):
         return ".jsonl" if self.compression is None else f".jsonl.{self.compression}"
 
     @property
+    def patterns(self) -> tuple[str, ...]:
+        """No patterns: files are single."""
+        return ()
+
+    @property
     def options(self) -> dict[str, Any]:
         """The compression, as the user gave it."""
         return {"compression": self.compression}
@@ -186,7 +191,9 @@ class JsonLines(FileFormat):
         """Return the format unchanged: a line of JSON does not depend on other records."""
         return self, None
 
-    def write(self, file: BinaryIO, chunks: Iterator[Any], *, first: int) -> None:
+    def write(
+        self, file: BinaryIO, chunks: Iterator[Any], *, first: int, beside: Sequence[BinaryIO] = ()
+    ) -> None:
         """Write one line for each record; a compressed file has many members or frames, for random access."""
         write_pieces(file, _pieces(chunks), self.compression)
 
@@ -201,7 +208,7 @@ class JsonLines(FileFormat):
             for turn in turns:
                 yield Lines([following[number]() for number in turn.tolist()])
 
-    def rows_in(self, path: str) -> int | None:
+    def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return the number of lines, None for a file that ends in the middle of a line."""
         rows, last = 0, b"\n"
         try:

@@ -18,6 +18,8 @@ from seekable.errors import CorruptState
 from seekable.storage.files import write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from seekable.writing.file_format import FileFormat
     from seekable.writing.target import Target
 
@@ -34,6 +36,7 @@ __all__ = [
     "new_manifest",
     "read_manifest",
     "recorded",
+    "total_size",
     "write_manifest",
 ]
 
@@ -68,6 +71,9 @@ class Shards:
     file: str | None = None
     """The name of the only file; None for names with numbers."""
 
+    patterns: tuple[str, ...] = ()
+    """The patterns of the names of files that belong together; empty where files are single."""
+
     def __len__(self) -> int:
         """Return the number of files."""
         return 1 if self.rows_per_file is None else max(1, -(-self.records // self.rows_per_file))
@@ -76,6 +82,8 @@ class Shards:
         """Return the name of a file."""
         if self.file is not None:
             return self.file
+        if self.patterns:
+            return self.patterns[0] % number
         width = max(_DIGITS, len(str(len(self))))
         return f"part-{number:0{width}}-of-{len(self):0{width}}{self.suffix}"
 
@@ -91,11 +99,19 @@ class Shards:
         first = number * self.rows_per_file
         return range(first, min(first + self.rows_per_file, self.records))
 
+    def beside(self, number: int) -> list[str]:
+        """Return the names of the files that belong to a file."""
+        return [pattern % number for pattern in self.patterns[1:]]
+
     def number(self, name: str) -> int | None:
         """Return the number of the file of a name; None if the name is that of no file."""
-        found = re.fullmatch(r"part-(\d+)-of-\d+" + re.escape(self.suffix), name)
-        number = int(found[1]) if found else 0
+        expression = rf"part-(\d+)-of-\d+{re.escape(self.suffix)}"
+        number = _number_in(name, self.patterns, expression)
         return number if number < len(self) and self.name(number) == name else None
+
+    def holds(self, name: str) -> bool:
+        """Return True for the name of a file, or of one that belongs to it."""
+        return self.number(name) is not None or _belongs(name, self.patterns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +129,41 @@ class Parts:
     file: str | None = None
     """The name of the only file; None for names with numbers."""
 
+    patterns: tuple[str, ...] = ()
+    """The patterns of the names of files that belong together; empty where files are single."""
+
     def name(self, number: int) -> str:
         """Return the name of a file."""
+        if self.patterns:
+            return self.patterns[0] % number
         return f"part-{number:0{_DIGITS}}{self.suffix}" if self.file is None else self.file
+
+    def beside(self, number: int) -> list[str]:
+        """Return the names of the files that belong to a file."""
+        return [pattern % number for pattern in self.patterns[1:]]
 
     def number(self, name: str) -> int | None:
         """Return the number of the file of a name; None if the name is that of no file."""
-        found = re.fullmatch(r"part-(\d+)" + re.escape(self.suffix), name)
-        number = int(found[1]) if found else 0
+        number = _number_in(name, self.patterns, rf"part-(\d+){re.escape(self.suffix)}")
         return number if self.name(number) == name else None
+
+    def holds(self, name: str) -> bool:
+        """Return True for the name of a file, or of one that belongs to it."""
+        return self.number(name) is not None or _belongs(name, self.patterns)
+
+
+def _number_in(name: str, patterns: Sequence[str], otherwise: str) -> int:
+    """Return the number in a name by the first pattern, or without patterns by an expression; 0 for none."""
+    found = re.fullmatch(_expression(patterns[0]) if patterns else otherwise, name)
+    return int(found[1]) if found else 0
+
+
+def _belongs(name: str, patterns: Sequence[str]) -> bool:
+    return any(re.fullmatch(_expression(pattern), name) for pattern in patterns[1:])
+
+
+def _expression(pattern: str) -> str:
+    return re.escape(pattern).replace("%06d", r"(\d{6,})")
 
 
 _SCHEMA = 1
@@ -157,11 +199,14 @@ class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
     lanes: int | None = None
     """The number of lanes of the stream; None for a dataset."""
 
+    patterns: tuple[str, ...] = ()
+    """The patterns of the names of files that belong together; empty where files are single."""
+
     def names(self, target: Target) -> Shards | Parts:
         """Return the names of the files."""
         if self.records is None:
-            return Parts(self.suffix, target.file)
-        return Shards(self.records, self.rows_per_file, self.suffix, target.file)
+            return Parts(self.suffix, target.file, self.patterns)
+        return Shards(self.records, self.rows_per_file, self.suffix, target.file, self.patterns)
 
 
 class Manifest(msgspec.Struct, omit_defaults=True):
@@ -239,7 +284,8 @@ def differences(was: Identity, now: Identity, *, check_code: bool) -> list[str]:
     if was.format != now.format:
         return [*lines, f"the format was {was.format}, is {now.format}"]
     if was.rows_per_file != now.rows_per_file:
-        lines.append(f"rows_per_file was {was.rows_per_file}, is {now.rows_per_file}")
+        size = "shard_size" if now.format == "shar" else "rows_per_file"
+        lines.append(f"{size} was {was.rows_per_file}, is {now.rows_per_file}")
     for name in sorted(was.options.keys() | now.options.keys()):
         before, after = was.options.get(name), now.options.get(name)
         if before != after:
@@ -275,7 +321,7 @@ def _told(option: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The result of ``write_jsonl`` and ``write_parquet``: the files with all records of a pipeline.
+    """The result of ``write_parquet`` and its like: the files with all records of a pipeline.
 
     Example:
         >>> Written(("out/part-00000-of-00001.jsonl",), rows=3, holes=0, bytes=27, kept=0).rows
@@ -283,7 +329,7 @@ class Written:
     """
 
     paths: tuple[str, ...]
-    """The absolute paths of the files, in the order of their rows."""
+    """The absolute paths of the files, in the order of their rows; of Shar, those of the cuts."""
 
     rows: int
     """The number of rows of all files."""
@@ -304,7 +350,7 @@ def recorded(target: Target, manifest: Manifest) -> dict[int, tuple[int, int]]:
     return {
         number: (rows, size)
         for number, (rows, size) in manifest.finished.items()
-        if number >= 0 and _size(target.join(names.name(number))) == size
+        if number >= 0 and total_size(map(target.join, (names.name(number), *names.beside(number)))) == size
     }
 
 
@@ -320,15 +366,17 @@ def finished(target: Target, manifest: Manifest, form: FileFormat) -> dict[int, 
         # A recorded file of another size was damaged after it was written.
         if number is None or number in manifest.finished:
             continue
-        file = target.join(name)
-        rows = form.rows_in(file)
-        if rows is not None and rows <= len(shards.rows(number)):
-            there[number] = rows, os.path.getsize(file)
+        file, beside = target.join(name), [target.join(each) for each in shards.beside(number)]
+        size = total_size([file, *beside])
+        rows = None if size is None else form.rows_in(file, beside=beside)
+        if size is not None and rows is not None and rows <= len(shards.rows(number)):
+            there[number] = rows, size
     return dict(sorted(there.items()))
 
 
-def _size(path: str) -> int | None:
+def total_size(paths: Iterable[str]) -> int | None:
+    """Return the number of bytes of some files; None if one of them is not there."""
     try:
-        return os.stat(path).st_size
+        return sum(os.stat(path).st_size for path in paths)
     except FileNotFoundError:
         return None

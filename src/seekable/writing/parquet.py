@@ -94,6 +94,11 @@ class Parquet(FileFormat):
         )
 
     @property
+    def patterns(self) -> tuple[str, ...]:
+        """No patterns: files are single."""
+        return ()
+
+    @property
     def options(self) -> dict[str, Any]:
         """The compression, the most rows of a row group, and the schema if the user gave one."""
         given = self.columns is not None and not self.columns.inferred
@@ -128,7 +133,9 @@ class Parquet(FileFormat):
         settled = replace(self, columns=Columns(schema, inferred=not declared))
         return settled, base64.b64encode(schema.serialize()).decode()
 
-    def write(self, file: BinaryIO, chunks: Iterator[Any], *, first: int) -> None:
+    def write(
+        self, file: BinaryIO, chunks: Iterator[Any], *, first: int, beside: Sequence[BinaryIO] = ()
+    ) -> None:
         """Write row groups; each ends at ``row_group_rows`` rows or 64 MiB."""
         import pyarrow.parquet as pq
 
@@ -201,7 +208,7 @@ class Parquet(FileFormat):
         if held:
             yield self.columns.table(held)
 
-    def rows_in(self, path: str) -> int | None:
+    def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return the number of rows in the footer, None if the footer is damaged."""
         import pyarrow as pa
         import pyarrow.parquet as pq

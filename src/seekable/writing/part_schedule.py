@@ -113,6 +113,7 @@ class PartSchedule:
             slots=there.division.of_lane(lane, part),
             state=self._log.state(lane, part),
             path=there.path(lane, part),
+            beside=there.beside(part) if there.is_direct else (),
             is_piece=not there.is_direct,
         )
 
@@ -145,4 +146,4 @@ class PartSchedule:
 
     def _merged(self, number: int, parts: range) -> MergeWork:
         pieces = tuple(tuple(self._there.pieces(part)) for part in parts)
-        return MergeWork(number, self._there.result(number), pieces)
+        return MergeWork(number, self._there.result(number), self._there.beside(number), pieces)

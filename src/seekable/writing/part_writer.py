@@ -14,7 +14,7 @@ from seekable.writing.shard import Counter
 from seekable.writing.whole_file import content_digest, write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from seekable.writing.file_format import FileFormat
     from seekable.writing.laned_items import LanedItems, LaneRun
@@ -49,6 +49,9 @@ class LaneWork:
     path: str
     """The path of the file to write, unless there are no records."""
 
+    beside: tuple[str, ...]
+    """The paths of the files that belong to it."""
+
     is_piece: bool
     """True for a piece that is to be merged with those of other lanes; False for a file of the result."""
 
@@ -70,6 +73,9 @@ class MergeWork:
     """The number of the file."""
 
     path: str
+
+    beside: tuple[str, ...]
+    """The paths of the files that belong to it."""
 
     parts: tuple[tuple[tuple[LanePart, str], ...], ...]
     """For each part, what was written of its lanes, each with the path of its piece."""
@@ -131,7 +137,8 @@ class PartWriter:
         if some is not None:
             size = write_whole(
                 work.path,
-                lambda file: self._write_chunks(file, chain([some], chunks), work),
+                lambda file, others: self._write_chunks(file, others, chain([some], chunks), work),
+                beside=work.beside,
                 form=self._form,
                 named=lambda back: self._items.named(work.lane, reading.recent[-back]),
                 lasting=not work.is_piece,
@@ -151,11 +158,13 @@ class PartWriter:
         )
         return LaneAnswer(done, run.state())
 
-    def _write_chunks(self, file: BinaryIO, chunks: Iterator[Any], work: LaneWork) -> None:
+    def _write_chunks(
+        self, file: BinaryIO, others: Sequence[BinaryIO], chunks: Iterator[Any], work: LaneWork
+    ) -> None:
         if work.is_piece:
             self._form.write_piece(file, chunks)
         else:
-            self._form.write(file, chunks, first=work.part * self._division.slots)
+            self._form.write(file, chunks, first=work.part * self._division.slots, beside=others)
 
     def _checked(self, items: int) -> None:
         """Report the number of items read so far of a part."""
@@ -164,11 +173,12 @@ class PartWriter:
         self._tally.add(items)
 
     def _merge(self, work: MergeWork) -> MergeAnswer:
-        def write(file: BinaryIO) -> None:
+        def write(file: BinaryIO, others: Sequence[BinaryIO]) -> None:
             first = work.number * self._division.slots
-            self._form.write(file, chain.from_iterable(map(self._merged, work.parts)), first=first)
+            chunks = chain.from_iterable(map(self._merged, work.parts))
+            self._form.write(file, chunks, first=first, beside=others)
 
-        size = write_whole(work.path, write, form=self._form, named=lambda _: "a record")
+        size = write_whole(work.path, write, form=self._form, named=lambda _: "a record", beside=work.beside)
         return MergeAnswer(sum(done.rows for part in work.parts for done, _ in part), size)
 
     def _merged(self, part: tuple[tuple[LanePart, str], ...]) -> Iterator[Any]:

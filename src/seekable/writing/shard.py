@@ -150,7 +150,8 @@ class WriteShards:
         chunks = Chunks(self.dataset, rows, self.tally.add, tables=self.form.takes_tables)
         size = write_whole(
             self.target.join(self.shards.name(number)),
-            lambda file: self.form.write(file, chunks.read(), first=rows.start),
+            lambda file, others: self.form.write(file, chunks.read(), first=rows.start, beside=others),
+            beside=[self.target.join(name) for name in self.shards.beside(number)],
             form=self.form,
             named=lambda back: describe_row(self.dataset, chunks.row(back)),
         )

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import struct
-import tarfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
-import msgspec
-
-from seekable.errors import UnsupportedFormat
-from seekable.writing.compressed import checked_compression, one_file_compression, read_pieces, write_pieces
+from seekable.formats.tar.samples import SampleRule
+from seekable.writing.compressed import checked_compression, one_file_compression, write_pieces
 from seekable.writing.file_format import FileFormat
-from seekable.writing.open_pieces import open_pieces
-from seekable.writing.tar_archive import archive, end_mark
-from seekable.writing.tar_samples import EncodedSample, EncodedSamples, encoded, members
+from seekable.writing.packed_pieces import merge_packed, write_packed
+from seekable.writing.tar_archive import archive
+from seekable.writing.tar_samples import EncodedSample, encoded, members
+from seekable.writing.whole_archive import samples_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,8 +23,6 @@ if TYPE_CHECKING:
     from seekable.writing.file_format import Sample
 
 __all__ = ["Tar", "tar"]
-
-_LENGTH = struct.Struct("<Q")
 
 
 def tar(compression: object) -> Tar:
@@ -63,6 +58,11 @@ class Tar(FileFormat):
         return ".tar" if self.compression is None else f".tar.{self.compression}"
 
     @property
+    def patterns(self) -> tuple[str, ...]:
+        """No patterns: files are single."""
+        return ()
+
+    @property
     def options(self) -> dict[str, Any]:
         """The compression, as the user gave it."""
         return {"compression": self.compression}
@@ -77,70 +77,21 @@ class Tar(FileFormat):
         """Return the format unchanged: a sample does not depend on other records."""
         return self, None
 
-    def write(self, file: BinaryIO, chunks: Iterator[Any], *, first: int) -> None:
+    def write(
+        self, file: BinaryIO, chunks: Iterator[Any], *, first: int, beside: Sequence[BinaryIO] = ()
+    ) -> None:
         """Write the members of each record; a record without a key has its number as the key."""
         write_pieces(file, archive(members(chunks, first)), self.compression)
 
     def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
-        """Write each sample as MessagePack, after its length in 8 bytes."""
+        """Write each sample, encoded."""
         for records in chunks:
-            for sample in encoded(records):
-                packed = msgspec.msgpack.encode(sample)
-                file.write(_LENGTH.pack(len(packed)))
-                file.write(packed)
+            write_packed(file, encoded(records))
 
     def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
         """Yield the samples of pieces, one at a time."""
-        with open_pieces(pieces) as files:
-            for turn in turns:
-                for number in turn.tolist():
-                    file = files[number]
-                    (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-                    yield EncodedSamples([msgspec.msgpack.decode(file.read(length), type=EncodedSample)])
+        return merge_packed(pieces, turns, EncodedSample)
 
-    def rows_in(self, path: str) -> int | None:
+    def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return the number of samples, None for a file that is not whole."""
-        try:
-            return _num_samples(_Content(read_pieces(path)))
-        except (UnsupportedFormat, tarfile.TarError):
-            return None
-
-
-class _Content:
-    """The content of a file as ``tarfile`` reads it, with what tells a whole archive from a damaged one."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._held = bytearray()
-        self.size = 0
-        """The number of bytes so far."""
-        self.used = 0
-        """The number of bytes so far up to the last one that is not zero."""
-
-    def read(self, count: int) -> bytes:
-        """Return the next bytes, fewer than ``count`` at the end alone."""
-        while len(self._held) < count:
-            piece = next(self._pieces, None)
-            if piece is None:
-                break
-            if significant := len(piece.rstrip(b"\0")):
-                self.used = self.size + significant
-            self.size += len(piece)
-            self._held += piece
-        found = bytes(self._held[:count])
-        del self._held[:count]
-        return found
-
-
-def _num_samples(content: _Content) -> int | None:
-    """Return the number of samples of an archive; None if it does not end as `archive` ends it."""
-    count, before = 0, None
-    with tarfile.open(fileobj=content, mode="r|") as opened:  # type: ignore[call-overload]
-        for entry in opened:
-            folder, slash, name = entry.name.rpartition("/")
-            key = folder + slash + name.partition(".")[0]
-            count, before = count + (key != before), key
-        end: int = opened.offset
-    while content.read(tarfile.RECORDSIZE):
-        pass
-    return count if content.used <= end and content.size == end + len(end_mark(end)) else None
+        return samples_in(path, SampleRule())

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from seekable.formats.fields.encode import encode_field
 from seekable.writing.file_format import UnwritableRecord
-from seekable.writing.jsonl import Unencodable, json_text
+from seekable.writing.packed_pieces import Packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["KEY", "EncodedSample", "EncodedSamples", "encoded", "members"]
+__all__ = ["KEY", "EncodedSample", "encoded", "members"]
 
 KEY = "__key__"
 """The name of the field of a record that holds the key of its sample."""
@@ -36,13 +36,6 @@ class EncodedSample(msgspec.Struct, frozen=True):
     """The fields in the order of the record, each with the content of its member."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedSamples:
-    """Samples of a piece, for the format's ``write``."""
-
-    samples: Sequence[EncodedSample]
-
-
 def encoded(records: Sequence[Any]) -> Iterator[EncodedSample]:
     """Yield records as samples.
 
@@ -58,7 +51,9 @@ def encoded(records: Sequence[Any]) -> Iterator[EncodedSample]:
             raise UnwritableRecord(len(records) - place, str(error)) from None
 
 
-def members(chunks: Iterable[Sequence[Any] | EncodedSamples], first: int) -> Iterator[tuple[str, bytes]]:
+def members(
+    chunks: Iterable[Sequence[Any] | Packed[EncodedSample]], first: int
+) -> Iterator[tuple[str, bytes]]:
     """Yield the names and contents of the members of all records.
 
     Args:
@@ -71,8 +66,8 @@ def members(chunks: Iterable[Sequence[Any] | EncodedSamples], first: int) -> Ite
     before: str | None = None
     number = first
     for chunk in chunks:
-        samples = chunk.samples if isinstance(chunk, EncodedSamples) else chunk
-        made = samples if isinstance(chunk, EncodedSamples) else encoded(chunk)
+        samples = chunk.records if isinstance(chunk, Packed) else chunk
+        made = samples if isinstance(chunk, Packed) else encoded(chunk)
         for place, sample in enumerate(made):
             key = f"{number:0{_KEY_DIGITS}}" if sample.key is None else sample.key
             if key == before:
@@ -101,26 +96,6 @@ def _encoded(record: Any) -> EncodedSample:
     if key is not None and (fault := _key_fault(key)):
         raise ValueError(f"the key {key!r} {fault}")
     return EncodedSample(key, fields)
-
-
-def encode_field(field: str, value: Any) -> bytes:
-    """Return the content of the member of a field.
-
-    Raises:
-        TypeError: the value is of a type that the field cannot hold.
-    """
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
-    if isinstance(value, str) and not _is_json(field):
-        return value.encode()
-    if isinstance(value, int) and field.rpartition(".")[2] in ("cls", "cls2", "index", "inx", "id"):
-        return b"%d" % value
-    if _is_json(field):
-        try:
-            return json_text(value)
-        except Unencodable as error:
-            raise TypeError(str(error)) from None
-    raise TypeError(f"the field {field!r} holds a value of type {type(value).__name__}: give bytes or str")
 
 
 def _is_json(field: str) -> bool:

@@ -14,7 +14,7 @@ from seekable.storage.files import TEMPORARY_SUFFIX
 from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from seekable.writing.file_format import FileFormat
 
@@ -104,11 +104,17 @@ class Target:
             )
             raise InvalidArgument(message)
 
-    def remove_torn(self) -> None:
-        """Remove the unfinished files of killed processes; the caller holds the lock."""
+    def remove_torn(self, patterns: Sequence[str] = ()) -> None:
+        """Remove the unfinished files of killed processes; the caller holds the lock.
+
+        Args:
+            patterns: the patterns of the names of the files, see `FileFormat.patterns`.
+        """
         names = r"part-\d+(-of-\d+)?(\.[a-z]+)+" if self.file is None else re.escape(self.file)
+        if patterns:
+            names = "|".join(re.escape(each).replace("%06d", r"\d{6,}") for each in patterns)
         manifest = re.escape(os.path.basename(self.manifest))
-        torn = re.compile(rf"(\.{names}|{manifest})\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}")
+        torn = re.compile(rf"(\.({names})|{manifest})\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}")
         for name in os.listdir(self.folder):
             if torn.fullmatch(name):
                 os.unlink(self.join(name))

@@ -1,7 +1,8 @@
-"""One file that appears whole or not at all, with errors that name the record and the file."""
+"""Files that appear whole or not at all, with errors that name the record and the file."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from typing import TYPE_CHECKING, BinaryIO
@@ -14,7 +15,7 @@ from seekable.writing.file_format import UnwritableRecord
 from seekable.writing.target import unfinished_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from seekable.writing.file_format import FileFormat
 
@@ -25,54 +26,70 @@ _READ_BYTES = 1 << 20
 
 def write_whole(
     path: str,
-    write: Callable[[BinaryIO], None],
+    write: Callable[[BinaryIO, Sequence[BinaryIO]], None],
     *,
     form: FileFormat,
     named: Callable[[int], str],
+    beside: Sequence[str] = (),
     lasting: bool = True,
 ) -> int:
-    """Write a file under a temporary name, sync and rename it, and return the number of its bytes.
+    """Write files under temporary names, sync and rename them, and return the number of their bytes.
 
     Args:
         path: the path of the file; a file that is there is replaced.
-        write: writes the content.
+        write: writes the content of the file, and of those beside it.
         form: the format of the file.
         named: returns the name of the record that came ``back`` places before the end, for error messages.
+        beside: the paths of the files that belong to it, which get their names before it.
         lasting: False for a file that need not outlast a crash of the machine, which is not synced.
 
     Raises:
         WrongType: ``write`` raised `UnwritableRecord`; the message names the record.
         OSError: the disk is full, or the folder cannot be written.
     """
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, unfinished_name(name, secrets.token_hex(8)))
+    token = secrets.token_hex(8)
+    temporary = {target: _temporary_path(target, token) for target in (path, *beside)}
     try:
-        with create_new(temporary) as file:
+        with contextlib.ExitStack() as opened:
+            file, *others = [opened.enter_context(create_new(each)) for each in temporary.values()]
             try:
-                write(file)
+                write(file, others)
             except UnwritableRecord as misfit:
                 message = (
                     f"{named(misfit.back)} cannot be written as {form.name}: {misfit.why}; {form.way_out}"
                 )
                 raise WrongType(message) from None
-            file.flush()
+            size = sum(_synced(each, lasting=lasting) for each in (file, *others))
+        for target, made in reversed(temporary.items()):
             if lasting:
-                os.fsync(file.fileno())
-            size = file.tell()
-        if lasting:
-            put_in_place(temporary, path)
-        else:
-            os.replace(temporary, path)
+                put_in_place(made, target)
+            else:
+                os.replace(made, target)
     except OSError as error:
+        folder, name = os.path.split(path)
         error.add_note(
             f"while {name!r} was written in {folder!r}: the files that are there are whole, and the "
             f"same call goes on behind them"
         )
         raise
     finally:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
+        for made in temporary.values():
+            if os.path.lexists(made):
+                os.unlink(made)
     return size
+
+
+def _temporary_path(path: str, token: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, unfinished_name(name, token))
+
+
+def _synced(file: BinaryIO, *, lasting: bool) -> int:
+    """Return the number of bytes of a file, which are on disk then if they are to last."""
+    file.flush()
+    if lasting:
+        os.fsync(file.fileno())
+    return file.tell()
 
 
 def content_digest(path: str) -> str:

@@ -66,8 +66,9 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
         suffix=form.suffix,
         rows_per_file=checked_rows_per_file(rows_per_file, target),
         options=form.options,
+        patterns=form.patterns,
     )
-    shards = Shards(records, identity.rows_per_file, form.suffix, target.file)
+    shards = Shards(records, identity.rows_per_file, form.suffix, target.file, form.patterns)
     with watched(progress, task="writing", rows=records) as watch:
         # Checked before the folder is made: most mistakes show here.
         manifest = kept(target, identity, policy) if os.path.isdir(target.folder) else None
@@ -108,7 +109,7 @@ class _Writing:
 
     def run(self, using: ExecutionOptions) -> Written:
         """Write the missing files, and return the description of all."""
-        self._target.remove_torn()
+        self._target.remove_torn(self._form.patterns)
         there = finished(self._target, self._manifest, self._form)
         self._manifest.finished = there
         missing = tuple(number for number in range(len(self._shards)) if number not in there)
@@ -135,7 +136,7 @@ class _Writing:
         finally:
             self._note(seconds=0)
             if using.executor is None:  # Workers that an error ended left unfinished files.
-                self._target.remove_torn()
+                self._target.remove_torn(self._form.patterns)
         return _written(self._target, self._shards, there, kept=already)
 
     def _note(self, *, seconds: float) -> None:

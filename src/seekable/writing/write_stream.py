@@ -77,6 +77,7 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
         rows_per_file=checked_rows_per_file(rows_per_file, target),
         options=form.options,
         lanes=items.lanes,
+        patterns=form.patterns,
     )
     with watched(progress, task="writing", rows=None) as watch:
         manifest = kept(target, identity, policy) if os.path.isdir(target.folder) else None
@@ -106,7 +107,8 @@ class _Writing:
     def __init__(
         self, items: LanedItems, form: FileFormat, target: Target, manifest: Manifest, watch: Watch
     ) -> None:
-        target.remove_torn()
+        self._patterns = form.patterns
+        target.remove_torn(self._patterns)
         self._target = target
         self._manifest = manifest
         self._watch = watch
@@ -114,7 +116,7 @@ class _Writing:
         self._log = StateLog(target.lanes)
         manifest.files, manifest.holes = None, 0
         division = PartSlots(items.lanes, manifest.identity.rows_per_file or _SLOTS_PER_PART)
-        names = Parts(form.suffix, target.file)
+        names = Parts(form.suffix, target.file, form.patterns)
         self._there = WrittenParts(division, target, names, self._log)
         there = recorded(target, manifest)
         self._there.find_finished(form, there, damaged=manifest.finished.keys() - there.keys())
@@ -135,7 +137,7 @@ class _Writing:
         finally:
             self._note(seconds=0)
             if using.executor is None:  # Workers that an error ended left unfinished files.
-                self._target.remove_torn()
+                self._target.remove_torn(self._patterns)
         assert self._there.is_complete
         self._watch.end(self._tally.done)
         return _ended(self._target, self._manifest, kept=self._kept)

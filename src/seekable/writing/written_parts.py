@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, final
 
+from seekable.writing.manifest import total_size
 from seekable.writing.whole_file import content_digest
 
 if TYPE_CHECKING:
@@ -81,8 +82,11 @@ class WrittenParts:
             if part is None or part in self.finished or part in damaged:
                 continue
             path, rows = self._target.join(name), self.rows[part]
-            if all(self._is_known(lane, part) for lane in self.lanes) and form.rows_in(path) == rows:
-                self.finished[part] = rows, os.path.getsize(path)
+            beside = self.beside(part)
+            size = total_size([path, *beside])
+            is_known = size is not None and all(self._is_known(lane, part) for lane in self.lanes)
+            if size is not None and is_known and form.rows_in(path, beside=beside) == rows:
+                self.finished[part] = rows, size
 
     def add(self, answer: LaneAnswer) -> None:
         """Add a part of a lane that was written, and the state of the lane after it."""
@@ -136,6 +140,10 @@ class WrittenParts:
     def result(self, number: int) -> str:
         """Return the path of a file of the result."""
         return self._target.join(self._names.name(number))
+
+    def beside(self, number: int) -> tuple[str, ...]:
+        """Return the paths of the files that belong to a file of the result."""
+        return tuple(map(self._target.join, self._names.beside(number)))
 
     def piece(self, lane: int, part: int) -> str:
         """Return the path of the piece of a lane."""

@@ -10,6 +10,8 @@ from seekable.cli.kaldi.table_options import HolderOption, PipesChoice, PipesOpt
 from seekable.cli.options import JsonOption, NoProgressOption, QuietOption, examples
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seekable.cli.kaldi.entry_count import EntryCount
     from seekable.kaldi import Holder
 
@@ -101,7 +103,7 @@ def _write(
             entries.count()
         reader.close()  # A failed command is an error before the file appears.
 
-    def write(file: BinaryIO) -> None:
+    def write(file: BinaryIO, _: Sequence[BinaryIO]) -> None:
         form.write(file, columns.batches(pairs()), first=0)
 
     return write_whole(out, write, form=form, named=lambda _: "an entry")
