@@ -6,6 +6,9 @@ import io
 import tarfile
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from seekable.errors import UnsupportedFormat
 from seekable.formats.tar.forward_bytes import StreamForward
 from seekable.formats.tar.samples import SampleRule, Samples, group_samples
 from seekable.formats.tar.walk import Walk, walk
@@ -76,3 +79,12 @@ def records(data: bytes, samples: Samples) -> list[dict[str, bytes]]:
         places = [(int(samples.payloads[row]), int(samples.sizes[row])) for row in rows]
         found.append({name: data[at : at + size] for name, (at, size) in zip(names, places, strict=True)})
     return found
+
+
+def refused(data: bytes, rule: SampleRule | None = None) -> str:
+    """Return the message of the error that an archive gives."""
+    with pytest.raises(UnsupportedFormat) as raised:
+        grouped(data, rule)
+    message = str(raised.value)
+    assert message.startswith(f"{PATH}: ")
+    return message

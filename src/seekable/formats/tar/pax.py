@@ -77,7 +77,7 @@ def pax_fields(body: bytes) -> PaxFields:
         PaxFields(path=b'a.txt', size=None, link_path=None, is_sparse=False)
     """
     records = pax_records(body)
-    path, size = records.get(b"path"), records.get(b"size")
+    path, size = records.get(_SPARSE + b"name", records.get(b"path")), records.get(b"size")
     if path is not None and (not path or b"\0" in path):
         raise ValueError(f"the PAX record of the name is {path!r}; readers disagree on such a member")
     if size is not None and not size.isdigit():

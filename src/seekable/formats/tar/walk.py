@@ -350,7 +350,7 @@ class Walk:
         rows = batch.member_rows()
         rows = rows[rows < (flaw[0] if flaw else len(heads))][-2:]
         names = zip(rows.tolist(), batch.names_of(heads, rows), strict=True)
-        self._recent = [*self._recent, *((batch.offsets[row], name) for row, name in names)][-2:]
+        self._recent = [*self._recent, *((batch.offsets[row], name) for row, name in names)][-4:]
         if flaw:
             raise _Broken(batch.offsets[flaw[0]], flaw[1])
         self._headers.update(joined)
@@ -369,6 +369,8 @@ class Walk:
         links = {int(np.searchsorted(rows, row)): target for row, target in self._batch.links.items()}
         lost = self._targets.add(members.names, members.payloads, members.sizes, links)
         if lost is not None:
+            good = zip(members.starts[:lost].tolist(), members.names[:lost], strict=True)
+            self._recent += [*good][-1:]
             link, target = _shown(members.names[lost]), _shown(links[lost])
             what = f"the member {link} is a hard link to {target}, which is no earlier file of this archive"
             raise _Broken(int(members.starts[lost]), what, _UNLINK)
