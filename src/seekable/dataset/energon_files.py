@@ -1,0 +1,150 @@
+"""The shards of a split of a dataset of Energon, ``energon:DIR:SPLIT``, without the excluded samples."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from seekable._log import LOG
+from seekable.errors import DataNotFound, IndexStale, InvalidArgument, KeyNotFound
+from seekable.formats.energon import META, NOT_READ, read_energon, splits_in_words
+from seekable.index.keys.key_hash import key_hash
+from seekable.nodes.select import Select
+from seekable.storage.listing import Found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.formats.energon import EnergonSplit
+    from seekable.formats.registry import Format
+    from seekable.formats.source_options import SourceOptions
+    from seekable.nodes.contract import Node
+    from seekable.nodes.sources.sample_source import SampleSource
+
+__all__ = ["SCHEME", "EnergonSpec", "energon_spec"]
+
+SCHEME = "energon:"
+"""The beginning of the spec."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnergonSpec:
+    """A split of a dataset of Energon."""
+
+    text: str
+    """The text of the spec, as the user wrote it."""
+
+    folder: str
+    """The absolute path of the folder of the dataset."""
+
+    split: str | None
+    """The name of the split; None for the only one."""
+
+    format: ClassVar[str] = "tar"
+
+    def check(self, options: SourceOptions) -> None:
+        """Check options for the files: none is refused here."""
+
+    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
+        """Return the options for the files, unchanged."""
+        return options
+
+    def found(self) -> tuple[Found, ...]:
+        """Return the shards of the split, in the order of the dataset.
+
+        Raises:
+            DataNotFound: there is no such dataset, split or shard.
+            InvalidArgument: the spec has no split, and there are several.
+            UnsupportedFormat: the description of the dataset is damaged.
+        """
+        if os.path.exists(path := os.path.join(self.folder, META, NOT_READ)):
+            LOG.info(
+                f"{path!r} is not read: it says in Python how Energon makes samples; records have the fields of the "
+                f"tar files"
+            )
+        return (Found(self.folder, tuple(self._split().counts)),)
+
+    def kept(self, source: SampleSource) -> Node:
+        """Return the samples of the split, without the excluded ones.
+
+        Args:
+            source: the source of all samples of the shards.
+
+        Raises:
+            IndexStale: a shard has another number of samples than its description says.
+            KeyNotFound: an excluded sample is not there.
+        """
+        split = self._split()
+        for (shard, count), records in zip(split.counts.items(), source.files.records.tolist(), strict=True):
+            if records != count:
+                message = (
+                    f"{os.path.join(self.folder, shard)!r} has {records:,} samples, and {META}'s list of counts says "
+                    f"{count:,}: the shard was changed or is damaged. Put the old file back, or run `energon prepare` "
+                    f"again"
+                )
+                raise IndexStale(message)
+        excluded = [row for file, shard in enumerate(split.counts) for row in self._rows(source, split, file, shard)]
+        return Select(source, np.delete(np.arange(source.size), excluded)) if excluded else source
+
+    def _rows(self, source: SampleSource, split: EnergonSplit, file: int, shard: str) -> Iterator[int]:
+        """Yield the rows of the excluded samples of one shard."""
+        keys = split.excluded.get(shard)
+        if not keys:
+            return
+        rows = np.arange(source.files.starts[file], source.files.starts[file + 1])
+        hashes = source.key_hashes(rows)
+        for key in sorted(keys):
+            same = rows[hashes == np.uint64(key_hash(key))].tolist()
+            found = [row for row in same if source.key_at(row) == key]
+            if not found:
+                message = (
+                    f"{shard}/{key}: it is excluded from {self.folder!r}, and the shard has no sample of this key. "
+                    f"Correct {os.path.join(META, 'split.yaml')!r}"
+                )
+                raise KeyNotFound(message)
+            yield from found
+
+    def _split(self) -> EnergonSplit:
+        """Return the shards of the split.
+
+        Raises:
+            InvalidArgument: the spec has no split, and there are several.
+        """
+        dataset = read_energon(self.folder)
+        if self.split is not None:
+            return dataset.split(self.split)
+        named = [name for name, shards in dataset.splits.items() if shards]
+        if len(named) == 1:
+            return dataset.split(named[0])
+        message = (
+            f"{self.text!r} names no split, and there is {splits_in_words(dataset)}: write "
+            f"{f'{SCHEME}{self.folder}:SPLIT'!r}"
+        )
+        raise InvalidArgument(message)
+
+
+def energon_spec(text: str) -> EnergonSpec:
+    """Return the spec of a split: ``energon:DIR:SPLIT``, or ``energon:DIR`` if there is only one.
+
+    Raises:
+        DataNotFound: there is no such folder.
+        InvalidArgument: the spec has no folder.
+    """
+    rest = text.removeprefix(SCHEME)
+    if not rest or rest.startswith(":"):
+        message = f"{text!r} is not complete: the form is {SCHEME}DIR:SPLIT"
+        raise InvalidArgument(message)
+    folder, _, split = rest.rpartition(":")
+    for path, name in ((rest, None), (folder, split)):
+        located = os.path.abspath(os.path.expanduser(path))
+        if path and os.path.isdir(located):
+            if name == "":
+                message = f"{text!r} is not complete: the form is {SCHEME}DIR:SPLIT"
+                raise InvalidArgument(message)
+            return EnergonSpec(text, located, name)
+    message = f"{text!r} names no folder that is there: {(folder or rest)!r}. The form is {SCHEME}DIR:SPLIT"
+    raise DataNotFound(message)
+
