@@ -257,7 +257,7 @@ def test_folders_that_the_real_packages_wrote(tmp_path: Path) -> None:
     with webdataset.ShardWriter(f"{tmp_path}/wds/x-%06d.tar", maxcount=2, verbose=0) as writer:
         for number in range(3):
             writer.write({"__key__": str(number), "txt": "x"})
-    for folder, told in (("shar", "Lhotse Shar"), ("wds", "WebDataset")):
-        with pytest.raises(sk.UnsupportedFormat, match=told):
-            sk.open(tmp_path / folder)
+    with pytest.raises(sk.UnsupportedFormat, match="Lhotse Shar"):
+        sk.open(tmp_path / "shar")
+    assert [sample["txt"] for sample in sk.open(tmp_path / "wds")] == ["x"] * 3
     assert len(sk.open(f"{tmp_path}/shar/cuts.*.jsonl.gz")) == 3

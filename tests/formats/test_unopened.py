@@ -17,7 +17,6 @@ LINE = b'{"a": 1}\n'
     ("spec", "told"),
     [
         ("shar:DIR", "Lhotse Shar.*from_shar"),
-        ("energon:DIR:train", "Energon"),
         ("megatron:data/web_text_document", "Megatron"),
         ("tokens:train.bin", "tokens.*memmap"),
         ("wds:a.tar", "WebDataset"),

@@ -62,7 +62,7 @@ class Opening:
         Raises:
             InvalidArgument: a pipeline needs functions or sequences, or an option is for data alone.
         """
-        return self._pipeline() if is_pipeline_file(self.path) else self.open_data()
+        return self.dataset().node
 
     def _pipeline(self) -> Node:
         self.refuse_options()
@@ -120,7 +120,7 @@ class Opening:
         ]
 
     def open_data(self) -> FileSource | SampleSource | TableSource:
-        """Index new and changed files, and return the source, which is the only node of its dataset.
+        """Index new and changed files, and return their source; of Energon also with the excluded samples.
 
         Raises:
             InvalidArgument: it is a pipeline file.
@@ -128,7 +128,7 @@ class Opening:
         if is_pipeline_file(self.path):
             message = f"{self.path!r} is a pipeline file and no data; name the data itself"
             raise InvalidArgument(message)
-        source = self.dataset().node
+        (source,) = leaves_of(self.dataset().node)
         assert isinstance(source, FileSource | SampleSource | TableSource)
         return source
 

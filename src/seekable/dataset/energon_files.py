@@ -13,6 +13,7 @@ from seekable.errors import DataNotFound, IndexStale, InvalidArgument, KeyNotFou
 from seekable.formats.energon import META, NOT_READ, read_energon, splits_in_words
 from seekable.index.keys.key_hash import key_hash
 from seekable.nodes.select import Select
+from seekable.nodes.sources.sample_source import SampleSource
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources.sample_source import SampleSource
 
 __all__ = ["SCHEME", "EnergonSpec", "energon_spec"]
 
@@ -62,12 +62,12 @@ class EnergonSpec:
         """
         if os.path.exists(path := os.path.join(self.folder, META, NOT_READ)):
             LOG.info(
-                f"{path!r} is not read: it says in Python how Energon makes samples; records have the fields of the "
-                f"tar files"
+                f"{path!r} is not read: it says in Python how Energon makes samples. Records have the fields "
+                f"of the tar files"
             )
         return (Found(self.folder, tuple(self._split().counts)),)
 
-    def kept(self, source: SampleSource) -> Node:
+    def kept(self, source: Node) -> Node:
         """Return the samples of the split, without the excluded ones.
 
         Args:
@@ -77,23 +77,26 @@ class EnergonSpec:
             IndexStale: a shard has another number of samples than its description says.
             KeyNotFound: an excluded sample is not there.
         """
+        assert isinstance(source, SampleSource)
         split = self._split()
         for (shard, count), records in zip(split.counts.items(), source.files.records.tolist(), strict=True):
             if records != count:
                 message = (
-                    f"{os.path.join(self.folder, shard)!r} has {records:,} samples, and {META}'s list of counts says "
-                    f"{count:,}: the shard was changed or is damaged. Put the old file back, or run `energon prepare` "
-                    f"again"
+                    f"{os.path.join(self.folder, shard)!r} has {records:,} samples, and the list of counts "
+                    f"in {META} says {count:,}: the shard was changed or is damaged. Put the old file back, "
+                    f"or run `energon prepare` again"
                 )
                 raise IndexStale(message)
-        excluded = [row for file, shard in enumerate(split.counts) for row in self._rows(source, split, file, shard)]
+        excluded = [
+            row
+            for file, shard in enumerate(split.counts)
+            if shard in split.excluded
+            for row in self._rows(source, file, shard, split.excluded[shard])
+        ]
         return Select(source, np.delete(np.arange(source.size), excluded)) if excluded else source
 
-    def _rows(self, source: SampleSource, split: EnergonSplit, file: int, shard: str) -> Iterator[int]:
+    def _rows(self, source: SampleSource, file: int, shard: str, keys: frozenset[str]) -> Iterator[int]:
         """Yield the rows of the excluded samples of one shard."""
-        keys = split.excluded.get(shard)
-        if not keys:
-            return
         rows = np.arange(source.files.starts[file], source.files.starts[file + 1])
         hashes = source.key_hashes(rows)
         for key in sorted(keys):
@@ -101,8 +104,8 @@ class EnergonSpec:
             found = [row for row in same if source.key_at(row) == key]
             if not found:
                 message = (
-                    f"{shard}/{key}: it is excluded from {self.folder!r}, and the shard has no sample of this key. "
-                    f"Correct {os.path.join(META, 'split.yaml')!r}"
+                    f"{shard}/{key} is excluded from {self.folder!r}, and the shard has no sample of this "
+                    f"key: correct {os.path.join(META, 'split.yaml')!r}"
                 )
                 raise KeyNotFound(message)
             yield from found
@@ -147,4 +150,3 @@ def energon_spec(text: str) -> EnergonSpec:
             return EnergonSpec(text, located, name)
     message = f"{text!r} names no folder that is there: {(folder or rest)!r}. The form is {SCHEME}DIR:SPLIT"
     raise DataNotFound(message)
-

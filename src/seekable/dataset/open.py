@@ -92,6 +92,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
             where a repository has several datasets), ``txt:PATH:COLUMN``, lines as records of one column,
             ``kaldi:DIR``, the utterances of a data directory of Kaldi as dicts of what its tables have,
+            ``energon:DIR:SPLIT``, the shards of a split of a dataset of Energon, without excluded samples,
             ``x.idxpack`` or ``idxpack:PATH:NUMBER``, the files that a pack of Lhotse's indexes names, or a
             rspecifier of Kaldi over files, ``scp:feats.scp`` or ``ark:feats.*.ark``. Of its options ``p``
             delivers a hole, with a warning, for an entry that cannot be read; the others change nothing.
@@ -204,6 +205,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     node = build(files) if partitions is None else _without_keys(form, options, files)
     if key is not None:
         node = _with_keys(node, key, index_dir=index_dir, jobs=jobs, executor=executor, progress=progress)
+    if spec is not None:
+        node = specs.kept_of(spec, node)
     if partitions is not None:
         node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
     return Dataset(node)

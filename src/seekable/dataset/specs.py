@@ -1,4 +1,4 @@
-"""Specs: ``hf:REPO:SPLIT:COLUMN``, ``txt:PATH:COLUMN``, ``kaldi:DIR``, packs, and rspecifiers of Kaldi.
+"""Specs: ``hf:REPO:SPLIT:COLUMN``, ``txt:PATH:COLUMN``, ``kaldi:DIR``, ``energon:DIR:SPLIT`` and others.
 
 They are parsed here, and checked against other arguments.
 """
@@ -20,7 +20,8 @@ from seekable.storage.listing import Found, find_files
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.dataset import hub_files, pack_files
+    from seekable.dataset import energon_files, hub_files, pack_files
+    from seekable.dataset.energon_files import EnergonSpec
     from seekable.dataset.hub_files import HubSpec
     from seekable.dataset.pack_files import PackSpec
     from seekable.formats.registry import Format
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from seekable.kaldi.directory import validation
     from seekable.kaldi.files import filenames, specifiers
     from seekable.kaldi.files.specifiers import Rspecifier
+    from seekable.nodes.contract import Node
     from seekable.parallel.progress import ProgressHook
 else:
+    energon_files = lazy("seekable.dataset.energon_files")
     hub_files = lazy("seekable.dataset.hub_files")
     pack_files = lazy("seekable.dataset.pack_files")
     validation = lazy("seekable.kaldi.directory.validation")
@@ -43,6 +46,7 @@ __all__ = [
     "KaldiSpec",
     "TextSpec",
     "files_of",
+    "kept_of",
     "prepare_index",
     "refuse_specs_among",
     "scanner_of",
@@ -50,7 +54,7 @@ __all__ = [
 ]
 
 
-_HUB, _TEXT, _DIRECTORY, _PACK = "hf:", "txt:", "kaldi:", "idxpack:"
+_HUB, _TEXT, _DIRECTORY, _PACK, _ENERGON = "hf:", "txt:", "kaldi:", "idxpack:", "energon:"
 
 _PACK_SUFFIX = ".idxpack"
 
@@ -151,7 +155,7 @@ class DirectorySpec:
 
 
 if TYPE_CHECKING:
-    Spec = DirectorySpec | HubSpec | TextSpec | KaldiSpec | PackSpec
+    Spec = DirectorySpec | EnergonSpec | HubSpec | TextSpec | KaldiSpec | PackSpec
 
 
 def spec_of(source: object) -> Spec | None:
@@ -180,8 +184,9 @@ def spec_of(source: object) -> Spec | None:
         return None
     if source.startswith((_HUB, _TEXT)):
         return _hub_spec(source) if source.startswith(_HUB) else _text_spec(source)
-    if source.startswith(_DIRECTORY):
-        return _directory_spec(source)
+    if source.startswith((_DIRECTORY, _ENERGON)):
+        is_kaldi = source.startswith(_DIRECTORY)
+        return _directory_spec(source) if is_kaldi else energon_files.energon_spec(source)
     if not _KALDI.isdisjoint(_ITEMS.split(source.partition(":")[0])):
         return _kaldi_spec(source)
     refuse_unopened(source)
@@ -290,11 +295,12 @@ def files_of(
         if isinstance(spec, pack_files.PackSpec):
             found = spec.found(format_name)
             return found, format_of_all(found) if format_name is None else format_named(format_name)
-        return hub_files.hub_files(replace(spec, format=format_name), index_dir=index_dir)
+        if isinstance(spec, hub_files.HubSpec):
+            return hub_files.hub_files(replace(spec, format=format_name), index_dir=index_dir)
     if format_name is not None and not f"{format_name}-".startswith(f"{spec.format}-"):
         message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
         raise InvalidArgument(message)
-    if isinstance(spec, DirectorySpec):
+    if not isinstance(spec, TextSpec | KaldiSpec):
         return spec.found(), format_named(spec.format)
     form = format_named(format_name or spec.format)
     endings = [
@@ -324,7 +330,7 @@ def prepare_index(
     Raises:
         AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
     """
-    if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec | pack_files.PackSpec):
+    if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec) and isinstance(spec, hub_files.HubSpec):
         hub_files.prepare_index(found, form, index_dir=index_dir, progress=progress)
 
 
@@ -334,6 +340,23 @@ def scanner_of(spec: Spec, form: Format) -> Finder:
     if isinstance(spec, others) or not isinstance(spec, pack_files.PackSpec):
         return form.scanner
     return spec.scanner(form.scanner)
+
+
+def kept_of(spec: Spec, node: Node) -> Node:
+    """Return the records of a spec, of all those of its files: without the excluded samples of Energon.
+
+    Args:
+        spec: the spec.
+        node: the source of the files.
+
+    Raises:
+        IndexStale: a shard has another number of samples than Energon says.
+        KeyNotFound: an excluded sample is not there.
+    """
+    others = DirectorySpec | TextSpec | KaldiSpec
+    if isinstance(spec, others) or not isinstance(spec, energon_files.EnergonSpec):
+        return node
+    return spec.kept(node)
 
 
 def refuse_specs_among(source: object) -> None:

@@ -1,9 +1,9 @@
 """The description of a dataset of Energon, ``.nv-meta/``: its shards, their counts, splits and exclusions.
 
 ``.info.json`` (older: ``.info.yaml``) has the number of samples of each shard, in the order of the dataset.
-``split.yaml`` has for each split a list of shards, which may have braces, and under ``exclude`` shards and samples,
-``shard`` and ``shard/key``. Neither is code. ``dataset.yaml`` names Python code that makes samples of fields: it
-is never read.
+``split.yaml`` has for each split a list of shards, which may have braces, and under ``exclude`` what is left
+out of all splits: shards, and samples as ``shard/key``. Neither is code. ``dataset.yaml`` names Python code
+that makes samples of fields: it is never read.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from seekable.storage.files import unreadable_error
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import yaml
-else:
-    yaml = optional("yaml", extra="energon")
+yaml: Any = optional("yaml", extra="energon")
 
 __all__ = ["META", "EnergonDataset", "EnergonSplit", "read_energon", "splits_in_words"]
 
@@ -119,8 +117,8 @@ def read_energon(folder: str) -> EnergonDataset:
     if name is None or not os.path.exists(_path(folder, _SPLITS)):
         missing = _SPLITS if name else " or ".join(_COUNTS)
         message = (
-            f"{folder!r} is no prepared dataset of Energon: there is no {missing} in {os.path.join(folder, META)!r}. "
-            f"Its tar files are opened as {os.path.join(folder, '*.tar')!r}"
+            f"{folder!r} is no prepared dataset of Energon: there is no {missing} in "
+            f"{os.path.join(folder, META)!r}. Its tar files are opened as {os.path.join(folder, '*.tar')!r}"
         )
         raise DataNotFound(message)
     counts = _checked_counts(_path(folder, name), _document(folder, name).get("shard_counts"))

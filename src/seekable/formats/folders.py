@@ -16,14 +16,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from seekable.errors import UnsupportedFormat
+from seekable._lazy import lazy
+from seekable.errors import SeekableError, UnsupportedFormat
 from seekable.formats import forager
 from seekable.formats.unopened import unopened_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from seekable.formats import energon
     from seekable.storage.listing import Listing
+else:
+    energon = lazy("seekable.formats.energon")
 
 __all__ = ["OTHER_TOOLS", "Folder", "OtherTool", "inspect_folder"]
 
@@ -88,6 +92,9 @@ class OtherTool:
     planned: bool = True
     """True if a later version is to read it."""
 
+    facts: Callable[[str], str] = lambda _: ""
+    """Returns what the advice says besides of a folder, by its path."""
+
     def refusal(self, folder: str, data: Sequence[str]) -> UnsupportedFormat:
         """Return the error that names the folder.
 
@@ -97,7 +104,7 @@ class OtherTool:
         """
         message = (
             f"{folder!r} is {self.name}, which cannot be opened{' yet' if self.planned else ''}: "
-            f"{self.way_out.replace('DIR', folder)}"
+            f"{self.way_out.replace('DIR', folder)}{self.facts(folder)}"
         )
         if data:
             message += "; to open some of its files for themselves, name them by a glob or a list"
@@ -181,6 +188,15 @@ def _is_kaldi(folder: Folder) -> bool:
     )
 
 
+def _splits_of(folder: str) -> str:
+    """Return the names of the splits of a dataset of Energon; nothing if they cannot be read."""
+    try:
+        splits = energon.splits_in_words(energon.read_energon(folder))
+    except SeekableError:
+        return ""
+    return f"; there is {splits}"
+
+
 def _to_sequence(reader: str) -> str:
     return f"read it with {reader}, and give that to sk.from_sequence(..., version=1)"
 
@@ -198,7 +214,8 @@ OTHER_TOOLS = (
               "lhotse's CutSet.from_shar(in_dir='DIR') reads it, and its cuts alone are JSON lines, "
               "sk.open('DIR/cuts*.jsonl.gz')"),
     OtherTool("a dataset of Energon", lambda folder: ".nv-meta" in folder.inner,
-              _to_iterable("megatron.energon")),
+              "open a split of it as megatron.energon does, sk.open('energon:DIR:SPLIT')", planned=False,
+              facts=_splits_of),
     OtherTool("a dataset of MosaicML Streaming (MDS)", _is_mds,
               _to_sequence("streaming.StreamingDataset(local='DIR', batch_size=1)")),
     OtherTool("a dataset of LitData", _is_litdata, _to_sequence("litdata.StreamingDataset('DIR')")),
