@@ -131,3 +131,15 @@ def test_info_of_anything(tmp_path: Path) -> None:
     assert "and 10 more files" in str(many)
     with pytest.raises(sk.EndlessDataset):
         endless().info()
+
+
+def test_columns_are_those_of_the_files_and_else_those_of_the_first_records(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"b": [1], "a": [2]}), tmp_path / "x.parquet")
+
+    assert sk.open(tmp_path).columns == ["b", "a"]
+    assert sk.open(tmp_path, columns=["a"]).columns == ["a"]
+    assert sk.open(tmp_path).rename({"b": "c"}).columns == ["c", "a"]
+    assert sk.from_sequence([sk.HOLE, {"a": 1}, {"b": 1, "a": 2}]).columns == ["a", "b"]
+    assert sk.from_sequence([{"a": 1}] * 3).shuffle(seed=1).columns == ["a"]
+    with pytest.raises(sk.WrongType, match="only records that are dicts have columns"):
+        _ = sk.from_sequence(["a"]).columns

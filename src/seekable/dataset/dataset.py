@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes import entry_shapes
+    from seekable.nodes.columns import schema as columns_schema
     from seekable.nodes.graph import Plan
     from seekable.nodes.keys import key as keys
     from seekable.nodes.keys import key_sequence, lookup
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
 else:
+    columns_schema = lazy("seekable.nodes.columns.schema")
     keys = lazy("seekable.nodes.keys.key")
     entry_shapes = lazy("seekable.nodes.entry_shapes")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
@@ -88,6 +90,23 @@ class Dataset(Ordering, Choosing, ColumnTools, Files):
     def fingerprint(self) -> str:
         """The digest of everything that decides the records and their order."""
         return self._node.fingerprint
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of records, in their order.
+
+        Parquet, Arrow, tar, Shar and the data directories of Kaldi declare them, and no record is read. Of
+        other datasets they are the names in the first 1,000 records.
+
+        Raises:
+            WrongType: records are no dicts.
+
+        Example:
+            >>> import seekable as sk
+            >>> sk.from_sequence([{"id": 1, "text": "a"}]).columns
+            ['id', 'text']
+        """
+        return columns_schema.columns_of(self._node)
 
     def __len__(self) -> int:
         """Return the number of records of an epoch.

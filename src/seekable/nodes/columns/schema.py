@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     pa = optional("pyarrow", extra="parquet")
 
-__all__ = ["INFERRED_FROM", "LOOKED_AT", "schema_of"]
+__all__ = ["INFERRED_FROM", "LOOKED_AT", "columns_of", "schema_of"]
 
 LOOKED_AT = 1000
 """The number of records that are read to infer a type that no file declares."""
@@ -51,6 +51,16 @@ def schema_of(dataset: Node) -> pa.Schema:
             for name, kind in declared.items()
         ]
     )
+
+
+def columns_of(dataset: Node) -> list[str]:
+    """Return the names of the columns of a dataset; see ``Dataset.columns``.
+
+    Raises:
+        WrongType: a record has to be read, and is not a dict.
+    """
+    declared = dataset.declared()
+    return list(_seen(dataset, None)[0] if declared is None else declared)
 
 
 def _seen(dataset: Node, declared: Mapping[str, Any] | None) -> tuple[dict[str, list[Any]], int]:
