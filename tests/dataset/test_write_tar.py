@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.common import numbers
 from tests.killing import KILLED, Killer, one_of_each_kind
+from tests.tar_readers import FOLDER, samples_by_energon
 
 import seekable as sk
 from seekable.writing.tar_archive import archive, member_header
@@ -67,6 +68,18 @@ def members_of(record: dict[str, Any]) -> Members:
     if "cls" in record:
         found.append((f"{key}.cls", str(record["cls"]).encode()))
     return found
+
+
+def as_bytes(number: int) -> dict[str, Any]:
+    """Return a sample with its fields as they are in the file."""
+    record = sample(number)
+    fields = {name.partition(".")[2]: content for name, content in members_of(record)}
+    return {"__key__": record["__key__"], **fields}
+
+
+def visible(number: int) -> dict[str, Any]:
+    """Return a sample as it is read back."""
+    return {field: value for field, value in sample(number).items() if field != "_hidden"}
 
 
 def wanted(rows: range) -> Members:
@@ -130,6 +143,18 @@ def test_none_one_and_many(count: int, tmp_path: Path) -> None:
     for number, path in enumerate(written.paths):
         rows = range(number * 100, min(count, number * 100 + 100))
         assert Path(path).read_bytes() == by_tarfile(wanted(rows))
+
+
+@pytest.mark.parametrize("compression", [None, "gz", "zst"])
+def test_what_is_written_comes_back(compression: str | None, tmp_path: Path) -> None:
+    ds = samples(150).shuffle(seed=2)
+    ds.write_tar(tmp_path / "out", rows_per_file=40, compression=compression)
+    found = sk.open(tmp_path / "out")
+    rows = [record["cls"] if "cls" in record else record["json"]["n"] for record in ds]
+    assert list(found) == [visible(row) for row in rows]
+    assert found[77] == visible(rows[77])
+    assert found.key(visible(rows[99])["__key__"]) == visible(rows[99])
+    assert sk.open(tmp_path / "out", columns=["cls"])[3].get("cls") == visible(rows[3]).get("cls")
 
 
 @pytest.mark.parametrize("compression", ["gz", "zst"])
@@ -308,15 +333,33 @@ def test_webdataset_has_the_samples(tmp_path: Path) -> None:
         with open(path, "rb") as file:
             found += list(group_by_keys({**each, "__url__": path} for each in tar_file_iterator(file)))
     raw = [{name: value for name, value in record.items() if name != "__url__"} for record in found]
-    assert raw == [
-        {"__key__": sample(number)["__key__"]}
-        | {name.partition(".")[2]: content for name, content in members_of(sample(number))}
-        for number in range(120)
-    ]
+    assert raw == [as_bytes(number) for number in range(120)]
     for number, record in enumerate(map(autodecode.Decoder([autodecode.basichandlers]), found)):
         assert record["json"] == sample(number)["json"]
         assert record["seg.txt"] == sample(number)["seg.txt"]
         assert record.get("cls") == sample(number).get("cls")
+
+
+@pytest.mark.frameworks
+def test_wids_has_the_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    import wids
+
+    written = samples(70).write_tar(tmp_path / "out", rows_per_file=50)
+    shards = [{"url": path, "nsamples": count} for path, count in zip(written.paths, (50, 20), strict=True)]
+    dataset = wids.ShardListDataset(shards, keep=True, transformations=[], cache_dir=str(tmp_path / "cache"))
+    for row in range(70):
+        found = dataset[row]
+        fields = {name[1:]: value.read() for name, value in found.items() if name.startswith(".")}
+        assert {"__key__": found["__key__"], **fields} == as_bytes(row)
+
+
+@pytest.mark.frameworks
+def test_energon_prepares_the_folder_and_has_the_samples(tmp_path: Path) -> None:
+    written = samples(120).write_tar(tmp_path / "out", rows_per_file=50)
+    assert samples_by_energon(tmp_path / "out", tmp_path / "result") == [as_bytes(row) for row in range(120)]
+    assert all(os.path.getsize(f"{path}.idx") == 8 * (len(sk.open(path)) + 1) for path in written.paths)
+    assert list(sk.open(tmp_path / "out" / "*.tar")) == [visible(row) for row in range(120)]
 
 
 @pytest.fixture(scope="module")
