@@ -6,6 +6,7 @@ import io
 import tarfile
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from seekable.errors import UnsupportedFormat
@@ -35,6 +36,41 @@ def archive(members: Iterable[str | tarfile.TarInfo], **options: Any) -> bytes:
                 info.size = len(data)
                 tar.addfile(info, io.BytesIO(data))
     return file.getvalue()
+
+
+def summed(head: bytes, form: str = "%06o\0 ", *, signed: bool = False) -> bytes:
+    """Return a header with the checksum of its bytes."""
+    bare = head[:148] + b" " * 8 + head[156:]
+    total = int(np.frombuffer(bare, np.int8 if signed else np.uint8).sum(dtype=np.int64))
+    return head[:148] + (form % total).encode().ljust(8) + head[156:]
+
+
+END = bytes(1024)
+MAGIC = {"posix": b"ustar\x0000", "gnu": b"ustar  \0", "v7": bytes(8)}
+
+
+def head(
+    name: bytes,
+    size: bytes | int,
+    *,
+    kind: bytes = b"0",
+    magic: str = "posix",
+    link: bytes = b"",
+    prefix: bytes = b"",
+) -> bytes:
+    """Return a header of 512 bytes."""
+    digits = b"%011o\0" % size if isinstance(size, int) else size
+    fields = name.ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + digits + b"00000000000\0" + bytes(8)
+    fields += kind + link.ljust(100, b"\0") + MAGIC[magic] + bytes(32 + 32 + 16) + prefix
+    return summed(fields.ljust(512, b"\0"))
+
+
+def padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 512)
+
+
+def pax(records: bytes, kind: bytes = b"x") -> bytes:
+    return head(b"PaxHeader/a", len(records), kind=kind) + padded(records)
 
 
 def stream(data: bytes, chunk_bytes: int = 1000) -> StreamForward:

@@ -8,8 +8,7 @@ import re
 import tarfile
 
 import pytest
-from tests.formats.tar.archives import archive, grouped, refused, walked
-from tests.formats.tar.test_headers_of_tools import END, head, padded, pax
+from tests.formats.tar.archives import END, archive, grouped, head, padded, pax, refused, walked
 
 from seekable.errors import UnsupportedFormat
 
@@ -94,15 +93,6 @@ def test_damage_is_an_error_with_the_offset_and_the_last_good_member(which: str)
     assert told.endswith(CONCATENATED if "concatenated" in told else CUT)
 
 
-@pytest.mark.parametrize(
-    ("magic", "suffix"), [(b"\x1f\x8b\x08", ".tar.gz"), (b"\x28\xb5\x2f\xfd", ".tar.zst")]
-)
-def test_compressed_files_under_a_plain_name_are_named(magic: bytes, suffix: str) -> None:
-    assert f"The file is compressed: rename it, so that its name ends in {suffix}" in refused(
-        magic.ljust(999)
-    )
-
-
 def test_the_cause_is_reported_and_not_what_it_led_to() -> None:
     wrong_size = GOOD[:1024] + GOOD[1024:1148] + b"7" + GOOD[1149:]
     assert "byte 1024: the header is damaged: its checksum is 3536" in refused(wrong_size)
@@ -181,7 +171,7 @@ def test_the_archive_that_is_damaged_below_is_sound() -> None:
 @pytest.mark.parametrize("bits", [1, 0x10, 0x80, 0xFF])
 def test_any_byte_of_any_header_that_is_changed_is_an_error(bits: int) -> None:
     for start in HEADERS:
-        for at in range(start, start + 512, 3):
+        for at in range(start + bits % 5, start + 512, 5):
             assert_flip_is_found(at, FLIPPED[at] ^ bits)
 
 

@@ -6,6 +6,7 @@ import tarfile
 
 import numpy as np
 import pytest
+from tests.formats.tar.archives import summed
 
 from seekable.formats.tar.header import find_flaw, header_names, number
 from seekable.formats.tar.pax import matters, pax_fields, pax_records
@@ -18,13 +19,6 @@ def block(name: str = "a.txt", form: int = tarfile.USTAR_FORMAT, **fields: objec
     for field, value in fields.items():
         setattr(info, field, value)
     return info.tobuf(form)[-512:]  # type: ignore[arg-type]
-
-
-def summed(head: bytes, form: str = "%06o\0 ", *, signed: bool = False) -> bytes:
-    """Return a header with the checksum of its bytes."""
-    bare = head[:148] + b" " * 8 + head[156:]
-    total = int(np.frombuffer(bare, np.int8 if signed else np.uint8).sum(dtype=np.int64))
-    return head[:148] + (form % total).encode().ljust(8) + head[156:]
 
 
 def flaw(*heads: bytes) -> tuple[int, str] | None:

@@ -9,8 +9,7 @@ import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.formats.tar.archives import archive, listed, refused, walked
-from tests.formats.tar.test_header import summed
+from tests.formats.tar.archives import END, head, listed, padded, pax, refused, walked
 
 from seekable.formats.tar.forward_bytes import DescriptorForward
 from seekable.formats.tar.walk import walk
@@ -18,35 +17,7 @@ from seekable.formats.tar.walk import walk
 if TYPE_CHECKING:
     from pathlib import Path
 
-END = bytes(1024)
 LARGE = 9 << 30
-
-MAGIC = {"posix": b"ustar\x0000", "gnu": b"ustar  \0", "v7": bytes(8)}
-
-
-def head(
-    name: bytes,
-    size: bytes | int,
-    *,
-    kind: bytes = b"0",
-    magic: str = "posix",
-    link: bytes = b"",
-    prefix: bytes = b"",
-) -> bytes:
-    """Return a header of 512 bytes."""
-    digits = b"%011o\0" % size if isinstance(size, int) else size
-    fields = name.ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + digits + b"00000000000\0" + bytes(8)
-    fields += kind + link.ljust(100, b"\0") + MAGIC[magic] + bytes(32 + 32 + 16) + prefix
-    return summed(fields.ljust(512, b"\0"))
-
-
-def padded(data: bytes) -> bytes:
-    return data + bytes(-len(data) % 512)
-
-
-def pax(records: bytes, kind: bytes = b"x") -> bytes:
-    return head(b"PaxHeader/a", len(records), kind=kind) + padded(records)
-
 
 LITERALS = {
     "bsdtar restricted pax, ustar": head(b"a.txt", 3),
@@ -184,9 +155,9 @@ def test_links_lead_to_the_last_earlier_file_of_the_name() -> None:
 
 
 def test_links_lead_to_members_of_earlier_runs() -> None:
-    data = archive([f"{number}.txt" for number in range(2500)])
+    data = b"".join(head(b"%d.txt" % number, 0) for number in range(2500))
     links = [head(b"h%d.txt" % row, 0, kind=b"1", link=b"%d.txt" % row) for row in (0, 1023, 1024, 2499)]
-    data = data[: 2500 * 1024] + b"".join(links) + END
+    data = data + b"".join(links) + END
     assert walked(data)[0] == listed(data)
 
 

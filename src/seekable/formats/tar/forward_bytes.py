@@ -1,16 +1,16 @@
-"""The bytes of one archive, which a walk reads from start to end: of a file, of ranges, of a stream."""
+"""The bytes of one archive, of a file or of a stream, and the window of them that a walk looks at."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol, final
+from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.storage.ranges import RangeSource
+    from seekable.index.surveyor import ForwardBytes
 
-__all__ = ["DescriptorForward", "ForwardBytes", "HeaderWindow", "RangeForward", "StreamForward"]
+__all__ = ["DescriptorForward", "HeaderWindow", "StreamForward"]
 
 _NEAR_BYTES = 16 << 10
 _NEAR_READ = 256 << 10
@@ -23,20 +23,6 @@ _NEWEST_SHARE = 0.25
 """How much the newest distance between headers weighs in the mean."""
 
 _MOST_OFFSET = 1 << 62
-
-
-class ForwardBytes(Protocol):
-    """The bytes of one archive for one reader, which goes forward. Not safe from threads."""
-
-    @property
-    def path(self) -> str:
-        """The name of the archive in error messages."""
-
-    def read(self, start: int, count: int) -> bytes:
-        """Return ``count`` bytes from offset ``start`` on; fewer only where the archive ends.
-
-        No later call has a lower ``start``.
-        """
 
 
 @final
@@ -60,44 +46,6 @@ class DescriptorForward:
             parts.append(part)
             have += len(part)
         return b"".join(parts)
-
-
-@final
-class RangeForward:
-    """The bytes of a source of ranges.
-
-    Example:
-        >>> from seekable.storage.ranges import DescriptorRanges
-        >>> with open(os.devnull, "rb") as file:
-        ...     RangeForward(DescriptorRanges(file.fileno(), path="a", size=0)).read(0, 512)
-        b''
-    """
-
-    __slots__ = ("_least", "_source", "_start", "_window", "path")
-
-    def __init__(self, source: RangeSource, *, least_bytes: int = 0) -> None:
-        """Read from ranges.
-
-        Args:
-            source: the ranges.
-            least_bytes: the fewest bytes that are requested of the source at once: 0 where a request costs
-                nothing, megabytes where it goes to another machine.
-        """
-        self.path = source.path
-        self._source = source
-        self._least = least_bytes
-        self._start = 0
-        self._window = b""
-
-    def read(self, start: int, count: int) -> bytes:
-        """Return bytes of the source."""
-        stop = min(start + count, self._source.size)
-        if stop <= start:
-            return b""
-        if stop > self._start + len(self._window):
-            end = min(max(stop, start + self._least), self._source.size)
-            self._start, self._window = start, bytes(self._source.range(start, end))
-        return self._window[start - self._start : stop - self._start]
 
 
 @final
@@ -138,7 +86,7 @@ class StreamForward:
 class HeaderWindow:
     """A part of an archive, which moves from header to header; it is long where they are near each other."""
 
-    __slots__ = ("_at", "_headers", "_source", "_spacing", "base", "buffer", "magic")
+    __slots__ = ("_at", "_headers", "_source", "_spacing", "base", "buffer")
 
     def __init__(self, source: ForwardBytes) -> None:
         """Begin with an empty window."""
@@ -146,8 +94,6 @@ class HeaderWindow:
         """The bytes of the window."""
         self.base = 0
         """The offset of the first of them."""
-        self.magic = b""
-        """The first bytes of the archive, at most 8."""
         self._source = source
         self._at = 0
         self._headers = 0
@@ -174,7 +120,6 @@ class HeaderWindow:
         self.base = max(at - 1, 0)
         count += _NEAR_READ if self._spacing < _NEAR_BYTES else _FAR_READ
         self.buffer = self._source.read(self.base, count + 1) if at < _MOST_OFFSET else b""
-        self.magic = self.magic or self.buffer[:8]
         return bool(self.buffer) or not at
 
     def take(self, at: int, count: int) -> bytes:

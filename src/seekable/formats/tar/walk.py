@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from seekable.formats.tar.forward_bytes import ForwardBytes
+    from seekable.index.surveyor import ForwardBytes
 
 __all__ = ["Members", "Walk", "walk"]
 
@@ -53,7 +53,6 @@ _WITHOUT_DATA = b"123456"
 _DAMAGED = "The archive is damaged, or was cut: put a whole copy of it there"
 _UNLINK = "Re-create the archive with tar -h (--dereference)"
 _UNSPARSE = "Re-create the archive with tar without -S, or with bsdtar --no-read-sparse"
-_FOREIGN = {b"\x1f\x8b": ".tar.gz", b"\x28\xb5\x2f\xfd": ".tar.zst"}
 
 
 def walk(source: ForwardBytes, *, concatenated: bool = False) -> Walk:
@@ -379,11 +378,9 @@ class Walk:
     def _error(self, broken: _Broken) -> UnsupportedFormat:
         good = [f"{_shown(name)} at byte {offset}" for offset, name in self._recent if offset < broken.at]
         last = f"the last good member is {good[-1]}" if good else "no good member is before it"
-        remedy = broken.remedy
-        for magic, suffix in _FOREIGN.items():
-            if not broken.at and self._window.magic.startswith(magic):
-                remedy = f"The file is compressed: rename it, so that its name ends in {suffix}"
-        return UnsupportedFormat(f"{self._source.path}: byte {broken.at}: {broken.what}; {last}. {remedy}")
+        return UnsupportedFormat(
+            f"{self._source.path}: byte {broken.at}: {broken.what}; {last}. {broken.remedy}"
+        )
 
 
 def _shown(name: bytes) -> str:
