@@ -187,8 +187,8 @@ def test_joined_samples_do_not_depend_on_the_order_of_members(names: list[str]) 
 @pytest.mark.parametrize("twin", ["a.txt", "a.TXT"])
 def test_a_field_twice_is_an_error(twin: str) -> None:
     assert refused(archive(["0.txt", "a.jpg", "a.txt", twin])) == (
-        f"a/b.tar: byte 3072: the member {twin!r} is the second one of its field in sample 'a', which begins at "
-        f"byte 1024; rename or remove one of them"
+        f"a/b.tar: byte 3072: the member {twin!r} is the second one of its field in sample 'a', which begins "
+        f"at byte 1024; rename or remove one of them"
     )
 
 
@@ -207,8 +207,8 @@ def test_ids_with_dots_are_warned_of_and_split_at_the_last_dot() -> None:
     data = archive([f"sp0.9_{row}.{field}" for row in range(100) for field in ("jpg", "txt")])
     (warning,) = grouped(data).warnings
     assert warning == (
-        "a/b.tar: 200 fields for 200 members: they may hold names of samples; if the ids of samples hold dots, "
-        "open the archive with splitname='last'"
+        "a/b.tar: 200 fields for 200 members: they may hold names of samples; if the ids of samples hold "
+        "dots, open the archive with splitname='last'"
     )
     samples = grouped(data, LAST)
     assert samples.field_names == ("jpg", "txt")
