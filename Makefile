@@ -22,11 +22,13 @@ indexed-parquet-dataset := indexed-parquet-dataset==0.4.4
 polars := polars==2.1.0
 duckdb := duckdb==2.0.0
 kaldi-native-io := kaldi_native_io==1.23.0
-PEERS := data-forager lhotse datasets grain lance webdataset indexed-parquet-dataset polars duckdb kaldi-native-io
+wids := wids==0.1.11
+PEERS := data-forager lhotse datasets grain lance webdataset indexed-parquet-dataset polars duckdb kaldi-native-io wids
 # What the others' requirements exclude gets an environment of its own inside that one.
 streaming := torch==2.13.0 mosaicml-streaming==0.13.0
 litdata := torch==2.13.0 litdata==0.2.76
-APART := streaming litdata
+energon := torch==2.13.0 megatron-energon==7.4.1
+APART := streaming litdata energon
 # What is tested beside ours goes without its requirements, which exclude our NumPy and Transformers, into a folder
 # that its tests alone import from: the modules that it imports, and no client of an object store.
 streaming-alone := mosaicml-streaming==0.13.0 torchvision==0.28.0 brotli catalogue pillow python-snappy zstd
@@ -101,7 +103,7 @@ $(VENV)/.frameworks: $(VENV)/.made
 $(BENCH)/.made: pyproject.toml
 	@echo "making $(BENCH)"
 	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python $(PIP) install --editable '.[parquet]'
+	@$(BENCH)/bin/python $(PIP) install --editable '.[parquet,gzip]'
 	@touch $@
 
 # A peer that cannot be installed is tried again the next time, and meanwhile the table names it.

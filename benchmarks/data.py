@@ -56,6 +56,12 @@ class Sizes:
     script_lines: int
     """The lines of a script of Kaldi that is opened with an index."""
 
+    samples: int
+    """The samples of tar files and the cuts of Shar, of about 20 kB each; a multiple of ten."""
+
+    archives: int
+    """The tar files that are opened with an index."""
+
 
 FULL = Sizes(
     records=200_000,
@@ -67,6 +73,8 @@ FULL = Sizes(
     large=4_200_000_000,
     opened=((1_000, 10_000_000), (100_000, 1_000_000)),
     script_lines=10_000_000,
+    samples=10_000,
+    archives=10_000,
 )
 QUICK = replace(
     FULL,
@@ -78,6 +86,8 @@ QUICK = replace(
     large=1_250_000_000,
     opened=((1_000, 1_000_000), (10_000, 100_000)),
     script_lines=1_000_000,
+    samples=2_000,
+    archives=2_000,
 )
 
 

@@ -60,7 +60,8 @@ class Jobs:
         self._rows = rows
         if not hasattr(self._opponent, "get"):
             return []
-        return [self._opponent.get(row) for row in rows[:5]]
+        shown = getattr(self._opponent, "shown", self._opponent.get)
+        return [shown(row) for row in rows[:5]]
 
     def single(self, count: int) -> float:
         """Return how many seconds it takes to read some of the rows, one by one."""

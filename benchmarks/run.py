@@ -36,6 +36,7 @@ from benchmarks import (  # noqa: E402 - a script is given its own folder, not t
     streams,
     table,
     tables,
+    tars,
     workers,
     writing,
 )
@@ -59,6 +60,7 @@ TOPICS = {
     "restore": restore.rows,
     "streams": streams.rows,
     "tables": tables.rows,
+    "tars": tars.rows,
     "loaders": loaders.rows,
     "workers": workers.rows,
     "writing": writing.rows,

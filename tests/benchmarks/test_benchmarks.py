@@ -31,6 +31,7 @@ from benchmarks import (
     startup,
     subprocess_peer,
     table,
+    tars,
     workers,
     writing,
 )
@@ -51,6 +52,8 @@ TINY = data.Sizes(
     large=300_000,
     opened=((3, 30), (5, 10)),
     script_lines=2,
+    samples=40,
+    archives=4,
 )
 MET = relative("met", 2.0, "us", Target("at most", 3), against="the floor 1.0", ratio=2.0)
 UNTOLD = missing("untold", 2.0, "us", Target("at least", 5), peer="Somebody 1.0")
@@ -114,6 +117,15 @@ def test_every_topic_measures_and_marks_what_it_has_no_opponent_for(
     monkeypatch.setattr(competitors, "_version", lambda *_: None)
     rows: list[Row] = list(topic.rows(tiny))  # type: ignore[attr-defined]
     assert rows
+    for row in rows:
+        assert row.value > 0
+        assert (row.ok is None) == row.against.endswith("not installed")
+
+
+def test_tar_files_are_measured_and_what_is_absent_is_named(tiny: data.Data) -> None:
+    absent = subprocess_peer.Library("Energon 1.0", "tests.benchmarks.absent")
+    rows = list(tars.rows(tiny, absent, "is_not_installed"))  # webdataset leaves files open
+    assert len({row.name for row in rows}) >= 12
     for row in rows:
         assert row.value > 0
         assert (row.ok is None) == row.against.endswith("not installed")

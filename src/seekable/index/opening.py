@@ -235,9 +235,11 @@ def _without_schema(folder: str, table: Table, found: FileStatus) -> list[int]:
         return []
     gone = [
         digest
-        for digest in np.unique(schemas).tolist()
+        for digest in set(schemas.tolist())
         if digest and not os.path.exists(os.path.join(folder, schema_name(digest)))
     ]
+    if not gone:
+        return []
     lost: list[int] = known[np.isin(schemas, np.array(gone, np.uint64))].tolist()
     return lost
 

@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from seekable._arguments import checked_flag
+from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.tar.layout import encode_samples
 from seekable.formats.tar.samples import SampleRule, group_samples
-from seekable.formats.tar.walk import walk
 from seekable.index.surveyor import Survey
 from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
     from seekable.formats.source_options import SourceOptions
+    from seekable.formats.tar import walk as archive
     from seekable.index.surveyor import ForwardBytes
+else:
+    archive = lazy("seekable.formats.tar.walk")
 
 __all__ = ["TarSurveyor", "sample_rule_of", "tar_name", "tar_variant"]
 
@@ -118,7 +121,7 @@ class TarSurveyor:
             UnsupportedFormat: the file is damaged, has members that cannot be read, or samples whose members
                 do not follow each other; the message names the place and the way out.
         """
-        walked = walk(source, concatenated=_CONCATENATED in self.name.split("-"))
+        walked = archive.walk(source, concatenated=_CONCATENATED in self.name.split("-"))
         samples = group_samples(walked, self.rule, path=source.path)
         words, schema = encode_samples(samples, source.path)
         digest = samples.header_digest.to_bytes(8, "little")
