@@ -1,0 +1,166 @@
+"""Opening a Shar: from its indexed files to its source, after a check that they go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.formats.fields.decode_argument import checked_decode
+from seekable.formats.fields.field_decoder import AUDIO_SUFFIXES, field_decoder, is_ranged
+from seekable.formats.registry import format_named
+from seekable.formats.shar.cut import MANIFEST, NO_DATA, NO_MANIFEST, OWN_KEYS
+from seekable.formats.tar.layout import MemberWords
+from seekable.nodes.columns.names import checked_names
+from seekable.nodes.sources.line_source import line_source
+from seekable.nodes.sources.shar_source import SharSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seekable.formats.registry import Format, SourceOptions
+    from seekable.formats.shar.discovery import FieldFiles, SharFiles
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.sources.file_source import FileSource
+    from seekable.storage.listing import Found
+
+    Index = Callable[[Sequence[Found], Format], FileSet]
+
+__all__ = ["PAIRS", "open_shar"]
+
+PAIRS: Final = "tar-pairs"
+"""The name of the format of tar files in which each record is a payload and its manifest."""
+
+_NO_PAYLOAD: Final = frozenset({MANIFEST, NO_DATA, NO_MANIFEST})
+
+_ARRAYS: Final[Mapping[str, str]] = {"llc": "lilcom", "npy": "numpy"}
+"""The decoders of payloads that are arrays, by suffix."""
+
+_AUDIO: Final = AUDIO_SUFFIXES | {"original"}
+"""The suffixes of payloads that are audio; ``original`` stands for the format that the audio had before."""
+
+_KEYS_OF_LHOTSE: Final = OWN_KEYS | {"type", "tracks", "transforms"}
+
+
+def open_shar(
+    shar: SharFiles,
+    options: SourceOptions,
+    *,
+    index: Index,
+    with_keys: Callable[[FileSource], FileSource],
+) -> SharSource:
+    """Return the source of a Shar.
+
+    Args:
+        shar: its files.
+        options: the arguments of ``sk.open``.
+        index: returns the indexed files of one format.
+        with_keys: returns the source of the cuts with the index of their keys.
+
+    Raises:
+        InvalidArgument: an option is for other formats, or names a column or a field that there is not.
+        WrongType: an option is of the wrong type.
+        UnsupportedFormat: a file of a field has other numbers of records than the cuts have there, or a
+            payload is pickled.
+        MissingDependency: a payload needs a package that is not installed.
+    """
+    columns = None if options.columns is None else checked_names("columns", options.columns)
+    for name, given in (("strict", options.strict or None), ("holder", options.holder)):
+        if given is not None:
+            message = f"{name}= is for other formats, and this is a Shar: leave it out (got {given!r})"
+            raise InvalidArgument(message)
+    asked = _decode_by_field(options.decode, shar.fields)
+    jsonl = format_named("jsonl")
+    files = index(shar.cuts.found, jsonl).limited(options.most_open_files)
+    plain = replace(options, decode=None, columns=None, errors=None)
+    lines = line_source(jsonl, plain)(files)
+    if columns is not None:
+        _check_columns(columns, [field.name for field in shar.fields], lines)
+    sources: list[Any] = []
+    for field in shar.fields:
+        form = jsonl if field.kind == "jsonl" else format_named(PAIRS)
+        own = index(field.found, form).limited(options.most_open_files)
+        _check_counts(files, own, field.name)
+        decode = None if field.kind == "jsonl" else _decode_by_suffix(own, asked.get(field.name), field.name)
+        sources.append(form.source(replace(plain, decode=decode))(own))
+    return SharSource(
+        with_keys(lines),
+        tuple(sources),
+        tuple(field.name for field in shar.fields),
+        options.shown,
+        columns,
+        errors=options.errors,
+    )
+
+
+def _check_counts(cuts: FileSet, field: FileSet, name: str) -> None:
+    """Check that each file of a field has as many records as the file of cuts of its shard.
+
+    Raises:
+        UnsupportedFormat: one has more or fewer.
+    """
+    for shard, (count, own) in enumerate(zip(cuts.records.tolist(), field.records.tolist(), strict=True)):
+        if count != own:
+            message = (
+                f"{field.shown_path(shard)!r} has {own:,} records of the field {name!r}, and "
+                f"{cuts.shown_path(shard)!r} has {count:,} cuts: a shard has one record of every field for each "
+                f"cut. Write the shard again, or open the Shar without this field"
+            )
+            raise UnsupportedFormat(message)
+
+
+def _check_columns(columns: Sequence[str], fields: Sequence[str], lines: FileSource) -> None:
+    """Refuse a column that is no key of a cut and no field; a cut is read only for a name that is unknown.
+
+    Raises:
+        InvalidArgument: there is no such column.
+    """
+    unknown = [name for name in columns if name not in _KEYS_OF_LHOTSE and name not in fields]
+    if not unknown or not lines.size:
+        return
+    first = lines.record(0)
+    present = [*first] if isinstance(first, dict) else []
+    for name in unknown:
+        if name not in present:
+            known = ", ".join(map(repr, dict.fromkeys([*present, *fields])))
+            message = f"the cuts of this Shar have no column {name!r}, and it has no such field; there are {known}"
+            raise InvalidArgument(message)
+
+
+def _decode_by_field(decode: Any, fields: Sequence[FieldFiles]) -> dict[str, Any]:
+    """Return what ``decode=`` asks for each field of payloads; fields of which it says nothing are left out.
+
+    Raises:
+        InvalidArgument: it names a field that the Shar lacks, or a decoder that does not exist.
+        WrongType: it is neither a name, a function of audio, nor a dict.
+    """
+    tars = [field.name for field in fields if field.kind == "tar"]
+    if not isinstance(decode, Mapping):
+        checked_decode(decode)
+        return dict.fromkeys(tars, decode)
+    for name, asked in decode.items():
+        if name not in tars:
+            there = ", ".join(map(repr, tars)) or "none"
+            message = f"decode has {name!r}, and the fields of this Shar with payloads are {there}"
+            raise InvalidArgument(message)
+        if not is_ranged(asked) and asked != "audio":
+            field_decoder("", asked)
+    return dict(decode)
+
+
+def _decode_by_suffix(files: FileSet, asked: Any, field: str) -> dict[str, Any]:
+    """Return the decoder of each suffix of the payloads of a field, as ``decode=`` has it for tar files."""
+    suffixes = dict.fromkeys(
+        suffix for schema in MemberWords(files).schemas for suffix in schema.fields if suffix not in _NO_PAYLOAD
+    )
+    return {suffix: _decoder_of(suffix, asked) for suffix in suffixes}
+
+
+def _decoder_of(suffix: str, asked: Any) -> Any:
+    """Return the decoder of payloads of one suffix: arrays are decoded by default, and audio stays bytes."""
+    usual = _ARRAYS.get(suffix, "bytes")
+    is_audio = asked == "audio" or is_ranged(asked)
+    if asked is None or (is_audio and suffix not in _AUDIO):
+        return usual
+    return asked
