@@ -5,23 +5,33 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
 from seekable.formats.shar.discovery import CUTS, fields_of_folder, is_shar, named_fields
+from seekable.index.opening import open_files
+from seekable.nodes.sources.shar_opening import open_shar
+from seekable.parallel.progress import progress_or_bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
 
     from seekable.formats.registry import Format, SourceOptions
     from seekable.formats.shar.discovery import SharFiles
     from seekable.index.fileset import FileSet
-    from seekable.nodes.contract import Leaf
+    from seekable.nodes.keys.key import KeyOf
+    from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.sources.shar_source import SharSource
+    from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Found
 
-__all__ = ["shar_files"]
+__all__ = ["SharOpening", "shar_files"]
 
 _SPEC = "shar:"
+
+_KEY = "id"
+"""The key of cuts, unless the user defines another one."""
 
 
 def shar_files(source: object, *, format_name: str | None) -> SharFiles | None:
@@ -52,3 +62,67 @@ def shar_files(source: object, *, format_name: str | None) -> SharFiles | None:
     if format_name == "shar" or (format_name is None and os.path.isdir(path) and is_shar(os.listdir(path))):
         return fields_of_folder(path)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class SharOpening:
+    """The files of a Shar, and the arguments of ``sk.open`` that say how they are indexed."""
+
+    shar: SharFiles
+    key: KeyOf | None
+    index_dir: str | os.PathLike[str] | None
+    jobs: int | None
+    executor: Executor | None
+    progress: ProgressHook | None
+
+    def source(
+        self, options: SourceOptions, *, with_keys: Callable[..., Any], partitions: object
+    ) -> SharSource | FileSource:
+        """Index what is new or changed, and return the source; that of the cuts if there is nothing else.
+
+        Args:
+            options: the arguments of ``sk.open`` for records.
+            with_keys: returns a source with the index of its keys.
+            partitions: that argument of ``sk.open``, which a Shar does not have.
+
+        Raises:
+            InvalidArgument: an option is for other formats, or names a column or a field that there is not.
+            UnsupportedFormat: the files of a field do not go with the cuts.
+            DataNotFound, AccessDenied, IndexStale, BadKey: as of ``sk.open``.
+        """
+        if partitions is not None:
+            message = f"partitions= is for folders of tables and lines, and this is a Shar (got {partitions!r})"
+            raise InvalidArgument(message)
+        with progress_or_bar(self.progress) as shown:
+
+            def index(found: Sequence[Found], form: Format) -> FileSet:
+                return open_files(
+                    found,
+                    form.scanner,
+                    index_dir=self.index_dir,
+                    jobs=self.jobs,
+                    executor=self.executor,
+                    progress=shown,
+                )
+
+            return open_shar(
+                self.shar, options, index=index, with_keys=lambda lines: self._keyed(lines, with_keys)
+            )
+
+    def _keyed(self, lines: FileSource, with_keys: Callable[..., Any]) -> FileSource:
+        """Return the source of the cuts with keys; without any, if the first cut has no id."""
+        key = self.key
+        if key is None:
+            first = lines.record(0) if lines.size else {}
+            if not isinstance(first, dict) or _KEY not in first:
+                return lines
+            key = _KEY
+        found: FileSource = with_keys(
+            lines,
+            key,
+            index_dir=self.index_dir,
+            jobs=self.jobs,
+            executor=self.executor,
+            progress=self.progress,
+        )
+        return found

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.fields.decode_argument import checked_decode
-from seekable.formats.fields.field_decoder import AUDIO_SUFFIXES, field_decoder, is_ranged
+from seekable.formats.fields.field_decoder import field_decoder
 from seekable.formats.registry import format_named
 from seekable.formats.shar.cut import MANIFEST, NO_DATA, NO_MANIFEST, OWN_KEYS
 from seekable.formats.tar.layout import MemberWords
@@ -37,8 +38,8 @@ _NO_PAYLOAD: Final = frozenset({MANIFEST, NO_DATA, NO_MANIFEST})
 _ARRAYS: Final[Mapping[str, str]] = {"llc": "lilcom", "npy": "numpy"}
 """The decoders of payloads that are arrays, by suffix."""
 
-_AUDIO: Final = AUDIO_SUFFIXES | {"original"}
-"""The suffixes of payloads that are audio; ``original`` stands for the format that the audio had before."""
+_ORIGINAL: Final = "original"
+"""The suffix of audio in the format that it had before."""
 
 _KEYS_OF_LHOTSE: Final = OWN_KEYS | {"type", "tracks", "transforms"}
 
@@ -49,8 +50,8 @@ def open_shar(
     *,
     index: Index,
     with_keys: Callable[[FileSource], FileSource],
-) -> SharSource:
-    """Return the source of a Shar.
+) -> SharSource | FileSource:
+    """Return the source of a Shar; that of its cuts, if it has no other field.
 
     Args:
         shar: its files.
@@ -74,6 +75,8 @@ def open_shar(
     jsonl = format_named("jsonl")
     files = index(shar.cuts.found, jsonl).limited(options.most_open_files)
     plain = replace(options, decode=None, columns=None, errors=None)
+    if not shar.fields and columns is None:
+        return with_keys(line_source(jsonl, replace(plain, errors=options.errors))(files))
     lines = line_source(jsonl, plain)(files)
     if columns is not None:
         _check_columns(columns, [field.name for field in shar.fields], lines)
@@ -82,7 +85,7 @@ def open_shar(
         form = jsonl if field.kind == "jsonl" else format_named(PAIRS)
         own = index(field.found, form).limited(options.most_open_files)
         _check_counts(files, own, field.name)
-        decode = None if field.kind == "jsonl" else _decode_by_suffix(own, asked.get(field.name), field.name)
+        decode = None if field.kind == "jsonl" else _decode_by_suffix(own, asked[field.name])
         sources.append(form.source(replace(plain, decode=decode))(own))
     return SharSource(
         with_keys(lines),
@@ -128,39 +131,39 @@ def _check_columns(columns: Sequence[str], fields: Sequence[str], lines: FileSou
             raise InvalidArgument(message)
 
 
-def _decode_by_field(decode: Any, fields: Sequence[FieldFiles]) -> dict[str, Any]:
-    """Return what ``decode=`` asks for each field of payloads; fields of which it says nothing are left out.
+def _decode_by_field(decode: Any, fields: Sequence[FieldFiles]) -> dict[str, Callable[[str], Any]]:
+    """Return for each field of payloads a function from the suffix of a payload to the decoder asked for.
 
     Raises:
-        InvalidArgument: it names a field that the Shar lacks, or a decoder that does not exist.
-        WrongType: it is neither a name, a function of audio, nor a dict.
+        InvalidArgument: ``decode`` names a field that the Shar lacks, or a decoder that does not exist.
+        WrongType: it is neither a name, a decoder of audio, nor a dict.
     """
     tars = [field.name for field in fields if field.kind == "tar"]
     if not isinstance(decode, Mapping):
-        checked_decode(decode)
-        return dict.fromkeys(tars, decode)
+        decoders = checked_decode(decode)
+        return dict.fromkeys(tars, lambda suffix: decoders.asked("wav" if suffix == _ORIGINAL else suffix))
     for name, asked in decode.items():
         if name not in tars:
             there = ", ".join(map(repr, tars)) or "none"
             message = f"decode has {name!r}, and the fields of this Shar with payloads are {there}"
             raise InvalidArgument(message)
-        if not is_ranged(asked) and asked != "audio":
-            field_decoder("", asked)
-    return dict(decode)
+        field_decoder("", asked)
+    return {name: partial(_always, decode.get(name)) for name in tars}
 
 
-def _decode_by_suffix(files: FileSet, asked: Any, field: str) -> dict[str, Any]:
-    """Return the decoder of each suffix of the payloads of a field, as ``decode=`` has it for tar files."""
-    suffixes = dict.fromkeys(
-        suffix for schema in MemberWords(files).schemas for suffix in schema.fields if suffix not in _NO_PAYLOAD
-    )
-    return {suffix: _decoder_of(suffix, asked) for suffix in suffixes}
-
-
-def _decoder_of(suffix: str, asked: Any) -> Any:
-    """Return the decoder of payloads of one suffix: arrays are decoded by default, and audio stays bytes."""
-    usual = _ARRAYS.get(suffix, "bytes")
-    is_audio = asked == "audio" or is_ranged(asked)
-    if asked is None or (is_audio and suffix not in _AUDIO):
-        return usual
+def _always(asked: Any, _: str) -> Any:
     return asked
+
+
+def _decode_by_suffix(files: FileSet, asked: Callable[[str], Any]) -> dict[str, Any]:
+    """Return the decoder of each suffix of payloads: arrays are decoded by default, and all else stays bytes.
+
+    Args:
+        files: the tar files of a field.
+        asked: returns the decoder that the user asks for, None for the default.
+    """
+    suffixes = dict.fromkeys(suffix for schema in MemberWords(files).schemas for suffix in schema.fields)
+    found = {suffix: asked(suffix) for suffix in suffixes if suffix not in _NO_PAYLOAD}
+    return {
+        suffix: _ARRAYS.get(suffix, "bytes") if decode is None else decode for suffix, decode in found.items()
+    }

@@ -13,6 +13,7 @@ from seekable.formats.shar.cut import CUSTOM, held_by_cut
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.graph import Plan, Reader
+from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.shar_fields import Failed, SharFields
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from seekable.index.fileset import FileSet
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.provenance import Origins
-    from seekable.nodes.sources.file_source import FileSource
 
 __all__ = ["SharSource"]
 
@@ -145,11 +145,17 @@ class SharSource(Leaf):
         """What reads the cuts and the fields that are used."""
         lines = replace(self.lines, errors=Failed)
         used = [
-            (name, replace(cast("Any", source), errors=Failed))
+            (name, _failing(source))
             for name, source in zip(self.fields, self.sources, strict=True)
             if self.is_read(name)
         ]
         return Reading(lines, SharFields(lines, tuple(used)), self.columns, self.errors)
+
+
+def _failing(source: Any) -> Any:
+    """Return the source of a field with a `Failed` for each record that cannot be read; pairs without keys."""
+    failing = replace(source, errors=Failed)
+    return failing if isinstance(source, FileSource) else failing.narrowed(frozenset(source.fields))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
