@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
 from seekable.storage.files import has_access
@@ -71,8 +72,16 @@ def index_in(root: str) -> str:
         >>> index_in("/data/web")
         '/data/web/.seekable'
     """
-    is_shar = any(os.path.exists(os.path.join(root, name)) for name in _CUTS)
-    return os.path.join(root, _INDEX_OF_SHAR if is_shar else INDEX_FOLDER)
+    usual, of_shar = os.path.join(root, INDEX_FOLDER), os.path.join(root, _INDEX_OF_SHAR)
+    if any(os.path.exists(os.path.join(root, name)) for name in _CUTS) or os.path.isdir(of_shar):
+        return of_shar
+    if os.path.isdir(usual):
+        return usual
+    # Shards may begin with another number, or have none.
+    with suppress(OSError):
+        if any(name.startswith("cuts.") for name in os.listdir(root)):
+            return of_shar
+    return usual
 
 
 def hub_folder(index_dir: str | os.PathLike[str] | None) -> str:

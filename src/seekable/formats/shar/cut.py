@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Final
 
 __all__ = [
     "DATA",
@@ -13,7 +10,6 @@ __all__ = [
     "NO_DATA",
     "NO_MANIFEST",
     "OWN_KEYS",
-    "field_value",
     "held_by_cut",
     "set_field",
 ]
@@ -73,31 +69,3 @@ def set_field(cut: dict[str, Any], field: str, value: Any) -> None:
     else:
         message = f"the cut has custom fields that are no object: {custom!r:.80}"
         raise ValueError(message)  # noqa: TRY004 - it is the data that is wrong
-
-
-def field_value(pair: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the manifest of a value with the payload in it; None for a pair that stands for no value.
-
-    Args:
-        pair: the values of the two members of a tar file, by suffix; that of the manifest is decoded.
-
-    Raises:
-        ValueError: the members are no payload and manifest.
-
-    Example:
-        >>> field_value({"wav": b"RIFF", "json": {"id": "r", "sampling_rate": 16000}})
-        {'id': 'r', 'sampling_rate': 16000, 'data': b'RIFF'}
-        >>> field_value({"nodata": b"", "nometa": b""}) is None
-        True
-    """
-    if NO_MANIFEST in pair or NO_DATA in pair:
-        return None
-    manifest = pair.get(MANIFEST)
-    if len(pair) != 2 or not isinstance(manifest, dict):  # noqa: PLR2004 - the members of a pair
-        message = (
-            f"expected a payload and its manifest, .json with an object; found members "
-            f"{', '.join(f'.{suffix}' for suffix in pair) or 'none'}"
-        )
-        raise ValueError(message)
-    (payload,) = [value for suffix, value in pair.items() if suffix != MANIFEST]
-    return {**manifest, DATA: payload}

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable._cached import cached
 from seekable.errors import CorruptRecord
-from seekable.formats.shar.cut import field_value, set_field
+from seekable.formats.shar.cut import set_field
 from seekable.index.keys.key_hash import key_hash
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.shar_pairs import Failed, PairReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes.sources.file_source import FileSource
 
-__all__ = ["Failed", "SharFields"]
+__all__ = ["LineReader", "SharFields"]
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """Stands for a record that cannot be read."""
+@final
+class LineReader:
+    """Reads the lines of one field; a value is the object of a line, or a `Failed`."""
 
-    error: CorruptRecord
+    def __init__(self, field: str, source: FileSource) -> None:
+        """Take the source of a field; nothing is read."""
+        self.field = field
+        self.source = replace(source, errors=Failed)
+
+    def one(self, row: int) -> Any:
+        """Return the object of a row, counted over all files."""
+        return self.source.record(row)
+
+    def values(self, rows: Int64s) -> list[Any]:
+        """Return the objects of some rows."""
+        return self.source.fetch(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,62 +47,56 @@ class SharFields:
     lines: FileSource
     """The source of the cuts."""
 
-    named: tuple[tuple[str, Any], ...]
-    """The name and the source of each field; a record that cannot be read is a `Failed`."""
+    readers: tuple[PairReader | LineReader, ...]
+    """The reader of each field."""
 
-    @cached
-    def sources(self) -> list[Any]:
-        """The source of each field."""
-        return [source for _, source in self.named]
-
-    def expected_one(self, row: int) -> list[int | None]:
-        """Return for each field the hash of the id that a row of it has; None for JSON lines."""
+    def one(self, row: int) -> list[tuple[Any, int | None]]:
+        """Return the value of each field in a row, and the hash of the id that it has there."""
         rows = np.array([row], np.int64)
         return [
-            None if isinstance(source, FileSource) else int(source.key_hashes(rows)[0])
-            for source in self.sources
+            (reader.one(row), reader.hashes(rows)[0] if isinstance(reader, PairReader) else None)
+            for reader in self.readers
         ]
 
-    def expected(self, rows: Int64s) -> Iterable[Sequence[int | None]]:
-        """Return for each row, and each field, the hash of the id that the field has there."""
-        if not self.named:
+    def values(self, rows: Int64s) -> Iterable[Sequence[tuple[Any, int | None]]]:
+        """Return what `one` does, for each of some rows."""
+        if not self.readers:
             return repeat((), rows.size)
         columns = [
-            repeat(None, rows.size) if isinstance(source, FileSource) else source.key_hashes(rows).tolist()
-            for source in self.sources
+            zip(
+                reader.values(rows),
+                reader.hashes(rows) if isinstance(reader, PairReader) else repeat(None, rows.size),
+                strict=True,
+            )
+            for reader in self.readers
         ]
         return zip(*columns, strict=True)
 
-    def put(self, cut: Any, values: Sequence[Any], row: int, expected: Sequence[int | None]) -> Any:
+    def put(self, cut: Any, values: Sequence[tuple[Any, int | None]], row: int) -> Any:
         """Return a cut with the values of its fields, or the `Failed` of what is wrong.
 
         Args:
             cut: the cut, or a `Failed`.
-            values: for each field the pair of members, the object of its line, or a `Failed`.
+            values: what `one` returns for the row.
             row: the row of all of them, counted over all files.
-            expected: what `expected` returns for the row.
         """
-        if type(cut) is Failed:
-            return cut
-        if not values:
+        if not values or type(cut) is Failed:
             return cut
         if not isinstance(cut, dict) or not isinstance(cut.get("id"), str):
             return self._failed(self.lines, row, f"expected a cut with an id (found {cut!r:.80})")
-        name = cut["id"]
-        hashed = key_hash(name)
-        for (field, source), value, wanted in zip(self.named, values, expected, strict=True):
+        hashed = key_hash(cut["id"])
+        for reader, (value, wanted) in zip(self.readers, values, strict=True):
+            if wanted is not None and wanted != hashed:
+                return self._of_another(reader, cut["id"], row)
             if type(value) is Failed:
                 return value
             try:
                 if wanted is None:
-                    self._put_line(cut, field, value)
-                elif wanted == hashed:
-                    if (found := field_value(value)) is not None:
-                        set_field(cut, field, found)
-                else:
-                    return self._of_another(field, source, name, row)
+                    self._put_line(cut, reader.field, value)
+                elif value is not None:
+                    set_field(cut, reader.field, value)
             except ValueError as error:
-                return self._failed(source, row, str(error))
+                return self._failed(reader.source, row, str(error))
         return cut
 
     def _put_line(self, cut: dict[str, Any], field: str, line: Any) -> None:
@@ -112,16 +117,16 @@ class SharFields:
         if value is not None:
             set_field(cut, field, value)
 
-    def _of_another(self, field: str, source: Any, name: str, row: int) -> Failed:
+    def _of_another(self, reader: Any, name: str, row: int) -> Failed:
         """Return the failure of a pair of members that are of another cut."""
-        of = source.key_at(row)
+        of = reader.source.key_at(row)
         (place,) = self.lines.plan(np.array([row], np.int64)).locate()
         what = (
-            f"the field {field!r} has a pair of the cut {of!r}, and the cut of this row is {name!r} "
+            f"the field {reader.field!r} has a pair of the cut {of!r}, and the cut of this row is {name!r} "
             f"({place.path}: record {place.row} at byte {place.offset}): the files do not belong together, or "
             f"lack a pair"
         )
-        return self._failed(source, row, what)
+        return self._failed(reader.source, row, what)
 
     def _failed(self, source: Any, row: int, what: str) -> Failed:
         (place,) = source.plan(np.array([row], np.int64)).locate()

@@ -87,8 +87,9 @@ def open_shar(
         _check_counts(files, own, field.name)
         decode = None if field.kind == "jsonl" else _decode_by_suffix(own, asked[field.name])
         sources.append(form.source(replace(plain, decode=decode))(own))
+    keyed = with_keys(replace(lines, errors=options.errors))
     return SharSource(
-        with_keys(lines),
+        replace(keyed, errors=None),
         tuple(sources),
         tuple(field.name for field in shar.fields),
         options.shown,

@@ -14,7 +14,8 @@ from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.shar_fields import Failed, SharFields
+from seekable.nodes.sources.shar_fields import LineReader, SharFields
+from seekable.nodes.sources.shar_pairs import Failed, PairReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,19 +144,13 @@ class SharSource(Leaf):
     @cached
     def reading(self) -> Reading:
         """What reads the cuts and the fields that are used."""
-        lines = replace(self.lines, errors=Failed)
         used = [
-            (name, _failing(source))
+            LineReader(name, source) if isinstance(source, FileSource) else PairReader(name, cast("Any", source))
             for name, source in zip(self.fields, self.sources, strict=True)
             if self.is_read(name)
         ]
+        lines = replace(self.lines, errors=Failed)
         return Reading(lines, SharFields(lines, tuple(used)), self.columns, self.errors)
-
-
-def _failing(source: Any) -> Any:
-    """Return the source of a field with a `Failed` for each record that cannot be read; pairs without keys."""
-    failing = replace(source, errors=Failed)
-    return failing if isinstance(source, FileSource) else failing.narrowed(frozenset(source.fields))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,22 +164,20 @@ class Reading:
 
     def record(self, row: int) -> Any:
         """Return the record of a row."""
-        values = [source.record(row) for source in self.fields.sources]
-        return self.made(self.lines.record(row), values, row, self.fields.expected_one(row))
+        return self.made(self.lines.record(row), self.fields.one(row), row)
 
-    def made(self, cut: Any, values: Sequence[Any], row: int, expected: Sequence[Any]) -> Any:
+    def made(self, cut: Any, values: Sequence[tuple[Any, int | None]], row: int) -> Any:
         """Return the record of a cut and the values of its fields; what ``errors`` returns, if that fails.
 
         Args:
             cut: the cut, or a failure.
-            values: the value of each field, or a failure.
+            values: what the fields have in the row.
             row: the row of all of them.
-            expected: for each field the hash of the id that its row has, None where the value has the id.
 
         Raises:
             CorruptRecord: there is a failure, and no ``errors``.
         """
-        made = self.fields.put(cut, values, row, expected)
+        made = self.fields.put(cut, values, row)
         if type(made) is Failed:
             if self.errors is None:
                 raise made.error
@@ -216,7 +209,7 @@ class _SharReader(Reader):
     def _plan(self, number: int, positions: Int64s) -> Plan:
         reading = self._readings[number]
         rows = positions % reading.lines.size
-        fields = tuple(source.plan(rows) for source in reading.fields.sources)
+        fields = tuple(reader.source.plan(rows) for reader in reading.fields.readers)
         return _SharPlan(reading, rows, reading.lines.plan(rows), fields)
 
 
@@ -226,6 +219,7 @@ class _SharPlan(Plan):
     rows: Int64s
     lines: Plan
     fields: tuple[Plan, ...]
+    """The plans of the fields, which say where their bytes are."""
 
     def __len__(self) -> int:
         return self.rows.size
@@ -235,13 +229,11 @@ class _SharPlan(Plan):
         return _SharPlan(self.reading, self.rows[start:stop], self.lines.slice(start, stop), fields)
 
     def read(self) -> list[Any]:
-        cuts, made = self.lines.read(), self.reading.made
-        count = len(cuts)
-        values = zip(*(plan.read() for plan in self.fields), strict=True) if self.fields else [()] * count
-        expected = self.reading.fields.expected(self.rows)
+        reading = self.reading
+        cuts, values = self.lines.read(), reading.fields.values(self.rows)
         return [
-            made(cut, value, row, hashes)
-            for cut, value, row, hashes in zip(cuts, values, self.rows.tolist(), expected, strict=True)
+            reading.made(cut, value, row)
+            for cut, value, row in zip(cuts, values, self.rows.tolist(), strict=True)
         ]
 
     def locate(self) -> list[Any]:
