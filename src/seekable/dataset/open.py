@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
-    from seekable.dataset import specs
+    from seekable.dataset import shar, specs
     from seekable.formats.decoding import Decode
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 else:
+    shar = lazy("seekable.dataset.shar")
     specs = lazy("seekable.dataset.specs")
     hashes = lazy("seekable.index.keys.hashes")
     keyed = lazy("seekable.index.keys.keyed")
@@ -59,7 +62,7 @@ _PACK = ".idxpack"
 
 
 def open(  # noqa: PLR0913 - the one public place that owns these defaults
-    source: Asked,
+    source: Asked | Mapping[str, Asked],
     *,
     format: str | None = None,  # noqa: A002 - the public name
     decode: Decode | None = None,
@@ -160,7 +163,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         ...     len(ds), ds[1], ds.locate(1).offset
         (2, {'id': 1}, 10)
     """
-    source = checked_asked(source)
+    may_be_shar = _may_be_shar(source)
+    source = source if isinstance(source, Mapping) else checked_asked(source)
     options = SourceOptions(
         shown=_shown(source),
         decode=decode,
@@ -176,6 +180,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         concatenated=concatenated,
         most_open_files=checked_count("max_open_files", max_open_files, least=1),
     )
+    if may_be_shar and (found_shar := shar.shar_files(source, format_name=format)) is not None:
+        opening = shar.SharOpening(found_shar, key, index_dir, jobs, executor, progress)
+        return Dataset(opening.source(options, with_keys=_with_keys, partitions=partitions))
     spec = specs.spec_of(source) if _has_spec(source) else None
     if spec is None:
         found = find_data(source, format_name=format)
@@ -210,6 +217,18 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     if partitions is not None:
         node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
     return Dataset(node)
+
+
+def _may_be_shar(source: object) -> bool:
+    """Return True for a dict of fields, a spec ``shar:DIR``, and a folder with files of cuts."""
+    if not isinstance(source, str | os.PathLike):
+        return isinstance(source, Mapping)
+    path = os.fsdecode(source)
+    if path.startswith("shar:") or not os.path.isdir(path):
+        return path.startswith("shar:")
+    with suppress(OSError):
+        return any(name.startswith("cuts.") for name in os.listdir(path))
+    return False
 
 
 def _chosen_key(
@@ -335,8 +354,10 @@ def _has_spec(source: object) -> bool:
     return _SPEC.match(text) is not None or text.endswith(_PACK)
 
 
-def _shown(source: Asked) -> str:
+def _shown(source: Asked | Mapping[str, Asked]) -> str:
     """Return the source as the user would write it in code."""
+    if isinstance(source, Mapping):
+        return f"{{{', '.join(f'{name!r}: {_shown(asked)}' for name, asked in source.items())}}}"
     if isinstance(source, str | os.PathLike):
         return repr(os.fspath(source))
     paths = [os.fspath(path) for path in source]
