@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.concrete import node_classes
+from tests.formats.shar.shar_folders import write_shar
 from tests.induction import check_every_cut, check_in_a_new_process
 from tests.storage.compressing import compressed
 
@@ -47,6 +48,7 @@ from seekable.nodes.sort import Sort
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.sources.shar_source import SharSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
@@ -201,6 +203,12 @@ def from_archives_of_samples(n: int, folder: Path, **options: Any) -> sk.Dataset
     return sk.open(folder, **options)
 
 
+def from_shar(n: int, folder: Path, **options: Any) -> sk.Dataset:
+    """Three shards, the middle one without a cut, with a field of payloads and one of languages."""
+    write_shar(folder, [n // 3, 0, n - n // 3])
+    return sk.open(folder, **options)
+
+
 def from_folders(n: int, folder: Path) -> sk.Dataset:
     """Three tables in folders of two keys, one of which lies in no folder of the second key."""
     places = ("year=2023/lang=de", "year=2023", "year=2024/lang=__HIVE_DEFAULT_PARTITION__")
@@ -307,6 +315,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
         from_archives_of_samples,
         lambda n, folder: from_archives_of_samples(n, folder, columns=["txt", "__key__"], missing="none"),
     ],
+    SharSource: [from_shar, lambda n, folder: from_shar(n, folder, columns=["recording", "lang"])],
     SelectColumns: [lambda n, _: dicts(n).select_columns(["text", "id"])],
     SequenceSource: [lambda n, _: numbers(n)],
     Shuffle: [lambda n, _: shuffled(n), lambda n, _: numbers(n).shuffle(5, fixed=True)],

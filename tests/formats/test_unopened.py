@@ -16,7 +16,6 @@ LINE = b'{"a": 1}\n'
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ("shar:DIR", "Lhotse Shar.*from_shar"),
         ("megatron:data/web_text_document", "Megatron"),
         ("tokens:train.bin", "tokens.*memmap"),
         ("wds:a.tar", "WebDataset"),
@@ -49,6 +48,15 @@ def test_specs_and_addresses_are_refused_by_name(spec: str, told: str) -> None:
 def test_other_names_with_a_colon_are_paths(path: str) -> None:
     with pytest.raises(sk.DataNotFound, match="there is no"):
         sk.open(path)
+
+
+def test_a_spec_of_shar_is_opened_alone_and_never_as_a_stream() -> None:
+    with pytest.raises(sk.DataNotFound, match="is no folder, and a Shar is one"):
+        sk.open("shar:DIR")
+    with pytest.raises(sk.InvalidArgument, match=r"'shar:DIR' is opened alone.*sk\.concat"):
+        sk.open(["shar:DIR"])
+    with pytest.raises(sk.UnsupportedFormat, match=r"sk\.open\('shar:DIR'\).*stream\(\)"):
+        sk.open_stream("shar:DIR")
 
 
 def test_an_address_as_a_path_object_is_an_address() -> None:

@@ -17,10 +17,14 @@ from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
+from seekable.nodes.sources.shar_source import SharSource
 from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
-    from seekable.nodes.contract import Node
+    from collections.abc import Iterable
+
+    from seekable.index.fileset import FileSet
+    from seekable.nodes.contract import Leaf, Node
 
 _HEAD_BYTES = 256
 _HEAD = re.compile(rb'\s*\{\s*"' + PIPELINE_KEY.encode() + rb'"')
@@ -108,18 +112,15 @@ class Opening:
         finally:
             self.watch.close()
 
-    def sources(self) -> list[FileSource | SampleSource | TableSource]:
+    def sources(self) -> list[FileSource | SampleSource | SharSource | TableSource]:
         """Index new and changed files; return their source, or all sources of files of a pipeline file."""
-        if not is_pipeline_file(self.path):
-            return [self.open_data()]
-        self.refuse_options()
-        return [
-            node
-            for node in leaves_of(self.order())
-            if isinstance(node, FileSource | SampleSource | TableSource)
-        ]
+        if is_pipeline_file(self.path):
+            self.refuse_options()
+        node = self.order() if is_pipeline_file(self.path) else self.open_data()
+        kinds = FileSource | SampleSource | SharSource | TableSource
+        return [leaf for leaf in leaves_of(node) if isinstance(leaf, kinds)]
 
-    def open_data(self) -> FileSource | SampleSource | TableSource:
+    def open_data(self) -> FileSource | SampleSource | SharSource | TableSource:
         """Index new and changed files, and return their source; of Energon also with the excluded samples.
 
         Raises:
@@ -129,7 +130,7 @@ class Opening:
             message = f"{self.path!r} is a pipeline file and no data; name the data itself"
             raise InvalidArgument(message)
         (source,) = leaves_of(self.dataset().node)
-        assert isinstance(source, FileSource | SampleSource | TableSource)
+        assert isinstance(source, FileSource | SampleSource | SharSource | TableSource)
         return source
 
     def dataset(self) -> Dataset:
@@ -155,9 +156,15 @@ class Opening:
             self.watch.close()
 
 
-def index_folders(dataset: FileSource | SampleSource | TableSource) -> list[str]:
-    """Return the folders of the index: one, but for a pack whose files lie in several folders."""
-    return list(dataset.files.folders)
+def files_of(sources: Iterable[Leaf]) -> list[FileSet]:
+    """Return the files of some sources: of a Shar those of its cuts, and then of each field."""
+    parts = [part for source in sources for part in source.parts]
+    return [part.files for part in parts if isinstance(part, FileSource | SampleSource | TableSource)]
+
+
+def index_folders(dataset: FileSource | SampleSource | SharSource | TableSource) -> list[str]:
+    """Return the folders of the index: one, but for files that lie in several folders."""
+    return list(dict.fromkeys(folder for files in files_of([dataset]) for folder in files.folders))
 
 
 def folder_bytes(folder: str) -> int:

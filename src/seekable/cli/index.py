@@ -167,6 +167,7 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
     """
     import time
 
+    from seekable.cli.data_argument import files_of
     from seekable.cli.output import json_safe
     from seekable.nodes.sources.tables import TableSource
 
@@ -176,14 +177,15 @@ def indexed(opening: Opening, *, pages: bool = False) -> dict[str, Any]:
         if pages and isinstance(source, TableSource):
             source.walk(progress=opening.watch)
             opening.watch.close()
-    folders = dict.fromkeys(folder for source in sources for folder in source.files.folders)
+    files = files_of(sources)
+    folders = dict.fromkeys(folder for each in files for folder in each.folders)
     keys = sources[0].keys if opening.key is not None else None
     return {
         "path": json_safe(opening.path),
-        "files": sum(len(source.files) for source in sources),
+        "files": sum(map(len, files)),
         "files_indexed": opening.watch.files_indexed,
         "records": sum(source.size for source in sources),
-        "bytes": sum(int(source.files.data_sizes.sum()) for source in sources),
+        "bytes": sum(int(each.data_sizes.sum()) for each in files),
         "seconds": time.perf_counter() - begun,
         "index_folder": ", ".join(map(json_safe, folders)),
         **({} if keys is None else {"key": opening.key, "keys": keys.index.count}),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from seekable.cli.data_argument import Opening
     from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.sample_source import SampleSource
+    from seekable.nodes.sources.shar_source import SharSource
     from seekable.nodes.sources.tables import TableSource
 
 EPILOG = examples(
@@ -104,17 +105,17 @@ def _print_pipeline(found: dict[str, Any]) -> None:
 
 def _survey(opening: Opening) -> dict[str, Any]:
     from seekable.cli.contents import compression_found, unread_files
-    from seekable.cli.data_argument import folder_bytes, index_folders
+    from seekable.cli.data_argument import files_of, folder_bytes, index_folders
     from seekable.cli.output import json_safe
 
     dataset = opening.open_data()
-    folders, unread = index_folders(dataset), unread_files(dataset.files)
+    folders, unread, files = index_folders(dataset), unread_files(dataset.files), files_of([dataset])
     return {
         "path": json_safe(opening.path),
         "format": dataset.format,
-        "files": len(dataset.files),
+        "files": sum(map(len, files)),
         "records": dataset.size,
-        "bytes": int(dataset.files.data_sizes.sum()),
+        "bytes": sum(int(each.data_sizes.sum()) for each in files),
         **_content_found(dataset),
         "compression": compression_found(dataset.files),
         "index": {
@@ -127,15 +128,25 @@ def _survey(opening: Opening) -> dict[str, Any]:
     }
 
 
-def _content_found(dataset: FileSource | SampleSource | TableSource) -> dict[str, Any]:
-    """Return the lengths of records; of tables, the columns and the number of row groups."""
+def _content_found(dataset: FileSource | SampleSource | SharSource | TableSource) -> dict[str, Any]:
+    """Return the lengths of records; of tables, the columns and the number of row groups; of Shar, fields."""
     from seekable.cli.contents import record_lengths
+    from seekable.nodes.sources.shar_source import SharSource
     from seekable.nodes.sources.tables import TableSource
 
+    if isinstance(dataset, SharSource):
+        return {"fields": {name: _field_found(part) for name, part in dataset.named_parts}}
     if not isinstance(dataset, TableSource):
         return {"record_bytes": _as_json(record_lengths(dataset.files))}
     columns = {field.name: str(field.type) for field in dataset.schema}
     return {"columns": columns, "groups": dataset.row_blocks.group_starts.size - 1}
+
+
+def _field_found(part: FileSource | SampleSource) -> dict[str, Any]:
+    """Return the format, the files and the bytes of one field of Shar."""
+    sizes = part.files.data_sizes
+    kind = "jsonl" if part.format == "jsonl" else "tar"
+    return {"format": kind, "files": len(part.files), "bytes": int(sizes.sum())}
 
 
 def _as_json(lengths: RecordLengths | None) -> dict[str, Any] | None:
@@ -175,6 +186,9 @@ def _others_in_words(index: dict[str, Any]) -> str:
 
 
 def _content_in_words(found: dict[str, Any]) -> dict[str, str]:
+    if "fields" in found:
+        fields = found["fields"].items()
+        return {name: f"{own['format']}, {own['bytes']:,} bytes" for name, own in fields}
     if "columns" in found:
         columns = ", ".join(f"{name} ({kind})" for name, kind in found["columns"].items())
         return {"columns": columns or "none", "groups of rows": f"{found['groups']:,}"}

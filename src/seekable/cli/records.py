@@ -18,6 +18,8 @@ from seekable.nodes.sources.file_source import FileSource
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node
 
+_SHOWN_BYTES = 16
+
 _AT_ONCE = 64
 """The number of records that are read together."""
 
@@ -28,6 +30,18 @@ def _plain(value: Any) -> Any:
         if hasattr(value, name):
             return getattr(value, name)()
     return str(value)
+
+
+def _short(value: Any) -> Any:
+    """Return a value with a note in place of bytes: how many there are, and the first of them."""
+    if isinstance(value, dict):
+        return {name: _short(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short(each) for each in value]
+    if not isinstance(value, bytes):
+        return value
+    more = "..." if len(value) > _SHOWN_BYTES else ""
+    return f"<{len(value):,} bytes: {value[:_SHOWN_BYTES]!r}{more}>"
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
@@ -56,7 +70,7 @@ def _lines(records: FileSource) -> FileSource:
 
 def _write_rows(records: Node, rows: list[int], *, as_json: bool) -> None:
     """Print records without bytes of their own as JSON; a value that JSON lacks is printed as text."""
-    read = records.fetch(np.array(rows, dtype=np.int64))
+    read = [_short(record) for record in records.fetch(np.array(rows, dtype=np.int64))]
     found = [msgspec.Raw(_ENCODER.encode(record)) for record in read]
     if not as_json:
         write(b"".join(bytes(record) + b"\n" for record in found))

@@ -183,6 +183,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     if may_be_shar and (found_shar := shar.shar_files(source, format_name=format)) is not None:
         opening = shar.SharOpening(found_shar, key, index_dir, jobs, executor, progress)
         return Dataset(opening.source(options, with_keys=_with_keys, partitions=partitions))
+    source = checked_asked(source)
     spec = specs.spec_of(source) if _has_spec(source) else None
     if spec is None:
         found = find_data(source, format_name=format)

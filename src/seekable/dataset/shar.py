@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Executor
 
-    from seekable.formats.registry import Format, SourceOptions
+    from seekable.formats.registry import Format
     from seekable.formats.shar.discovery import SharFiles
+    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.nodes.keys.key import KeyOf
     from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.shar_source import SharSource
-    from seekable.parallel.progress import ProgressHook
+    from seekable.parallel.progress import Progress, ProgressHook
     from seekable.storage.listing import Found
 
 __all__ = ["SharOpening", "shar_files"]
@@ -64,6 +65,27 @@ def shar_files(source: object, *, format_name: str | None) -> SharFiles | None:
     return None
 
 
+class _Counted:
+    """A hook for the progress of several builds, whose files are counted on."""
+
+    def __init__(self, hook: ProgressHook | None) -> None:
+        self._hook = hook
+        self._before = self._done = 0
+
+    def begin(self) -> None:
+        """Begin the next build."""
+        self._before += self._done
+        self._done = 0
+
+    def __call__(self, progress: Progress) -> None:
+        """Pass on the progress of a build, with the files of the builds before it."""
+        self._done, before = progress.files_done, self._before
+        if self._hook is not None:
+            self._hook(
+                replace(progress, files_done=before + progress.files_done, files=before + progress.files)
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class SharOpening:
     """The files of a Shar, and the arguments of ``sk.open`` that say how they are indexed."""
@@ -91,18 +113,22 @@ class SharOpening:
             DataNotFound, AccessDenied, IndexStale, BadKey: as of ``sk.open``.
         """
         if partitions is not None:
-            message = f"partitions= is for folders of tables and lines, and this is a Shar (got {partitions!r})"
+            message = (
+                f"partitions= is for folders of tables and lines, and this is a Shar (got {partitions!r})"
+            )
             raise InvalidArgument(message)
         with progress_or_bar(self.progress) as shown:
+            counted = _Counted(shown)
 
             def index(found: Sequence[Found], form: Format) -> FileSet:
+                counted.begin()
                 return open_files(
                     found,
                     form.scanner,
                     index_dir=self.index_dir,
                     jobs=self.jobs,
                     executor=self.executor,
-                    progress=shown,
+                    progress=counted,
                 )
 
             return open_shar(

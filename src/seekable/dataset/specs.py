@@ -58,6 +58,9 @@ _HUB, _TEXT, _DIRECTORY, _PACK, _ENERGON = "hf:", "txt:", "kaldi:", "idxpack:", 
 
 _PACK_SUFFIX = ".idxpack"
 
+_SHAR = "shar:"
+"""The beginning of the specs of Shar, which `seekable.dataset.shar` opens."""
+
 _HUB_FORM = "hf:REPO:SPLIT:COLUMN, hf:REPO@REVISION:SPLIT:COLUMN, or without :COLUMN for all columns"
 
 _TEXT_FORM = "txt:PATH:COLUMN"
@@ -367,9 +370,11 @@ def refuse_specs_among(source: object) -> None:
     """
     items: Iterable[object] = source if isinstance(source, list | tuple) else ()
     for item in items:
-        if (spec := spec_of(item)) is not None:
+        is_shar = isinstance(item, str) and item.startswith(_SHAR) and not os.path.lexists(item)
+        shown = item if is_shar else getattr(spec_of(item), "text", None)
+        if shown is not None:
             message = (
-                f"{spec.text!r} is opened alone; join several with sk.concat([sk.open(...), ...]), or "
+                f"{shown!r} is opened alone; join several with sk.concat([sk.open(...), ...]), or "
                 f"sk.mix([...], weights=..., seed=...)"
             )
             raise InvalidArgument(message)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from seekable.dataset.shar import shar_files
 from seekable.dataset.specs import files_of, spec_of
 from seekable.errors import CorruptRecord
 from seekable.formats.registry import find_data, format_named, format_of_all
@@ -22,17 +23,20 @@ from seekable.nodes.bases import leaves_of
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
+from seekable.nodes.sources.shar_opening import format_of_field, open_shar, unequal_files
 from seekable.nodes.sources.tables import TableSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
 from seekable.storage.listing import Found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from seekable.formats.registry import Format
+    from seekable.formats.shar.discovery import SharFiles
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Node
+    from seekable.nodes.sources.shar_source import SharSource
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 
@@ -83,8 +87,11 @@ def verify(
         >>> good.problems, good.records, bad.kind
         ((), 2, 'changed')
     """
-    spec = spec_of(source)
     options = SourceOptions(shown="")
+    check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
+    if (shar := shar_files(source, format_name=format)) is not None:
+        return _verified_shar(shar, check, decode=decode, jobs=jobs, progress=progress)
+    spec = spec_of(source)
     if spec is not None:
         found, kind = files_of(spec, format, index_dir=index_dir)
         options = spec.narrowed(options, kind)
@@ -94,9 +101,7 @@ def verify(
     kind = kind.resolved(options, found)
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {os.path.abspath(os.fsdecode(path)) for path in asked if os.path.isdir(path)}
-    verified = verify_files(
-        found, kind.scanner, deep=deep, folders=folders, index_dir=index_dir, jobs=jobs, progress=progress
-    )
+    verified = check(found, kind.scanner, folders=folders)
     if not decode:
         return verified
     return _decoded(verified, _records(verified.good, kind, options), jobs, progress)
@@ -114,7 +119,7 @@ def verify_sources(
     """Return the problems of the data files of all sources of a pipeline; see `verify`."""
     found = Verification(0, 0, 0, (), (), ())
     check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
-    for source in leaves_of(node):
+    for source in (part for leaf in leaves_of(node) for part in leaf.parts):
         if not isinstance(source, FileSource | SampleSource | TableSource):
             continue
         form = source.form if isinstance(source, TableSource) else source.scanner
@@ -125,6 +130,35 @@ def verify_sources(
         if others := [run for files in _other_tables(source) for run in _found(files)]:
             found = _together(found, check(others, form))
     return found
+
+
+def _verified_shar(
+    shar: SharFiles,
+    check: Callable[..., Verification],
+    *,
+    decode: bool,
+    jobs: int | None,
+    progress: ProgressHook | None,
+) -> Verification:
+    """Return the problems of the files of a Shar, of each by itself and of all together."""
+    found = Verification(0, 0, 0, (), (), ())
+    good: dict[tuple[Found, ...], FileSet] = {}
+    for field in (shar.cuts, *shar.fields):
+        verified = check(field.found, format_of_field(field).scanner)
+        good[field.found] = verified.good
+        found = _together(found, verified)
+    if found.problems:
+        return found
+    unequal = [
+        Problem("record", path, message)
+        for field in shar.fields
+        for path, message in unequal_files(good[shar.cuts.found], good[field.found], field.name)
+    ]
+    if unequal or not decode:
+        return replace(found, problems=tuple(unequal))
+    options = SourceOptions(shown="")
+    source = open_shar(shar, options, index=lambda runs, _: good[tuple(runs)], with_keys=lambda lines: lines)
+    return _decoded(found, source, jobs, progress)
 
 
 def _other_tables(source: FileSource | SampleSource | TableSource) -> list[FileSet]:
@@ -152,7 +186,7 @@ def _together(one: Verification, other: Verification) -> Verification:
 
 def _decoded(
     verified: Verification,
-    records: FileSource | SampleSource | TableSource,
+    records: FileSource | SampleSource | SharSource | TableSource,
     jobs: int | None,
     progress: ProgressHook | None,
 ) -> Verification:
@@ -170,7 +204,9 @@ def _records(files: FileSet, kind: Format, options: SourceOptions) -> FileSource
 
 
 def _undecodable(
-    records: FileSource | SampleSource | TableSource, jobs: int | None, progress: ProgressHook | None
+    records: FileSource | SampleSource | SharSource | TableSource,
+    jobs: int | None,
+    progress: ProgressHook | None,
 ) -> Bad:
     bad: Bad = {}
     job = partial(undecodable_in, records)
@@ -185,7 +221,9 @@ def _undecodable(
     return bad
 
 
-def undecodable_in(records: FileSource | SampleSource | TableSource, start: int, stop: int) -> Bad:
+def undecodable_in(
+    records: FileSource | SampleSource | SharSource | TableSource, start: int, stop: int
+) -> Bad:
     """Return the undecodable records of some rows, by file; the function can run in any process."""
     found: list[CorruptRecord] = []
     for _ in read_rows(replace(records, errors=found.append), np.arange(start, stop, dtype=np.int64)):

@@ -8,7 +8,7 @@ be several lines, and its file's header tells how it is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, AnyStr
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 else:
     csv = lazy("seekable.formats.csv")
 
-Decode = str | Callable[[bytes], Any]
-"""A decoder as users name it: "json", "text", "bytes", or a function of the bytes of a line."""
+Decode = str | Callable[[bytes], Any] | Mapping[str, Any]
+"""A decoder as users name it: "json", "text", "bytes", or a function of the bytes of a line; of samples of
+tar files and of Shar, also a dict by field."""
 
 _HEADS_REMEMBERED = 256
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from seekable._lazy import lazy
 from seekable.errors import SeekableError, UnsupportedFormat
 from seekable.formats import forager
+from seekable.formats.shar import discovery
 from seekable.formats.unopened import unopened_suffix
 
 if TYPE_CHECKING:
@@ -122,19 +123,11 @@ def _is_forager_index(folder: Folder) -> bool:
     return os.path.basename(folder.path) == forager.INDEX and forager.NEEDED.issubset(folder.files)
 
 
-_SHAR_FILE = re.compile(r"([^.]+)(?:\.(\d+))?\.(tar|jsonl(?:\.gz)?)")
-
-
 def _is_shar(folder: Folder) -> bool:
-    """Return True for cuts beside another field of the same shard; one without a number has a tar file."""
+    """Return True for cuts beside other fields; cuts alone are JSON lines."""
     if not any(name.startswith("cuts.") for name in folder.files):
         return False
-    found = [match.groups() for match in map(_SHAR_FILE.fullmatch, folder.files) if match]
-    shards = {shard for field, shard, kind in found if field == "cuts" and kind != "tar"}
-    return any(
-        field != "cuts" and shard in shards and (shard is not None or kind == "tar")
-        for field, shard, kind in found
-    )
+    return discovery.is_shar(folder.files) and not all(name.startswith("cuts.") for name in folder.files)
 
 
 def _is_mds(folder: Folder) -> bool:
@@ -211,8 +204,7 @@ OTHER_TOOLS = (
     OtherTool("the index of Forager, and no data", _is_forager_index,
               "open the folder with the files that it names in file_location.txt", planned=False),
     OtherTool("a folder of Lhotse Shar", _is_shar,
-              "lhotse's CutSet.from_shar(in_dir='DIR') reads it, and its cuts alone are JSON lines, "
-              "sk.open('DIR/cuts*.jsonl.gz')"),
+              "open its cuts, with all fields, as sk.open('shar:DIR')", planned=False),
     OtherTool("a dataset of Energon", lambda folder: ".nv-meta" in folder.inner,
               "open a split of it as megatron.energon does, sk.open('energon:DIR:SPLIT')", planned=False,
               facts=_splits_of),

@@ -81,7 +81,8 @@ _CLOUD = "copy it to this machine, or mount it, and open the path"
 
 _SCHEMES = (
     Unopened(("shar",), "a folder of Lhotse Shar",
-             "its cuts alone are opened as sk.open('DIR/cuts*.jsonl.gz'); CutSet.from_shar reads all"),
+             "whose cuts are read in any order: sk.open('shar:DIR'), and its stream() if one is needed",
+             ever=False),
     Unopened(("megatron",), "an indexed dataset of Megatron",
              _RANDOM.format(reader="megatron.core.datasets.indexed_dataset.IndexedDataset")),
     Unopened(("tokens",), "a file of tokens", "give numpy.memmap of it to sk.from_sequence, cut into rows"),

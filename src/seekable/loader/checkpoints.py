@@ -264,11 +264,12 @@ def source_paths_of(pipeline: Node | Stream) -> dict[str, Any]:
 def _noted(leaf: Leaf) -> dict[str, Any]:
     spec = spec_of(leaf)
     asked = {} if spec is None or _as_text(spec) is None else {"spec": spec}
-    if not isinstance(leaf, FileSource | SampleSource | TableSource):
+    rows = leaf.parts[0]
+    if not isinstance(rows, FileSource | SampleSource | TableSource):
         return {"kind": leaf.kind, **asked}
     runs = [
         {"root": _as_text(root), "index": _as_text(folder), "files": files}
-        for root, folder, files in leaf.files.runs
+        for root, folder, files in rows.files.runs
     ]
     return {"kind": leaf.kind, **asked, "runs": runs}
 

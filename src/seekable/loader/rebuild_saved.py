@@ -100,7 +100,7 @@ def _noted_runs(noted: Mapping[str, Any] | None) -> list[list[Mapping[str, Any]]
     if noted is None:
         return []
     try:
-        return [source["runs"] for source in noted["sources"] if source["kind"] == "files"]
+        return [source["runs"] for source in noted["sources"] if "runs" in source]
     except (KeyError, TypeError) as error:
         message = (
             f"what was noted of the sources cannot be read ({error!r}): remove the file, and give --root"

@@ -349,6 +349,11 @@ class Leaf(RecordNode):
     def keys(self) -> Keys | None:
         """The keys of the records; None if the source was opened without any."""
 
+    @property
+    def parts(self) -> tuple[Leaf, ...]:
+        """The sources that this one is made of, first that whose rows and keys it has; itself by default."""
+        return (self,)
+
     @abstractmethod
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows of this source that are row ``row`` of the file ``path``."""

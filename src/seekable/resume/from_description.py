@@ -221,7 +221,7 @@ def _names_and_lengths(tree: Tree) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return (f"<{tree['type']}{version}>",), (tree["length"],)
 
 
-_SOURCES = frozenset({"files", "sequence", "table"})
+_SOURCES = frozenset({"files", "samples", "sequence", "shar", "table"})
 """The kinds of nodes that are sources."""
 
 

@@ -215,6 +215,7 @@ def shards_of(leaf: Leaf) -> list[Shard]:
     """
     if isinstance(leaf, SequenceSource):
         return [Shard(leaf.place, leaf.place, 0, leaf.size)]
+    leaf = leaf.parts[0]
     if not isinstance(leaf, FileSource | SampleSource | TableSource):
         message = f"the rows of {leaf!r} are not counted by shard: use state_dict() for a run over it"
         raise InvalidArgument(message)

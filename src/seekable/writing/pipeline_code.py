@@ -48,6 +48,6 @@ def _functions(node: Node, seen: set[int]) -> Iterator[Callable[..., Any]]:
 
 def paths_of(node: Node) -> Iterator[str]:
     """Yield the absolute paths of the data files of all sources of a dataset."""
-    for leaf in leaves_of(node):
-        if isinstance(leaf, FileSource | SampleSource | TableSource):
-            yield from map(leaf.files.path, range(len(leaf.files)))
+    for source in (part for leaf in leaves_of(node) for part in leaf.parts):
+        if isinstance(source, FileSource | SampleSource | TableSource):
+            yield from map(source.files.path, range(len(source.files)))

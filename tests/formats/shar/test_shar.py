@@ -8,8 +8,7 @@ import json
 import os
 import pickle
 import tarfile
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,6 +16,9 @@ from tests.formats.shar.shar_folders import cut, pairs, recording, write_lines, 
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES = [
     "a",
@@ -82,11 +84,10 @@ def test_keys_are_the_ids_of_cuts(shar: Path) -> None:
         ds = sk.open(shar, columns=columns)
         assert list(ds.keys()) == [f"utt-{number}" for number in range(5)]
         assert ds.key("utt-3") == ds[3]
-        assert "utt-9" not in ds.keys()
+        assert "utt-9" not in ds.keys()  # noqa: SIM118 - not a dict
 
 
 def test_keys_may_be_others(shar: Path) -> None:
-    assert sk.open(shar, key="duration").node.keys is None if False else True
     ds = sk.open(shar, key=lambda each: each["id"].upper(), version=1)
     assert ds.key("UTT-2")["id"] == "utt-2"
 
@@ -111,11 +112,10 @@ def opened_files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_columns_decide_which_files_are_read(shar: Path) -> None:
     sk.open(shar)
-    for read in (
-        lambda: sk.open(shar, columns=["id", "supervisions"]),
-        lambda: sk.open(shar).select_columns(["id", "supervisions"]),
+    for ds in (
+        sk.open(shar, columns=["id", "supervisions"]),
+        sk.open(shar).select_columns(["id", "supervisions"]),
     ):
-        ds = read()
         plan = ds.plan(np.arange(5))
         assert {os.path.basename(path).split(".")[0] for path in plan.paths} == {"cuts"}
         (shar / "recording.000000.tar").rename(shar / "away")
@@ -128,7 +128,7 @@ def test_columns_decide_which_files_are_read(shar: Path) -> None:
 def test_a_column_may_be_a_custom_field(shar: Path) -> None:
     assert sk.open(shar, columns=["lang", "id"])[0] == {"custom": {"lang": "l0"}, "id": "utt-0"}
     assert sk.open(shar, columns=["lang"])[2] == {}
-    with pytest.raises(InvalidArgument, match="'langs'.*'lang'"):
+    with pytest.raises(InvalidArgument, match=r"'langs'.*'lang'"):
         sk.open(shar, columns=["id", "langs"])
 
 
@@ -146,7 +146,9 @@ def test_a_value_may_be_missing(tmp_path: Path) -> None:
     cuts = [cut(number) for number in range(3)]
     del cuts[1]["recording"]
     write_lines(tmp_path / "cuts.000000.jsonl", cuts)
-    values = [(each["id"], "wav", b"x", recording(0) if number != 1 else None) for number, each in enumerate(cuts)]
+    values = [
+        (each["id"], "wav", b"x", recording(0) if number != 1 else None) for number, each in enumerate(cuts)
+    ]
     write_tar(tmp_path / "recording.000000.tar", pairs(values))
     assert ["recording" in each for each in sk.open(tmp_path)] == [True, False, True]
 
@@ -154,7 +156,11 @@ def test_a_value_may_be_missing(tmp_path: Path) -> None:
 def test_arrays_are_decoded_and_audio_is_not(tmp_path: Path) -> None:
     array, manifest = np.arange(6, dtype="<f4").reshape(2, 3), {"storage_type": "shar", "shape": [2, 3]}
     write_lines(tmp_path / "cuts.000000.jsonl", [cut(0, custom={"note": 1})])
-    for field, suffix, payload in (("recording", "wav", b"RIFF"), ("features", "npy", npy(array)), ("e", "npy", npy(array))):
+    for field, suffix, payload in (
+        ("recording", "wav", b"RIFF"),
+        ("features", "npy", npy(array)),
+        ("e", "npy", npy(array)),
+    ):
         write_tar(tmp_path / f"{field}.000000.tar", pairs([("utt-0", suffix, payload, manifest)]))
     record = sk.open(tmp_path)[0]
     assert record["recording"]["data"] == b"RIFF"
@@ -166,7 +172,7 @@ def test_arrays_are_decoded_and_audio_is_not(tmp_path: Path) -> None:
     assert (decoded["features"]["data"], decoded["recording"]["data"]) == (npy(array), 4)
     assert decoded["custom"]["e"]["data"].tolist() == array.tolist()
     assert sk.open(tmp_path, decode="bytes")[0]["custom"]["e"]["data"] == npy(array)
-    with pytest.raises(InvalidArgument, match="'wav'.*'e', 'features', 'recording'"):
+    with pytest.raises(InvalidArgument, match=r"'wav'.*'e', 'features', 'recording'"):
         sk.open(tmp_path, decode={"wav": "bytes"})
     with pytest.raises(InvalidArgument, match="'nothing'"):
         sk.open(tmp_path, decode="nothing")
@@ -194,7 +200,9 @@ def test_a_pair_of_another_cut_is_an_error_that_names_both(shar: Path) -> None:
 
 
 def test_a_line_of_another_cut_is_an_error(shar: Path) -> None:
-    write_lines(shar / "lang.000001.jsonl", [{"cut_id": "utt-3", "lang": "x"}, {"cut_id": "utt-5", "lang": "y"}])
+    write_lines(
+        shar / "lang.000001.jsonl", [{"cut_id": "utt-3", "lang": "x"}, {"cut_id": "utt-5", "lang": "y"}]
+    )
     with pytest.raises(CorruptRecord, match=r"lang.000001.jsonl.*'utt-5'.*'utt-4'"):
         sk.open(shar)[4]
 
@@ -213,9 +221,9 @@ def test_a_pair_that_cannot_be_read_is_an_error(
 ) -> None:
     write_lines(tmp_path / "cuts.jsonl", [cut(0)])
     write_tar(tmp_path / "recording.tar", members)
-    for read in (lambda ds: ds[0], lambda ds: ds[[0]]):
+    for asked in (0, [0]):
         with pytest.raises((CorruptRecord, UnsupportedFormat)) as caught:
-            read(sk.open(tmp_path))
+            sk.open(tmp_path)[asked]
         assert all(word in str(caught.value) for word in words), caught.value
 
 
@@ -286,7 +294,9 @@ def test_a_folder_may_be_opened_as_something_else(shar: Path) -> None:
         sk.open("shar:")
 
 
-@pytest.mark.parametrize(("option", "value"), [("strict", True), ("holder", "matrix"), ("partitions", "hive")])
+@pytest.mark.parametrize(
+    ("option", "value"), [("strict", True), ("holder", "matrix"), ("partitions", "hive")]
+)
 def test_options_of_other_formats_are_refused(shar: Path, option: str, value: Any) -> None:
     with pytest.raises(InvalidArgument, match=f"{option}= is for"):
         sk.open(shar, **{option: value})
@@ -296,8 +306,8 @@ def test_a_shar_is_shuffled_streamed_and_loaded(shar: Path) -> None:
     ds = sk.open(shar)
     assert sorted(each["id"] for each in ds.shuffle(seed=1)) == [f"utt-{number}" for number in range(5)]
     assert [each["id"] for each in sk.mix([ds, ds], weights=[1, 1], seed=1).take(10)]
-    loader = sk.Loader(ds.map(json_safe), batch_size=2, run=sk.Run(epochs=1), num_workers=0) if hasattr(sk, "Run") else None
-    assert loader is None or [each for batch in loader for each in batch["id"]] == [f"utt-{n}" for n in range(5)]
+    batches = list(sk.Loader(ds.map(json_safe), batch_size=2))
+    assert [each for batch in batches for each in batch["id"]] == [f"utt-{number}" for number in range(4)]
     assert [each["id"] for each in ds.stream(lanes=1).take(5)] == [f"utt-{number}" for number in range(5)]
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import seekable as sk
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 lhotse = pytest.importorskip("lhotse")
 soundfile = pytest.importorskip("soundfile")

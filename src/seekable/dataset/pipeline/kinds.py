@@ -32,6 +32,7 @@ from seekable.nodes.sort import Sort
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.sources.shar_source import SharSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
@@ -52,6 +53,7 @@ NODE_KINDS: dict[str, type[Node]] = {
             Partitions,
             SampleSource,
             SequenceSource,
+            SharSource,
             Shuffle,
             Slice,
             Sort,

@@ -9,6 +9,7 @@ from seekable.dataset.pipeline.functions import Names, described
 from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of, is_default
 from seekable.dataset.pipeline.sources import files_as_json
 from seekable.errors import InvalidArgument
+from seekable.nodes.contract import Leaf
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.sources.sequence_source import SequenceSource
 
@@ -84,7 +85,7 @@ class NodeWriter:
         pending = [root]
         while pending:
             node = pending[-1]
-            below = [child for child in node.children if id(child) not in self._numbers]
+            below = [each for each in _below(node) if id(each) not in self._numbers]
             if below:
                 pending += reversed(below)
                 continue
@@ -168,6 +169,12 @@ class NodeWriter:
         if target.way == "arrow":
             return arrow_type_as_json(target.to)
         return {target.way: target.to.__name__ if target.way == "python" else target.to.str}
+
+
+def _below(node: Node) -> list[Node]:
+    """Return the nodes that a node holds: its children, or the sources that a source is made of."""
+    parts = node.parts if isinstance(node, Leaf) else ()
+    return [*node.children, *(part for part in parts if part is not node)]
 
 
 def _label(value: Any, where: str) -> Any:

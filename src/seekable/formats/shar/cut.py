@@ -68,4 +68,4 @@ def set_field(cut: dict[str, Any], field: str, value: Any) -> None:
         custom[field] = value
     else:
         message = f"the cut has custom fields that are no object: {custom!r:.80}"
-        raise ValueError(message)  # noqa: TRY004 - it is the data that is wrong
+        raise ValueError(message)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -18,7 +17,7 @@ from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, Unsuppo
 from seekable.storage.listing import Found, find_files, natural_key, natural_sorted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from seekable.storage.listing import Asked
 

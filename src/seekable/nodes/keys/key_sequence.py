@@ -133,10 +133,10 @@ def _keys_of_leaf(leaf: Leaf) -> Node:
             f'sk.open(..., key="id"), or a function of the record'
         )
         raise InvalidArgument(message)
-    of = leaf.keys.of
+    keys, of, leaf = leaf.keys, leaf.keys.of, leaf.parts[0]
     if of is entry_key and isinstance(leaf, FileSource) and leaf.decoder.entries is not None:
         decoder = entry_decoder(replace(leaf.decoder.entries, wanted="key"))
-        return replace(leaf, decoder=decoder, keys=Keys(_itself, leaf.keys.index))
+        return replace(leaf, decoder=decoder, keys=Keys(_itself, keys.index))
     if of == SAMPLE_KEY and isinstance(leaf, SampleSource):
         leaf = replace(leaf, columns=(SAMPLE_KEY,), needed=None)
     lean = leaf.narrowed(frozenset([of])) if isinstance(of, str) else leaf

@@ -99,7 +99,9 @@ class Lookup:
 
     def _matches(self, key: str | int) -> list[_Match]:
         return [
-            _Match(leaf, row, record) for leaf, keys in self._keyed for row, record in keys.matches(leaf, key)
+            _Match(leaf, row, record if leaf.parts[0] is leaf else leaf.record(row))
+            for leaf, keys in self._keyed
+            for row, record in keys.matches(leaf.parts[0], key)
         ]
 
     def _positions(self, match: _Match) -> Any:

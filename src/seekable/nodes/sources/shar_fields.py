@@ -1,4 +1,4 @@
-"""The fields of a Shar that are read: their values are put into cuts, after a check that they belong there."""
+"""The fields of a Shar that are read: their values are put into the cuts that they belong to."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ class SharFields:
         (place,) = self.lines.plan(np.array([row], np.int64)).locate()
         what = (
             f"the field {reader.field!r} has a pair of the cut {of!r}, and the cut of this row is {name!r} "
-            f"({place.path}: record {place.row} at byte {place.offset}): the files do not belong together, or "
-            f"lack a pair"
+            f"({place.path}: record {place.row} at byte {place.offset}): the files do not belong "
+            f"together, or lack a pair"
         )
         return self._failed(reader.source, row, what)
 

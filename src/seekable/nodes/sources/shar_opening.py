@@ -18,17 +18,18 @@ from seekable.nodes.sources.line_source import line_source
 from seekable.nodes.sources.shar_source import SharSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from seekable.formats.registry import Format, SourceOptions
+    from seekable.formats.registry import Format
     from seekable.formats.shar.discovery import FieldFiles, SharFiles
+    from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
     from seekable.nodes.sources.file_source import FileSource
     from seekable.storage.listing import Found
 
     Index = Callable[[Sequence[Found], Format], FileSet]
 
-__all__ = ["PAIRS", "open_shar"]
+__all__ = ["PAIRS", "format_of_field", "open_shar", "unequal_files"]
 
 PAIRS: Final = "tar-pairs"
 """The name of the format of tar files in which each record is a payload and its manifest."""
@@ -82,9 +83,10 @@ def open_shar(
         _check_columns(columns, [field.name for field in shar.fields], lines)
     sources: list[Any] = []
     for field in shar.fields:
-        form = jsonl if field.kind == "jsonl" else format_named(PAIRS)
+        form = format_of_field(field)
         own = index(field.found, form).limited(options.most_open_files)
-        _check_counts(files, own, field.name)
+        for _, message in unequal_files(files, own, field.name):
+            raise UnsupportedFormat(message)
         decode = None if field.kind == "jsonl" else _decode_by_suffix(own, asked[field.name])
         sources.append(form.source(replace(plain, decode=decode))(own))
     keyed = with_keys(replace(lines, errors=options.errors))
@@ -98,20 +100,26 @@ def open_shar(
     )
 
 
-def _check_counts(cuts: FileSet, field: FileSet, name: str) -> None:
-    """Check that each file of a field has as many records as the file of cuts of its shard.
+def format_of_field(field: FieldFiles) -> Format:
+    """Return the format of the files of a field."""
+    return format_named("jsonl" if field.kind == "jsonl" else PAIRS)
 
-    Raises:
-        UnsupportedFormat: one has more or fewer.
+
+def unequal_files(cuts: FileSet, field: FileSet, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the path of each file of a field with another number of records than its shard has cuts.
+
+    Yields:
+        The path, and a message that names both files and numbers.
     """
     for shard, (count, own) in enumerate(zip(cuts.records.tolist(), field.records.tolist(), strict=True)):
         if count != own:
+            path = field.shown_path(shard)
             message = (
-                f"{field.shown_path(shard)!r} has {own:,} records of the field {name!r}, and "
-                f"{cuts.shown_path(shard)!r} has {count:,} cuts: a shard has one record of every field for each "
-                f"cut. Write the shard again, or open the Shar without this field"
+                f"{path!r} has {own:,} records of the field {name!r}, and {cuts.shown_path(shard)!r} has "
+                f"{count:,} cuts: a shard has one record of every field for each cut. Write the shard again, "
+                f"or open the Shar without this field"
             )
-            raise UnsupportedFormat(message)
+            yield path, message
 
 
 def _check_columns(columns: Sequence[str], fields: Sequence[str], lines: FileSource) -> None:
@@ -128,7 +136,9 @@ def _check_columns(columns: Sequence[str], fields: Sequence[str], lines: FileSou
     for name in unknown:
         if name not in present:
             known = ", ".join(map(repr, dict.fromkeys([*present, *fields])))
-            message = f"the cuts of this Shar have no column {name!r}, and it has no such field; there are {known}"
+            message = (
+                f"the cuts of this Shar have no column {name!r}, and it has no such field; there are {known}"
+            )
             raise InvalidArgument(message)
 
 

@@ -51,8 +51,8 @@ class _BadPair(Exception):
 class PairReader:
     """Reads the pairs of one field; never changed, safe from threads.
 
-    A value is a manifest with the payload in it, None where a cut has no value, or a `Failed`. Rows are counted
-    over all files.
+    A value is a manifest with the payload in it, None where a cut has no value, or a `Failed`. Rows are
+    counted over all files.
     """
 
     def __init__(self, field: str, source: SampleSource) -> None:
@@ -115,7 +115,7 @@ class PairReader:
         return out
 
     def _value(self, file: int, row: int, mapped: MappedFile, members: Members) -> Any:
-        """Return the value of a pair, given the first byte, the size and the suffix's number of its members."""
+        """Return the value of a pair, given the first byte, the size and the suffix of each member."""
         try:
             return self._decoded(self._schema_of[file], mapped.view, members)
         except _BadPair as bad:
@@ -142,12 +142,12 @@ class PairReader:
             return self._without_value(schema, members)
         try:
             manifest = _manifest(view[start : start + length])
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the cause is kept
             raise _BadPair(error, start, length) from None
         try:
             data = view[payload : payload + size]
-            manifest[DATA] = decode.on(data, manifest) if type(decode) is _WithFrames else decode(data)
-        except Exception as error:
+            manifest[DATA] = decode.on(data, manifest) if isinstance(decode, _WithFrames) else decode(data)
+        except Exception as error:  # noqa: BLE001 - a user's function may raise anything; its cause is kept
             raise _BadPair(error, payload, size) from None
         return manifest
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, final
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.formats.shar.cut import CUSTOM, held_by_cut
+from seekable.formats.shar.discovery import CUTS
 from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.graph import Plan, Reader
@@ -18,10 +18,10 @@ from seekable.nodes.sources.shar_fields import LineReader, SharFields
 from seekable.nodes.sources.shar_pairs import Failed, PairReader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.formats.registry import OnError
+    from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.provenance import Origins
@@ -73,6 +73,11 @@ class SharSource(Leaf):
         return cast("tuple[Leaf, ...]", (self.cuts, *self.sources))
 
     @property
+    def named_parts(self) -> list[tuple[str, Any]]:
+        """The names ``"cuts"`` and those of the fields, each with its source."""
+        return list(zip((CUTS, *self.fields), self.parts, strict=True))
+
+    @property
     def size(self) -> int:
         """The number of cuts."""
         return self.lines.size
@@ -115,8 +120,8 @@ class SharSource(Leaf):
         """Return the record at a position; positions go on over the epochs.
 
         Raises:
-            CorruptRecord: the cut or a field cannot be read, or they are of different cuts, and the source has
-                no ``errors``.
+            CorruptRecord: the cut or a field cannot be read, or they are of different cuts, and the source
+                has no ``errors``.
             IndexStale: a file has changed.
         """
         return self.reading.record(position % self.size)
@@ -145,7 +150,9 @@ class SharSource(Leaf):
     def reading(self) -> Reading:
         """What reads the cuts and the fields that are used."""
         used = [
-            LineReader(name, source) if isinstance(source, FileSource) else PairReader(name, cast("Any", source))
+            LineReader(name, source)
+            if isinstance(source, FileSource)
+            else PairReader(name, cast("Any", source))
             for name, source in zip(self.fields, self.sources, strict=True)
             if self.is_read(name)
         ]

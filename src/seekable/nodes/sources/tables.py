@@ -257,7 +257,7 @@ def table_source(form: Format, options: SourceOptions) -> Callable[[FileSet], Ta
     if not is_table_indexer(scanner):
         message = f"{form.name!r} is no format of tables"
         raise WrongType(message)
-    if decode is not None and decode not in DECODERS:
+    if decode is not None and (not isinstance(decode, str) or decode not in DECODERS):
         message = (
             f"decode must be one of {', '.join(map(repr, DECODERS))} for tables (got {decode!r}); a function "
             f"of records goes into ds.map"
