@@ -13,7 +13,10 @@ import numpy as np
 from seekable.cli.output import json_safe, write, write_document
 from seekable.dataset.dataset import Dataset
 from seekable.formats.decoding import decoder_named
+from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.sample_source import SampleSource
+from seekable.nodes.sources.shar_source import SharSource
 
 if TYPE_CHECKING:
     from seekable.nodes.contract import Node
@@ -33,7 +36,7 @@ def _plain(value: Any) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """Return a value with a note in place of bytes: how many there are, and the first of them."""
+    """Return a value of an archive with a note in place of bytes: their number, and the first of them."""
     if isinstance(value, dict):
         return {name: _short(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -70,7 +73,9 @@ def _lines(records: FileSource) -> FileSource:
 
 def _write_rows(records: Node, rows: list[int], *, as_json: bool) -> None:
     """Print records without bytes of their own as JSON; a value that JSON lacks is printed as text."""
-    read = [_short(record) for record in records.fetch(np.array(rows, dtype=np.int64))]
+    read = records.fetch(np.array(rows, dtype=np.int64))
+    if any(isinstance(leaf, SampleSource | SharSource) for leaf in leaves_of(records)):
+        read = [_short(record) for record in read]
     found = [msgspec.Raw(_ENCODER.encode(record)) for record in read]
     if not as_json:
         write(b"".join(bytes(record) + b"\n" for record in found))

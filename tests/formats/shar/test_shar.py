@@ -307,7 +307,7 @@ def test_a_shar_is_shuffled_streamed_and_loaded(shar: Path) -> None:
     assert sorted(each["id"] for each in ds.shuffle(seed=1)) == [f"utt-{number}" for number in range(5)]
     assert [each["id"] for each in sk.mix([ds, ds], weights=[1, 1], seed=1).take(10)]
     batches = list(sk.Loader(ds.map(json_safe), batch_size=2))
-    assert [each for batch in batches for each in batch["id"]] == [f"utt-{number}" for number in range(4)]
+    assert [each for batch in batches for each in batch["id"]] == [f"utt-{number}" for number in range(5)]
     assert [each["id"] for each in ds.stream(lanes=1).take(5)] == [f"utt-{number}" for number in range(5)]
 
 
