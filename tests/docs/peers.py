@@ -109,7 +109,7 @@ _INDEXED_MANIFESTS = """
 
 def _of_lhotse() -> list[str]:
     node = importlib.import_module("lhotse.lazy").IteratorNode
-    for module in ("cut.set", "packed_lazy", "shar.readers", "dataset.webdataset"):
+    for module in ("cut.set", "hf", "packed_lazy", "shar.readers", "dataset.webdataset"):
         importlib.import_module(f"lhotse.{module}")
     nodes = [node]
     for found in nodes:
@@ -143,17 +143,11 @@ def _of_streaming() -> list[str]:
 def _of_webdataset() -> list[str]:
     module = importlib.import_module("webdataset")
     stages = _methods_of(module.FluidInterface)
-    left = {"listed", "log_keys", "mcached", "lmdb_cached", "unlisted", "xdecode"}
     classes = [
-        "WebDataset",
-        "DataPipeline",
-        "WebLoader",
-        "RandomMix",
-        "RoundRobin",
-        "ResampledShards",
-        "TarWriter",
+        *("WebDataset", "DataPipeline", "WebLoader", "RandomMix", "RoundRobin", "ResampledShards"),
+        *("TarWriter", "ShardWriter", "SimpleShardList", "Decoder", "associate"),
     ]
-    return [*classes, "ShardWriter", "SimpleShardList", *(name for name in stages if name not in left)]
+    return [*classes, *stages]
 
 
 PEERS = {
@@ -187,7 +181,9 @@ PEERS = {
             "lhotse.indexing",
             "lhotse.index_pack",
             "lhotse.packed_lazy",
+            "lhotse.cut",
             "lhotse.cut.set",
+            "lhotse.hf",
             "lhotse.shar",
             "lhotse.shar.readers",
             "lhotse.checkpoint",
@@ -230,7 +226,7 @@ PEERS = {
     "from-webdataset": Peer(
         modules=("webdataset",),
         instances={"pipeline": "WebDataset"},
-        words=frozenset({"pipe", "__key__", "__url__"}),
+        words=frozenset({"pipe", "__key__", "__url__", "wids", "handler_function", "rgb8", "torchrgb"}),
         framework="webdataset",
         expected=_of_webdataset,
     ),
