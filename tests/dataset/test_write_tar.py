@@ -26,6 +26,7 @@ from seekable.writing.tar_archive import archive, member_header
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from seekable.parallel.progress import Progress
     from seekable.writing.manifest import Written
 
 Members = list[tuple[str, bytes]]
@@ -155,6 +156,21 @@ def test_what_is_written_comes_back(compression: str | None, tmp_path: Path) -> 
     assert found[77] == visible(rows[77])
     assert found.key(visible(rows[99])["__key__"]) == visible(rows[99])
     assert sk.open(tmp_path / "out", columns=["cls"])[3].get("cls") == visible(rows[3]).get("cls")
+
+
+@pytest.mark.parametrize("name", ["out", "one.tar"])
+def test_what_was_written_is_indexed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seekable.index.status.RACY_NS", 0)  # files of a moment ago are looked at again
+    samples(20).write_tar(tmp_path / name)
+    said: list[Progress] = []
+    assert len(sk.open(tmp_path / name, progress=said.append)) == 20
+    assert "indexing" not in {progress.task for progress in said}
+
+
+def test_keys_that_come_again_with_other_fields_are_an_error(tmp_path: Path) -> None:
+    records = [{"__key__": "a", "txt": ""}, {"__key__": "b", "txt": ""}, {"__key__": "a", "bin": b""}]
+    with pytest.raises(sk.UnsupportedFormat, match=r"part-00000-of-00001\.tar"):
+        sk.from_sequence(records).write_tar(tmp_path / "out")
 
 
 @pytest.mark.parametrize("compression", ["gz", "zst"])

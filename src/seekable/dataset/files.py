@@ -214,7 +214,7 @@ class Files(Face):
         begin with an underscore are left out, and so is None, but for JSON. Bytes are written as they are,
         and other values as the field says: text as UTF-8, numbers and JSON as text, arrays of ``npy``.
         The bytes of the files depend on the records alone: no time, no user, and no PAX header unless a name
-        has more than 100 bytes or is not ASCII.
+        has more than 100 bytes or is not ASCII. The files are indexed.
 
         Args:
             folder: a folder, or a file by its suffix: ``.tar``, ``.tar.gz`` or ``.tar.zst``.
@@ -244,7 +244,7 @@ class Files(Face):
             ...         file.getnames()
             ['number/one.txt', 'number/two.txt']
         """
-        return write.write(
+        written = write.write(
             self._node,
             folder,
             tar.tar(compression),
@@ -254,6 +254,7 @@ class Files(Face):
             executor=executor,
             progress=progress,
         )
+        return tar.indexed(folder, written, jobs=jobs)
 
     def write_shar(  # noqa: PLR0913 - the one public place that owns these defaults
         self,

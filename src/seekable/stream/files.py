@@ -198,7 +198,8 @@ class StreamFiles:
         numbers count on from its first slot. Other fields that begin with an underscore are left out, and so
         is None, but for JSON. Bytes are written as they are, and other values as the field says: text as
         UTF-8, numbers and JSON as text, arrays of ``npy``. The bytes of the files depend on the items alone:
-        no time, no user, and no PAX header unless a name has more than 100 bytes or is not ASCII.
+        no time, no user, and no PAX header unless a name has more than 100 bytes or is not ASCII. The files
+        are indexed.
 
         Args:
             folder: a folder, or a file by its suffix: ``.tar``, ``.tar.gz`` or ``.tar.zst``.
@@ -229,7 +230,7 @@ class StreamFiles:
             ...         file.getnames()
             ['number/one.txt', 'number/two.txt']
         """
-        return write_stream.write_stream(
+        written = write_stream.write_stream(
             self._checked_items("write_tar()"),
             folder,
             tar.tar(compression),
@@ -239,6 +240,7 @@ class StreamFiles:
             executor=executor,
             progress=progress,
         )
+        return tar.indexed(folder, written, jobs=jobs)
 
     def write_shar(  # noqa: PLR0913 - the one public place that owns these defaults
         self,

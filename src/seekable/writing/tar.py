@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
+from seekable.formats.registry import find_data
 from seekable.formats.tar.samples import SampleRule
+from seekable.formats.tar.tar_format import TarSurveyor
+from seekable.index.opening import open_files
 from seekable.writing.compressed import checked_compression, one_file_compression, write_pieces
 from seekable.writing.file_format import FileFormat
 from seekable.writing.packed_pieces import merge_packed, write_packed
@@ -21,8 +25,9 @@ if TYPE_CHECKING:
 
     from seekable.storage.compression import Compression
     from seekable.writing.file_format import Sample
+    from seekable.writing.manifest import Written
 
-__all__ = ["Tar", "tar"]
+__all__ = ["Tar", "indexed", "tar"]
 
 
 def tar(compression: object) -> Tar:
@@ -36,6 +41,23 @@ def tar(compression: object) -> Tar:
         MissingDependency: ``compression`` is ``"zst"``, and zstandard is not installed.
     """
     return Tar(checked_compression(compression))
+
+
+def indexed(path: str | os.PathLike[str], written: Written, *, jobs: int | None) -> Written:
+    """Index files that were written, so that opening them reads none of them, and return ``written``.
+
+    Args:
+        path: the folder or the file that the user named.
+        written: the description of the files.
+        jobs: the most processes; None for as many as pay.
+
+    Raises:
+        UnsupportedFormat: the samples of a file cannot be told apart: two records that do not follow each
+            other have the same key and other fields.
+        AccessDenied: the index cannot be written.
+    """
+    open_files(find_data(os.fsdecode(path), format_name="tar"), TarSurveyor("tar"), jobs=jobs)
+    return written
 
 
 @dataclass(frozen=True, slots=True)
