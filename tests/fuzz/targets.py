@@ -1,4 +1,4 @@
-"""What is fuzzed: the index, the readers of JSON lines, text, CSV, Arrow, Parquet and Kaldi, and pipelines.
+"""What is fuzzed: the index, readers of JSON lines, text, CSV, Arrow, Parquet, Kaldi, tar, and pipelines.
 
 A target is given a folder and a source of randomness, and raises AssertionError where seekable differs from a
 model that is too simple to be wrong, or raises anything that is not a SeekableError.
@@ -17,6 +17,7 @@ from tests.formats.splitter import lines
 from tests.fuzz import kaldi, tables
 from tests.fuzz.corpus import CSV_PIECES, PIECES, made, mutated
 from tests.fuzz.parquet import parquet
+from tests.fuzz.tar import tar
 from tests.stream import laws
 from tests.stream.graphs import streams
 
@@ -113,6 +114,7 @@ TARGETS: dict[str, Callable[[Path, random.Random], None]] = {
     "parquet": parquet,
     "kaldi-objects": kaldi.objects,
     "kaldi-tables": kaldi.tables,
+    "tar": tar,
 }
 
 
