@@ -28,6 +28,7 @@ from benchmarks import (
     records,
     restore,
     run,
+    shar,
     startup,
     subprocess_peer,
     table,
@@ -126,6 +127,14 @@ def test_tar_files_are_measured_and_what_is_absent_is_named(tiny: data.Data) -> 
     absent = subprocess_peer.Library("Energon 1.0", "tests.benchmarks.absent")
     rows = list(tars.rows(tiny, absent, "is_not_installed"))  # webdataset leaves files open
     assert len({row.name for row in rows}) >= 12
+    for row in rows:
+        assert row.value > 0
+        assert (row.ok is None) == row.against.endswith("not installed")
+
+
+def test_shar_is_measured_and_what_is_absent_is_named(tiny: data.Data) -> None:
+    rows = list(shar.rows(tiny, "is_not_installed"))
+    assert len(rows) == 6
     for row in rows:
         assert row.value > 0
         assert (row.ok is None) == row.against.endswith("not installed")
