@@ -49,6 +49,20 @@ def test_any_range_is_read_and_no_byte_is_fetched_twice(tmp_path: Path) -> None:
     assert elsewhere.fetched == len(CONTENT)
 
 
+def test_expected_places_are_fetched_with_the_first_one(tmp_path: Path) -> None:
+    elsewhere = Elsewhere()
+    source = opened(elsewhere, tmp_path, version="expected")
+    far = 2 * BLOCK_BYTES
+    source.expect([0, 5, far, 10 * BLOCK_BYTES])
+    assert source.range(0, 10) == CONTENT[:10]
+    fetched = elsewhere.fetched
+    assert BLOCK_BYTES < fetched <= 2 * BLOCK_BYTES
+    assert source.range(far, far + 9) == CONTENT[far : far + 9]
+    assert elsewhere.fetched == fetched
+    assert source.range(BLOCK_BYTES, BLOCK_BYTES + 9) == CONTENT[BLOCK_BYTES : BLOCK_BYTES + 9]
+    assert elsewhere.fetched == fetched + BLOCK_BYTES
+
+
 def test_blocks_on_disk_serve_other_processes_and_other_versions_do_not_share_them(tmp_path: Path) -> None:
     first, second, other = Elsewhere(), Elsewhere(), Elsewhere()
     assert opened(first, tmp_path, version="disk").range(10, 20) == CONTENT[10:20]

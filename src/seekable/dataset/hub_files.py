@@ -128,8 +128,8 @@ def hub_files(spec: HubSpec, *, index_dir: str | os.PathLike[str] | None) -> tup
     if spec.is_local:
         found = Found(spec.repo, tuple(list_folder(spec, suffixes)))
     else:
-        files = list_hub(spec, hub_folder(index_dir), suffixes)
-        write_placeholders(files)
+        files, indexes = list_hub(spec, hub_folder(index_dir), suffixes)
+        write_placeholders([*files, *indexes])
         root = files[0].placeholder.removesuffix(files[0].path).rstrip("/")
         found = Found(root, tuple(file.path for file in files))
     form = format_of_all([found]) if spec.format is None else format_named(spec.format)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from seekable.remote.block_plan import BLOCK_BYTES
 from seekable.remote.hub import hub_ranges
 from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
 from seekable.remote.remote_ranges import RemoteRanges, fetch_all
 from seekable.storage.compressed import CompressedContent
 from seekable.storage.mapped import MappedFile
-from seekable.storage.ranges import merge_near
+from seekable.storage.ranges import RangeFile, merge_near
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +29,13 @@ if TYPE_CHECKING:
     from seekable.storage.ranges import RangeSource
     from seekable.storage.seek_points import SeekPoints
 
-__all__ = ["RemoteFile", "fetch_records", "read_remote_size", "remote_ranges_of"]
+__all__ = ["RemoteFile", "fetch_records", "forward_file", "read_remote_size", "remote_ranges_of"]
+
+_INDEX = ".idx"
+_NUMBERS = np.dtype("<u8")
+_FEWEST_PLACES = 3
+_APART_BYTES = 4 * BLOCK_BYTES
+"""Samples of this size in the mean: the blocks of their headers are a quarter of the file or less."""
 
 
 def _remote_file_of(descriptor: int, path: str) -> HubFile | None:
@@ -65,6 +72,42 @@ def remote_ranges_of(descriptor: int, path: str) -> RangeSource | None:
     """
     found = _remote_file_of(descriptor, path)
     return None if found is None else hub_ranges(found)
+
+
+def forward_file(source: RangeSource, path: str) -> RangeFile:
+    """Return a file over the ranges of a remote file, for a reader that goes from its start to its end.
+
+    Where headers lie far apart, as an index beside the file says, the blocks of headers alone are fetched,
+    many at a time. The headers are read in any case, so the index need not be true.
+
+    Args:
+        source: the ranges of the file.
+        path: its placeholder; that of the index is beside it.
+    """
+    places = _places_beside(path, source.size) if isinstance(source, RemoteRanges) else None
+    if places is None or not isinstance(source, RemoteRanges):
+        return RangeFile(source)
+    source.expect(places)
+    return RangeFile(source, window_bytes=BLOCK_BYTES)
+
+
+def _places_beside(path: str, size: int) -> list[int] | None:
+    """Return where samples start by the index beside a remote file, ``x.tar.idx`` of Energon or Lhotse.
+
+    None if there is no such index, if it is of another file, or if samples are so small that all is read.
+    """
+    beside = path + _INDEX
+    count, rest = divmod(read_remote_size(beside) or 0, _NUMBERS.itemsize)
+    if rest or count < _FEWEST_PLACES or size < count * _APART_BYTES:
+        return None
+    with open(beside, "rb", buffering=0) as file:
+        ranges = remote_ranges_of(file.fileno(), beside)
+    assert ranges is not None
+    places = np.frombuffer(ranges.range(0, ranges.size), _NUMBERS)
+    if places[0] or (places[1:] <= places[:-1]).any() or places[-1] > size:
+        return None
+    found: list[int] = places.tolist()
+    return found
 
 
 @final

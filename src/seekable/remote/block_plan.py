@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ __all__ = [
     "blocks_within",
     "consecutive",
     "continued",
+    "expected_blocks",
 ]
 
 BLOCK_BYTES = 256 << 10
@@ -123,6 +125,21 @@ def blocks_ahead(starts: Sequence[int], size: int) -> list[int]:
     places = (int(starts[-1] + step * stride) for step in range(1, _AHEAD + 1))
     numbers = [_block_of(place, size) for place in places if place < _tail(size)]
     return list(dict.fromkeys(numbers))
+
+
+def expected_blocks(blocks: Sequence[int], after: int) -> list[int]:
+    """Return the next of the blocks that a reader is expected to need.
+
+    Args:
+        blocks: all of these blocks, ascending.
+        after: the block that it needs now.
+
+    Example:
+        >>> expected_blocks([0, 7, 9, 30], after=7)
+        [9, 30]
+    """
+    first = bisect_right(blocks, after)
+    return list(blocks[first : first + _AHEAD])
 
 
 def _tail(size: int) -> int:

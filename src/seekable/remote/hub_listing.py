@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -33,6 +34,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAIN = "main"
 _CONVERTED = "refs/convert/parquet"
 _README = "README.md"
+_TAR, _INDEX = ".tar", ".idx"
 _PARQUET_ENDS = tuple(end for some in PARQUET.values() for end in some)
 
 
@@ -64,10 +66,12 @@ class HubSplit(Protocol):
         """The format that the user named; None for the format that the files have."""
 
 
-class _Shard(msgspec.Struct, frozen=True):
+class _Shard(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
     size: int
     etag: str
+    index: tuple[int, str] | None = None
+    """Of a tar file, the size and the etag of the index beside it (``x.tar.idx``), if there is one."""
 
 
 class _Listing(msgspec.Struct, frozen=True):
@@ -83,8 +87,8 @@ class _Listing(msgspec.Struct, frozen=True):
     shards: list[_Shard]
 
 
-def list_hub(spec: HubSplit, folder: str, suffixes: Suffixes) -> list[HubFile]:
-    """Return the files of a split, in natural order.
+def list_hub(spec: HubSplit, folder: str, suffixes: Suffixes) -> tuple[list[HubFile], list[HubFile]]:
+    """Return the files of a split, in natural order, and the indexes of tar files beside them.
 
     The commit of a branch or a tag is requested each time; the list of a commit is kept on disk. If the Hub
     cannot be reached, the last list is used, and a warning is logged.
@@ -111,9 +115,9 @@ def list_hub(spec: HubSplit, folder: str, suffixes: Suffixes) -> list[HubFile]:
             if kept is None:
                 raise
             LOG.warning("%s is as it was listed last, at commit %s: %s", spec.text, kept.revision, error)
-    return [
-        HubFile(folder, kept.repo, kept.revision, shard.path, shard.size, shard.etag) for shard in kept.shards
-    ]
+    made = partial(HubFile, folder, kept.repo, kept.revision)
+    files = [made(shard.path, shard.size, shard.etag) for shard in kept.shards]
+    return files, [made(shard.path + _INDEX, *shard.index) for shard in kept.shards if shard.index]
 
 
 def list_folder(spec: HubSplit, suffixes: Suffixes) -> list[str]:
@@ -192,7 +196,10 @@ def _listed(spec: HubSplit, info: Any, suffixes: Suffixes) -> _Listing:
     if not chosen:
         message = f"{spec.text!r}: {_without_data(where, suffixes)}"
         raise DataNotFound(message if own else f"{message}, and no branch {_CONVERTED!r} with Parquet of it")
-    shards = [_Shard(name, *files[name]) for name in chosen]
+    shards = [
+        _Shard(name, *files[name], files.get(name + _INDEX) if name.lower().endswith(_TAR) else None)
+        for name in chosen
+    ]
     return _Listing(1, spec.repo, revision, _split_text(spec), revision, shards)
 
 

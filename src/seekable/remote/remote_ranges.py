@@ -20,6 +20,7 @@ from seekable.remote.block_plan import (
     blocks_within,
     consecutive,
     continued,
+    expected_blocks,
 )
 from seekable.storage.cache import Cache
 
@@ -44,7 +45,7 @@ _BLOCKS: Cache[bytes] = Cache(len, most_bytes=64 << 20)
 class RemoteRanges:
     """Byte ranges of a file that lies elsewhere. Safe from threads, and in a forked child."""
 
-    __slots__ = ("_blocks", "_fetch", "_key", "_last", "_recent", "_starts", "path", "size")
+    __slots__ = ("_blocks", "_expected", "_fetch", "_key", "_last", "_recent", "_starts", "path", "size")
 
     def __init__(
         self,
@@ -72,7 +73,19 @@ class RemoteRanges:
         self._blocks = blocks
         self._starts: deque[int] = deque(maxlen=STRIDES)
         self._last = range(0)
+        self._expected: list[int] = []
         self._recent = 0, memoryview(b"")
+
+    def expect(self, places: Iterable[int]) -> None:
+        """Take note of places that a reader will go to, one behind the other.
+
+        Where it needs a block that must be fetched, the blocks of the next places are fetched with it.
+
+        Args:
+            places: offsets in the file, ascending.
+        """
+        blocks = (blocks_within(place, place + 1, self.size)[0] for place in places if place < self.size)
+        self._expected = list(dict.fromkeys(blocks))
 
     def range(self, start: int, stop: int) -> memoryview:
         """Return some bytes, after fetching the blocks that are neither in memory nor on disk.
@@ -132,8 +145,11 @@ class RemoteRanges:
         return block
 
     def _ahead(self, missing: list[int]) -> list[Numbers]:
-        """Return the blocks to fetch too, where the last reads went through the file in equal strides."""
-        numbers = blocks_ahead(tuple(self._starts), self.size) if len(missing) == 1 else []
+        """Return the blocks to fetch too: of expected places, or behind reads in equal strides."""
+        if self._expected:
+            numbers = expected_blocks(self._expected, missing[-1])
+        else:
+            numbers = blocks_ahead(tuple(self._starts), self.size) if len(missing) == 1 else []
         return [
             range(number, number + 1)
             for number in numbers

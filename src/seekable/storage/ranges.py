@@ -111,7 +111,7 @@ class DescriptorRanges:
 class RangeFile(io.RawIOBase):
     r"""A file over a source of ranges, for readers that go from its start to its end.
 
-    It reads windows of 8 MiB. Not safe from threads.
+    It reads windows of 8 MiB, or of another size. Not safe from threads.
 
     Example:
         >>> with open(os.devnull, "rb") as file:
@@ -119,10 +119,16 @@ class RangeFile(io.RawIOBase):
         b''
     """
 
-    def __init__(self, source: RangeSource) -> None:
-        """Stand at the first byte; nothing is read yet."""
+    def __init__(self, source: RangeSource, *, window_bytes: int = _WINDOW_BYTES) -> None:
+        """Stand at the first byte; nothing is read yet.
+
+        Args:
+            source: the ranges.
+            window_bytes: the bytes that are read at once, up to a multiple of it.
+        """
         super().__init__()
         self._source = source
+        self._window_bytes = window_bytes
         self._at = 0
         self._start = 0
         self._window = memoryview(b"")
@@ -152,7 +158,7 @@ class RangeFile(io.RawIOBase):
             return 0
         if not self._start <= self._at < self._start + len(self._window):
             # Windows end at multiples of their size, so that readers of neighbouring parts share no block.
-            stop = min((self._at // _WINDOW_BYTES + 1) * _WINDOW_BYTES, self._source.size)
+            stop = min((self._at // self._window_bytes + 1) * self._window_bytes, self._source.size)
             self._start = self._at
             self._window = self._source.range(self._at, stop)
         first = self._at - self._start

@@ -10,7 +10,6 @@ from seekable._lazy import lazy
 from seekable.index.digest import END_BYTES
 from seekable.storage.compression import compression_of
 from seekable.storage.files import PLACEHOLDER_HEAD
-from seekable.storage.ranges import RangeFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +65,6 @@ def data_of(file: FileIO, path: str, size: int, *, head: bytes) -> Iterator[Data
     if source is None:
         yield Data(file, size, head, path)
         return
-    with RangeFile(source) as remote:
+    with remote_file.forward_file(source, path) as remote:
         head = bytes(source.range(0, min(END_BYTES, source.size)))
         yield Data(remote, source.size, head, source.path)
