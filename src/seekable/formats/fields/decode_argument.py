@@ -20,7 +20,7 @@ from seekable.formats.fields.images import IMAGE_SPECS, IMAGE_SUFFIXES
 
 __all__ = ["FieldDecoders", "check_fields", "checked_decode"]
 
-_EXTRAS = {"PIL": "images", "cbor2": "cbor", "lilcom": "audio", "torch": "torch"}
+_EXTRAS = {"PIL": "images", "cbor2": "cbor", "lilcom": "audio", "soundfile": "audio", "torch": "torch"}
 """The extra that installs each optional package."""
 
 _NO_FIELDS: frozenset[str] = frozenset()

@@ -28,7 +28,7 @@ from seekable.formats.fields.values import (
     beginning,
     gunzipped,
 )
-from seekable.sound.decoder import audio
+from seekable.sound.decoder import AudioDecoder, audio
 
 __all__ = [
     "AUDIO_SUFFIXES",
@@ -50,6 +50,9 @@ AUDIO_SUFFIXES = frozenset(
     }
 )
 """The fields that ``decode="audio"`` decodes."""
+
+_BY_SOUNDFILE = AUDIO_SUFFIXES - {"rf64", "wav"}
+"""The fields of audio of which none can be decoded without soundfile."""
 
 _PICKLES = frozenset({"pickle", "pkl", "pyd"})
 
@@ -107,7 +110,10 @@ def field_decoder(field: str, asked: AskedDecoder = None) -> FieldDecoder:
     """
     if asked == "bytes" or (asked is None and field.startswith("__")):
         return FIELD_DECODERS["bytes"]
-    decoder = _by_suffix(last_component(field)) if asked is None else _as_asked(asked)
+    last = last_component(field)
+    decoder = _by_suffix(last) if asked is None else _as_asked(asked)
+    if last in _BY_SOUNDFILE and isinstance(decoder.decode, AudioDecoder):
+        decoder = replace(decoder, packages=("soundfile",))
     return _after_gunzip(decoder) if _is_compressed(field) else decoder
 
 

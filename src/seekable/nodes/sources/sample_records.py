@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptRecord, IndexStale
+from seekable.errors import CorruptRecord, IndexStale, MissingDependency
 from seekable.formats.tar.sample_name import member_name
 from seekable.formats.tar.samples import split_name
 from seekable.nodes.keys.key import SAMPLE_KEY
@@ -148,8 +148,9 @@ def recovered_sample(
     Raises:
         CorruptRecord: the source has no ``errors``.
         IndexStale: the file was changed.
+        MissingDependency: the decoder needs a package that is not installed.
     """
-    if isinstance(found.cause, IndexStale):
+    if isinstance(found.cause, IndexStale | MissingDependency):
         raise found.cause
     corrupt = CorruptRecord(
         mapped.name,
