@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 import numpy as np
 
-from seekable.errors import CorruptRecord, IndexStale
+from seekable.errors import CorruptRecord, IndexStale, MissingDependency
 from seekable.formats.fields.field_decoder import field_decoder
 from seekable.formats.shar.cut import DATA, MANIFEST, NO_DATA, NO_MANIFEST
 
@@ -119,7 +119,7 @@ class PairReader:
         try:
             return self._decoded(self._schema_of[file], mapped.view, members)
         except _BadPair as bad:
-            if isinstance(bad.cause, IndexStale):
+            if isinstance(bad.cause, IndexStale | MissingDependency):
                 raise bad.cause from None
             preview = bytes(mapped.view[bad.offset : bad.offset + min(bad.size, _PREVIEW_BYTES)])
             error = CorruptRecord(
