@@ -49,6 +49,7 @@ from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.shar_source import SharSource
+from seekable.nodes.sources.siblings import Siblings
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
@@ -209,6 +210,20 @@ def from_shar(n: int, folder: Path, **options: Any) -> sk.Dataset:
     return sk.open(folder, **options)
 
 
+def from_sibling_archives(n: int, folder: Path, **options: Any) -> sk.Dataset:
+    """Two sides of two tar files; samples of the second file of one side are in another order."""
+    for side, field in (("a", "json"), ("b", "txt")):
+        (folder / side).mkdir(exist_ok=True)
+        for name, rows in (("0", range(n // 3)), ("1", range(n // 3, n))):
+            with tarfile.open(folder / side / f"{name}.tar", "w") as archive:
+                for row in rows if (side, name) != ("b", "1") else reversed(rows):
+                    data = str(row).encode()
+                    member = tarfile.TarInfo(f"{row}.{field}")
+                    member.size = len(data)
+                    archive.addfile(member, io.BytesIO(data))
+    return sk.open({"a": folder / "a", "b": folder / "b"}, **options)
+
+
 def from_folders(n: int, folder: Path) -> sk.Dataset:
     """Three tables in folders of two keys, one of which lies in no folder of the second key."""
     places = ("year=2023/lang=de", "year=2023", "year=2024/lang=__HIVE_DEFAULT_PARTITION__")
@@ -319,6 +334,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     SelectColumns: [lambda n, _: dicts(n).select_columns(["text", "id"])],
     SequenceSource: [lambda n, _: numbers(n)],
     Shuffle: [lambda n, _: shuffled(n), lambda n, _: numbers(n).shuffle(5, fixed=True)],
+    Siblings: [from_sibling_archives],
     Slice: [
         lambda n, _: shuffled(2 * n + 3)[2 * n : 0 if n else 1 : -2],
         lambda n, _: endless().take(n),

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from seekable._arguments import checked_count
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
-    from seekable.dataset import shar, specs
+    from seekable.dataset import shar, sibling_archives, specs
     from seekable.formats.decoding import Decode
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from seekable.storage.listing import Asked
 else:
     shar = lazy("seekable.dataset.shar")
+    sibling_archives = lazy("seekable.dataset.sibling_archives")
     specs = lazy("seekable.dataset.specs")
     hashes = lazy("seekable.index.keys.hashes")
     keyed = lazy("seekable.index.keys.keyed")
@@ -83,6 +85,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     splitname: Literal["first", "last"] | None = None,
     missing: Literal["none"] | None = None,
     concatenated: bool = False,
+    suffix: str | Mapping[str, str] | None = None,
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
@@ -100,6 +103,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             rspecifier of Kaldi over files, ``scp:feats.scp`` or ``ark:feats.*.ark``. Of its options ``p``
             delivers a hole, with a warning, for an entry that cannot be read; the others change nothing.
             Paths may have braces, ``train-{000..099}.tar`` or ``{a,b}/*.tar``; each must exist then.
+            A dict of sources, ``{"image": "a/*.tar", "caption": "b/*.tar"}``, is for sibling archives: tar
+            files whose samples of one key are one record, shard by shard.
         format: ``"jsonl"``, ``"text"``, ``"parquet"`` and so on; found by the suffix if left out.
             With it, a folder that is a dataset of another tool counts as a plain folder.
         decode: of lines ``"json"``, ``"text"`` (a str), ``"bytes"``, or a function of a line's bytes, which
@@ -137,9 +142,11 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             else members of a sample follow each other, and an error says where they do not.
         splitname: of tar files, ``"last"`` if the key of a member ends at the last dot of its base name; by
             default at the first, as in WebDataset.
-        missing: of tar files, ``"none"`` if a column of ``columns`` that a sample lacks is None; by default
-            that is an error.
+        missing: of tar files, ``"none"`` if a column of ``columns`` that a sample lacks is None, and so are
+            the fields of a sample that a sibling archive lacks; by default that is an error.
         concatenated: of tar files, True if a file may be several archives, one behind the other.
+        suffix: of sibling archives, what is appended to a field that another archive has too: a text for all
+            archives but the first, or a dict by archive.
 
     Raises:
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
@@ -163,6 +170,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         ...     len(ds), ds[1], ds.locate(1).offset
         (2, {'id': 1}, 10)
     """
+    _check_suffix(source, suffix)
     may_be_shar = _may_be_shar(source)
     source = source if isinstance(source, Mapping) else checked_asked(source)
     options = SourceOptions(
@@ -183,7 +191,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     if may_be_shar and (found_shar := shar.shar_files(source, format_name=format)) is not None:
         opening = shar.SharOpening(found_shar, key, index_dir, jobs, executor, progress)
         return Dataset(opening.source(options, with_keys=_with_keys, partitions=partitions))
-    source = checked_asked(source)
+    if isinstance(source, Mapping):
+        open_one = partial(open, format=format, index_dir=index_dir, jobs=jobs, executor=executor)
+        open_one = partial(open_one, progress=progress, partitions=partitions)
+        return sibling_archives.open_siblings(source, open_one, options, suffix=suffix, key=key)
     spec = specs.spec_of(source) if _has_spec(source) else None
     if spec is None:
         found = find_data(source, format_name=format)
@@ -230,6 +241,12 @@ def _may_be_shar(source: object) -> bool:
     with suppress(OSError):
         return any(name.startswith("cuts.") for name in os.listdir(path))
     return False
+
+
+def _check_suffix(source: object, suffix: object) -> None:
+    if suffix is not None and (not isinstance(source, Mapping) or "cuts" in source):
+        message = f"suffix= is for a dict of archives, and this is other data (got {suffix!r}): drop it"
+        raise InvalidArgument(message)
 
 
 def _chosen_key(

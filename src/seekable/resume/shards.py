@@ -26,6 +26,7 @@ from seekable.nodes.slice import Slice
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.sources.siblings import Siblings
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
@@ -128,6 +129,10 @@ def _below(node: Node, position: int) -> tuple[Node, int] | None:
         return node.children[slot], below
     if isinstance(node, Join | Flatten):
         return node.children[0], int(node.rows.view[position % node.size])
+    if isinstance(node, Siblings):
+        rows = [node.row_of(number, position % node.size) for number in range(len(node.children))]
+        first = next(number for number, row in enumerate(rows) if row >= 0)
+        return node.children[first], rows[first]
     return (node.children[0], position) if isinstance(node, ElementwiseNode) else None
 
 

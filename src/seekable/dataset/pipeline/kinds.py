@@ -33,6 +33,7 @@ from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.shar_source import SharSource
+from seekable.nodes.sources.siblings import Siblings
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
@@ -62,7 +63,7 @@ NODE_KINDS: dict[str, type[Node]] = {
             StableSplit,
             TableSource,
         ),
-        *(UnifyColumns, WindowedShuffle, Zip),
+        *(Siblings, UnifyColumns, WindowedShuffle, Zip),
     )
 }
 """The class of each kind of node."""

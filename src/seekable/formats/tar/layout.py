@@ -165,6 +165,12 @@ class MemberWords:
         """Return the hashes of the keys of samples."""
         return self._files.words(files, self._hashes[files] + rows)[0]
 
+    def key_hashes_of(self, file: int) -> UInt64s:
+        """Return the hashes of the keys of all samples of a file; nothing is copied."""
+        words, at = self._files.file_words(file)
+        start = at + int(self._hashes[file])
+        return np.asarray(words[start : start + int(self._files.records[file])])
+
     def of_sample(self, file: int, row: int) -> list[tuple[int, int, int]]:
         """Return the first byte, the size and the number of the field of each member of one sample."""
         words, at = self._files.file_words(file)

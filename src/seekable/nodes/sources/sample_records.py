@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from seekable.formats.tar.samples import SampleRule
     from seekable.storage.mapped import MappedFile, View
 
-__all__ = ["FieldError", "SampleShape", "key_at", "made_record", "recovered_sample"]
+__all__ = ["FILE_COLUMN", "FieldError", "SampleShape", "key_at", "made_record", "recovered_sample"]
+
+FILE_COLUMN = "__url__"
+"""The column that has the path of the file, where records are those of webdataset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,9 @@ class SampleShape:
 
     keyed: bool
     """True if records have the key."""
+
+    with_file: bool
+    """True if records have the path of their file."""
 
     columns: tuple[str, ...] | None
     """The columns that each record has, in their order; None for the key and the fields of the sample."""
@@ -72,7 +78,8 @@ class SampleShape:
             decoders.of(name).decode if wanted is None or name in wanted else None for name in schema.fields
         )
         keyed = wanted is None or SAMPLE_KEY in wanted
-        return cls(schema.fields, tuple(of_fields), keyed, columns, fills, rule)
+        with_file = decoders.with_url and (wanted is None or FILE_COLUMN in wanted)
+        return cls(schema.fields, tuple(of_fields), keyed, with_file, columns, fills, rule)
 
     @property
     def wanted(self) -> list[bool]:
@@ -105,6 +112,8 @@ def made_record(
     """
     view, names, decoders = mapped.view, shape.names, shape.decoders
     record: dict[str, Any] = {SAMPLE_KEY: key_at(view, start, shape.rule)} if shape.keyed else {}
+    if shape.with_file:
+        record[FILE_COLUMN] = mapped.name
     payload = size = field = 0
     try:
         for payload, size, field in members:

@@ -19,6 +19,7 @@ from seekable.nodes.keys.key import SAMPLE_KEY
 from seekable.nodes.readahead import SequentialReads
 from seekable.nodes.sources.sample_reading import SampleFiles, SamplesReader
 from seekable.nodes.sources.sample_records import (
+    FILE_COLUMN,
     FieldError,
     SampleShape,
     key_at,
@@ -191,7 +192,13 @@ class SampleSource(Leaf):
         """Return the names of the columns; their types only records show. None without a sample."""
         if self.columns is not None:
             return dict.fromkeys(self.columns)
-        return dict.fromkeys((SAMPLE_KEY, *self.fields)) if self.size else None
+        return dict.fromkeys(self.there) if self.size else None
+
+    @property
+    def there(self) -> tuple[str, ...]:
+        """The names of all columns that records can have."""
+        file = (FILE_COLUMN,) if self.decoders.with_url else ()
+        return (SAMPLE_KEY, *file, *self.fields)
 
     def _place(self, position: int) -> tuple[int, int]:
         """Return the number of the file of a position, and the row in that file."""
@@ -278,14 +285,11 @@ def _check_columns(source: SampleSource) -> None:
         UnsupportedFormat: a column is pickled.
         MissingDependency: the decoder of a column needs a package that is not installed.
     """
-    there = (SAMPLE_KEY, *source.fields)
     for name in source.columns or ():
-        if name not in there and source.size:
-            message = f"no sample has a field {name!r}; there are {', '.join(map(repr, there))}"
+        if name not in source.there and source.size:
+            message = f"no sample has a field {name!r}; there are {', '.join(map(repr, source.there))}"
             raise InvalidArgument(message)
-    wanted = (
-        source.fields if source.columns is None else [name for name in source.columns if name != SAMPLE_KEY]
-    )
+    wanted = [name for name in source.fields if source.columns is None or name in source.columns]
     check_fields(wanted, source.decoders, fields=source.fields, where=source.asked)
 
 
