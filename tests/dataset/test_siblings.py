@@ -66,7 +66,7 @@ def opened(folder: Path, *names: str, **options: Any) -> sk.Dataset:
 def test_records_have_the_fields_of_all_sides(folder: Path) -> None:
     ds = opened(folder)
     assert len(ds) == 8
-    assert list(ds.node.declared() or ()) == ["__key__", "jpg", "cls", "txt"]
+    assert ds.columns == ["__key__", "jpg", "cls", "txt"]
     assert list(ds) == [record(key) for key in ALL]
     assert ds[[7, 0, 3]] == [record(ALL[row]) for row in (7, 0, 3)]
     assert ds[-1] == record(ALL[-1])
@@ -108,7 +108,7 @@ def test_columns_are_read_from_their_side_alone(folder: Path) -> None:
 
 def test_columns_are_in_the_order_of_the_caller(folder: Path) -> None:
     ds = opened(folder, columns=["txt", "cls"])
-    assert list(ds.node.declared() or ()) == ["txt", "cls"]
+    assert ds.columns == ["txt", "cls"]
     assert [list(each) for each in ds] == [["txt", "cls"]] * 8
     assert ds[2] == {"txt": f"caption of {ALL[2]}", "cls": 6}
     assert list(opened(folder, columns=["txt", "__key__"])[2]) == ["txt", "__key__"]
