@@ -38,7 +38,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     `-- MissingDependency    (ImportError)        an optional package is not installed
 
 A message names the argument or the file, the rule, the value found, and what to do. Warnings:
-``CacheTooSmall``, ``DuplicateKeys``, ``KaldiWarning`` (UserWarning).
+``CacheTooSmall``, ``DuplicateKeys``, ``KaldiWarning``, ``TarWarning`` (UserWarning).
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ __all__ = [
     "SeekableError",
     "StateMismatch",
     "StoppedIterator",
+    "TarWarning",
     "TooManyHoles",
     "Unreachable",
     "UnsupportedFormat",
@@ -387,6 +388,10 @@ def _corrupt_record(  # noqa: PLR0913, PLR0917 - all attributes, as an error is 
 
 class KaldiWarning(UserWarning):
     """A Kaldi file breaks a rule, and Kaldi itself reads it with a warning."""
+
+
+class TarWarning(UserWarning):
+    """A tar file is not as its writer may have meant it: it has no end mark, or ids in its fields."""
 
 
 class CacheTooSmall(UserWarning):

@@ -49,6 +49,7 @@ class Choosing(Face):
         self,
         fn: Callable[[Any], Any] | None = None,
         *,
+        columns: Iterable[str] | None = None,
         where: Any = None,
         files: str | Sequence[str] | None = None,
         limit: int | None = None,
@@ -65,6 +66,8 @@ class Choosing(Face):
 
         Args:
             fn: returns True for the records to keep. It may be called in other processes and in any order.
+            columns: the columns of the records that ``fn`` is called with; nothing else is read for it, so an
+                image beside a number is neither read nor decoded. A record has those of them that it has.
             where: conditions on columns, ``[("lang", "==", "de"), ("n", "<", 9)]``, all of which must hold,
                 or lists of those, one of which must. Operators are ``==``, ``!=``, ``<``, ``<=``, ``>``,
                 ``>=``, ``in``, ``not in``, ``is null`` and ``is not null``; a missing column is null, and
@@ -95,7 +98,9 @@ class Choosing(Face):
             >>> list(sk.from_sequence([{"n": 1}, {"n": 5}]).filter(where=[("n", ">", 2)]))
             [{'n': 5}]
         """
-        chosen = filter_rows.choice(fn, where=where, files=files, limit=limit, version=version)
+        chosen = filter_rows.choice(
+            fn, where=where, files=files, limit=limit, version=version, columns=columns
+        )
         running = evaluated.Running(save, jobs, executor, progress)
         return self._over(filter_node.filtered(self._node, chosen, running))
 
@@ -103,6 +108,7 @@ class Choosing(Face):
         self,
         fn: Callable[[list[Any]], Any],
         *,
+        columns: Iterable[str] | None = None,
         size: int = 256,
         save: str | os.PathLike[str] | None = None,
         version: str | int | None = None,
@@ -113,6 +119,7 @@ class Choosing(Face):
 
         Args:
             fn: called with up to ``size`` records; returns for each, whatever the others, True to keep it.
+            columns: as in ``filter``.
             size: the most records in a call.
             save: as in ``filter``.
             version: as in ``filter``.
@@ -124,7 +131,9 @@ class Choosing(Face):
             >>> list(sk.from_sequence(range(6)).filter_batches(lambda numbers: [n > 3 for n in numbers]))
             [4, 5]
         """
-        chosen = filter_rows.choice(fn, together=checked_count("size", size, least=1), version=version)
+        chosen = filter_rows.choice(
+            fn, together=checked_count("size", size, least=1), version=version, columns=columns
+        )
         running = evaluated.Running(save, jobs, None, progress)
         return self._over(filter_node.filtered(self._node, chosen, running))
 

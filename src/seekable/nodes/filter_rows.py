@@ -11,7 +11,7 @@ import numpy as np
 from seekable._arguments import checked_count
 from seekable.errors import InvalidArgument, MissingColumn, SeekableError, WrongType
 from seekable.nodes.columns.column_node import ColumnNode
-from seekable.nodes.columns.names import no_such_column
+from seekable.nodes.columns.names import checked_names, no_such_column
 from seekable.nodes.conditions import Where, checked_where, passing
 from seekable.nodes.contract import Leaf
 from seekable.nodes.display import add_place, describe_place
@@ -58,12 +58,17 @@ class Choice:
 
     version: str | int | None
 
+    columns: tuple[str, ...] | None = None
+    """The columns that the function reads; nothing else is read for it. None for all."""
+
     @property
     def name(self) -> str:
         """The arguments of the call of ``filter``, as text."""
         parts = []
         if self.fn is not None:
             parts.append(getattr(self.fn, "__qualname__", type(self.fn).__qualname__))
+        if self.columns is not None:
+            parts.append(f"columns={list(self.columns)!r}")
         if self.where is not None:
             parts.append(f"where={self.where.written!r}")
         if self.files is not None:
@@ -78,6 +83,8 @@ class Choice:
         described: dict[str, Any] = {"name": "conditions"}
         if self.fn is not None:
             described = describe_function(self.fn, self.version)
+        if self.columns is not None:
+            described["columns"] = list(self.columns)
         if self.where is not None:
             described["where"] = repr(self.where.written)
         if self.files is not None:
@@ -100,6 +107,7 @@ def choice(
     files: object = None,
     limit: object = None,
     version: str | int | None = None,
+    columns: object = None,
 ) -> Choice:
     """Return the conditions that the arguments of ``Dataset.filter`` state, after checks.
 
@@ -109,6 +117,11 @@ def choice(
     """
     if fn is None and where is None and files is None:
         message = "filter() needs a function, where= or files= (got none of them)"
+        raise InvalidArgument(message)
+    if fn is None and columns is not None:
+        message = (
+            "columns= is what a function reads, and no function is given; where= reads its columns alone"
+        )
         raise InvalidArgument(message)
     patterns = (files,) if isinstance(files, str) else files
     if patterns is not None and not (
@@ -123,6 +136,7 @@ def choice(
         None if patterns is None else tuple(patterns),
         None if limit is None else checked_count("limit", limit, least=0),
         version,
+        None if columns is None else checked_names("columns", columns),
     )
 
 
@@ -136,7 +150,15 @@ def kept_rows(
     """
     runs = _runs(dataset, criteria, size)
     narrowed = _narrowed(dataset, criteria)
-    job = _Passing(dataset, criteria, narrowed, _bare(narrowed, criteria.where), runs, _before(runs))
+    job = _Passing(
+        dataset,
+        criteria,
+        _read_by(dataset, criteria),
+        narrowed,
+        _bare(narrowed, criteria.where),
+        runs,
+        _before(runs),
+    )
     unseen = _undeclared(dataset, criteria)
     looked, left = 0, criteria.limit
     if left == 0:
@@ -174,6 +196,20 @@ def _undeclared(dataset: Node, criteria: Choice) -> set[str]:
 
 def _narrowed(dataset: Node, criteria: Choice) -> Node:
     return dataset if criteria.where is None else dataset.narrowed(criteria.where.columns)
+
+
+def _read_by(dataset: Node, criteria: Choice) -> Node:
+    """Return the dataset whose records the function takes.
+
+    Raises:
+        MissingColumn: the files declare their columns, and one that the function reads is not among them.
+    """
+    if criteria.columns is None:
+        return dataset
+    known = dataset.declared()
+    if known is not None and (missing := [name for name in criteria.columns if name not in known]):
+        raise MissingColumn(no_such_column(missing[0], known))
+    return dataset.narrowed(frozenset(criteria.columns))
 
 
 def _bare(dataset: Node, where: Where | None) -> tuple[Node, Where | None]:
@@ -237,6 +273,9 @@ class _Passing:
 
     dataset: Node
     choice: Choice
+    called: Node
+    """The dataset, narrowed to the columns that the function reads."""
+
     narrowed: Node
     """The dataset, narrowed to the columns of the conditions."""
 
@@ -304,8 +343,8 @@ class _Passing:
 
     def _called(self, fn: Callable[..., Any], rows: Int64s) -> Int64s:
         kept: list[int] = []
-        for first, records in read_rows(self.dataset, rows):
-            at = first
+        for first, found in read_rows(self.called, rows):
+            at, records = first, self._in_columns(found, rows, first)
             try:
                 if self.choice.together is not None:
                     kept += [first + i for i in self._together(fn, records)]
@@ -319,6 +358,21 @@ class _Passing:
                 )
                 raise
         return rows[kept]
+
+    def _in_columns(self, records: list[Any], rows: Int64s, first: int) -> list[Any]:
+        """Return records with the columns that the function reads, as far as they have them."""
+        columns = self.choice.columns
+        if columns is None:
+            return records
+        for at, record in enumerate(records, start=first):
+            if record is not HOLE and not isinstance(record, dict):
+                place, kind = describe_place(self.dataset, int(rows[at])), type(record).__name__
+                message = f"{place}: columns= is for records that are dicts (got a {kind})"
+                raise WrongType(message)
+        return [
+            record if record is HOLE else {name: record[name] for name in columns if name in record}
+            for record in records
+        ]
 
     def _together(self, fn: Callable[..., Any], records: list[Any]) -> list[int]:
         """Return the indices of the records for which a function of lists returns True."""

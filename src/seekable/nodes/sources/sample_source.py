@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 from seekable._cached import cached
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, TarWarning
 from seekable.formats.fields.decode_argument import check_fields, checked_decode
 from seekable.formats.registry import format_named
 from seekable.formats.tar.layout import MemberWords
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     from seekable.nodes.keys.key import Keys
 
 __all__ = ["SampleSource", "sample_source"]
+
+_MOST_WARNED = 5
+"""The most files that one warning names."""
 
 _STREAK, _STREAK_BEGINS = 64, 8
 """Of rows read one by one in their order: the rows between two fetches, and the rows before the first one."""
@@ -272,6 +276,7 @@ def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], S
             errors=options.errors,
         )
         _check_columns(made)
+        _warn(made)
         return made
 
     return source
@@ -291,6 +296,24 @@ def _check_columns(source: SampleSource) -> None:
             raise InvalidArgument(message)
     wanted = [name for name in source.fields if source.columns is None or name in source.columns]
     check_fields(wanted, source.decoders, fields=source.fields, where=source.asked)
+
+
+def _warn(source: SampleSource) -> None:
+    """Warn of what the walk of the files found strange.
+
+    Warns:
+        TarWarning: a file has no end mark, say.
+    """
+    schemas = source.words.schemas
+    if not any(schema.warnings for schema in schemas):
+        return
+    texts = [
+        f"{source.files.shown_path(file)}: {text}"
+        for file, schema in enumerate(source.words.schema_of.tolist())
+        for text in schemas[schema].warnings
+    ]
+    more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
+    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, TarWarning, stacklevel=4)
 
 
 def _shown_decode(decoders: FieldDecoders) -> str:
