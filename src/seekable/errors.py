@@ -291,9 +291,8 @@ class CorruptRecord(SeekableError, ValueError):
         length: how many bytes it has.
         preview: its first bytes.
         cause: the error that the decoder raised.
-        key: of a sample of a tar file, its key; else None. ``offset`` and ``length`` are then those of the
-            member.
-        field: of a sample of a tar file, the name of the field; else None.
+        key, field: of a sample of a tar file, its key and the name of the field, else None; ``offset`` and
+            ``length`` are then those of the member.
     """
 
     def __init__(  # noqa: PLR0913 - all attributes
@@ -343,11 +342,10 @@ class CorruptRecord(SeekableError, ValueError):
             )
         if self.field is not None:
             member = f"its field {self.field!r} at byte {self.offset} ({self.length} bytes)"
-            where = f"Look at it with `{look}`. " if self.length else ""
             of = f"{self.path}: record {self.row} with the key {self.key!r}"
             return (
-                f"{of}: {member} cannot be decoded: {what}. {where}Say what to deliver instead with "
-                f"errors= of sk.open, leave the field out with columns=, or take it as it is with "
+                f"{of}: {member} cannot be decoded: {what}. Look at it with `{look}`. Say what to deliver "
+                f"instead with errors= of sk.open, leave the field out with columns=, or take it with "
                 f"decode={{{self.field!r}: 'bytes'}}"
             )
         return (

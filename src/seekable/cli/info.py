@@ -129,13 +129,21 @@ def _survey(opening: Opening) -> dict[str, Any]:
 
 
 def _content_found(dataset: FileSource | SampleSource | SharSource | TableSource) -> dict[str, Any]:
-    """Return the lengths of records; of tables, the columns and the number of row groups; of Shar, fields."""
+    """Return the lengths of records; of samples also the fields; of tables the columns and row groups."""
     from seekable.cli.contents import record_lengths
+    from seekable.cli.output import json_safe
+    from seekable.nodes.sources.sample_source import SampleSource
     from seekable.nodes.sources.shar_source import SharSource
     from seekable.nodes.sources.tables import TableSource
 
     if isinstance(dataset, SharSource):
         return {"fields": {name: _field_found(part) for name, part in dataset.named_parts}}
+    if isinstance(dataset, SampleSource):
+        fields = {
+            json_safe(name): {"members": members, "bytes": size}
+            for name, (members, size) in dataset.words.field_sizes().items()
+        }
+        return {"record_bytes": _as_json(record_lengths(dataset.files)), "fields": fields}
     if not isinstance(dataset, TableSource):
         return {"record_bytes": _as_json(record_lengths(dataset.files))}
     columns = {field.name: str(field.type) for field in dataset.schema}
@@ -186,7 +194,7 @@ def _others_in_words(index: dict[str, Any]) -> str:
 
 
 def _content_in_words(found: dict[str, Any]) -> dict[str, str]:
-    if "fields" in found:
+    if "fields" in found and "record_bytes" not in found:
         fields = found["fields"].items()
         return {name: f"{own['format']}, {own['bytes']:,} bytes" for name, own in fields}
     if "columns" in found:
@@ -196,4 +204,14 @@ def _content_in_words(found: dict[str, Any]) -> dict[str, str]:
     if lengths is None:
         return {"record bytes": "no record"}
     shown = ", ".join(f"{name} {lengths[name]:,}" for name in ("min", "p50", "p95", "p99", "max"))
-    return {"record bytes": f"mean {lengths['mean']:,.1f}, {shown}"}
+    return {"record bytes": f"mean {lengths['mean']:,.1f}, {shown}", **_fields_in_words(found)}
+
+
+def _fields_in_words(found: dict[str, Any]) -> dict[str, str]:
+    from seekable.storage.memory import bytes_in_words
+
+    fields = found.get("fields", {})
+    texts = [
+        f"{name} ({field['members']:,}, {bytes_in_words(field['bytes'])})" for name, field in fields.items()
+    ]
+    return {"fields": ", ".join(texts) or "none"} if "fields" in found else {}

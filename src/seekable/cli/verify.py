@@ -145,6 +145,10 @@ def _tell(path: str, found: Verification, *, deep: bool, decode: bool, quiet: bo
     if deep and found.unread:
         files = in_words(found.unread, "file")
         looked = f"every offset, and every byte but those of {files}, whose offsets came from another index"
+    if deep and any(file.entry.format.partition("-")[0] == "tar" for file in found.indexed):
+        looked = (
+            "every header and every offset of the archives, and read every byte, of which no digest is kept"
+        )
     looked += ", and each record decoded" * decode
     data = f"{in_words(found.records, 'record')} in {in_words(found.files, 'file')}"
     verdict = f"{in_words(len(found.problems), 'problem')} in" if found.problems else "good:"

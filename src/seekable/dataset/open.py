@@ -25,11 +25,12 @@ from seekable.storage.listing import checked_asked
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from concurrent.futures import Executor
 
     from seekable.dataset import shar, sibling_archives, specs
     from seekable.formats.decoding import Decode
+    from seekable.formats.fields.field_decoder import AskedDecoder
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
@@ -67,7 +68,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     source: Asked | Mapping[str, Asked],
     *,
     format: str | None = None,  # noqa: A002 - the public name
-    decode: Decode | None = None,
+    decode: Decode | Mapping[str, AskedDecoder] | None = None,
     version: str | int | None = None,
     index_dir: str | os.PathLike[str] | None = None,
     jobs: int | None = None,

@@ -147,10 +147,11 @@ class Format:
             InvalidArgument: the files can be of several holders, or the options are of another format.
             WrongType: ``holder`` is of another type.
         """
-        if self.variants:
+        if self.variants and options.holder is None and options.pipes == "refuse":
             variant: Callable[[SourceOptions, str], str] = _imported(self.variants)
             return replace(self, name=variant(options, self.name))
-        options.refuse_those_of_archives(self.name)
+        if not self.variants:
+            options.refuse_those_of_archives(self.name)
         if not self.holder_finder:
             has_pipes = options.pipes != "refuse" and not self.names_commands
             if options.holder is not None or has_pipes:

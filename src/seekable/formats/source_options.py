@@ -12,7 +12,6 @@ from seekable.storage.mapped import MOST_OPEN_FILES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from seekable.formats.decoding import Decode
     from seekable.kaldi.files.pipes import Pipes
 
 __all__ = ["OnError", "SourceOptions"]
@@ -28,7 +27,7 @@ class SourceOptions:
     shown: str
     """The data as the user named it, for ``repr``."""
 
-    decode: Decode | None = None
+    decode: Any = None
     """The decoding; None for that of the format."""
 
     version: str | int | None = None

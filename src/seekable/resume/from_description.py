@@ -64,7 +64,7 @@ UNKNOWN_ROWS = {
 """The kinds of node whose order cannot be rebuilt, and why."""
 
 FORMATS_WITH_RUNS = frozenset(
-    {"jsonl", "text", "csv", "tsv", "csv-semicolon", "ark", "scp", "kaldi-directory"}
+    {"jsonl", "text", "csv", "tsv", "csv-semicolon", "ark", "scp", "kaldi-directory", "tar"}
 )
 """The formats whose files have blocks of 1,024 rows; of others a description does not have the blocks."""
 
@@ -204,8 +204,9 @@ def _check_order_is_known(tree: Tree, where: str) -> None:
             f"pipeline itself, as module:function"
         )
         raise InvalidArgument(message)
-    # The format of an archive has the name of its holder too: "ark-matrix".
-    if kind == "files" and not (tree["format"] in FORMATS_WITH_RUNS or tree["format"].startswith("ark-")):
+    # The format of an archive has the name of its holder too, "ark-matrix", that of a tar file its options.
+    known = kind not in ("files", "samples") or tree["format"] in FORMATS_WITH_RUNS
+    if not known and not tree["format"].startswith(("ark-", "tar-")):
         message = f"{where}: where blocks end in files of {tree['format']!r} is not in the description"
         raise InvalidArgument(message)
 

@@ -302,8 +302,9 @@ def compare_part(job: PartJob, scanner: Finder, *, on_bytes: Callable[[int], Non
             head = os.pread(file.fileno(), END_BYTES, 0)
             with data_of(file, job.path, job.size, head=head) as data:
                 if is_surveyor(scanner):
+                    _read_all(data, on_bytes)
                     ends = head_tail_digest(file.fileno(), size=os.fstat(file.fileno()).st_size, head=head)
-                    words = survey(data, scanner, head_tail=ends, on_bytes=on_bytes)
+                    words = survey(data, scanner, head_tail=ends)
                     return Compared(words.pieces, _first_difference(job, words.words), None)
                 source = _source(data, job, on_bytes)
                 if not job.start:
@@ -313,6 +314,12 @@ def compare_part(job: PartJob, scanner: Finder, *, on_bytes: Callable[[int], Non
             return Compared(b"", None, str(error))
         pieces = source.piece_digests()
     return Compared(pieces, _first_difference(job, found), None)
+
+
+def _read_all(data: Data, on_bytes: Callable[[int], None] | None) -> None:
+    """Read all bytes of an archive, of which a survey reads the headers alone: each must be readable."""
+    for _ in ByteSource(data.file, size=data.size, head=data.head, on_bytes=on_bytes).chunks():
+        pass
 
 
 def _source(data: Data, job: PartJob, on_bytes: Callable[[int], None] | None) -> ByteSource:
