@@ -291,8 +291,7 @@ class CorruptRecord(SeekableError, ValueError):
         length: how many bytes it has.
         preview: its first bytes.
         cause: the error that the decoder raised.
-        key, field: of a sample of a tar file, its key and the name of the field, else None; ``offset`` and
-            ``length`` are then those of the member.
+        key, field: of a sample of a tar file, its key and the field whose payload lies there; else None.
     """
 
     def __init__(  # noqa: PLR0913 - all attributes

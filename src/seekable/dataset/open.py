@@ -25,7 +25,7 @@ from seekable.storage.listing import checked_asked
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from concurrent.futures import Executor
 
     from seekable.dataset import shar, sibling_archives, specs

@@ -31,11 +31,9 @@ from seekable.nodes.sources.sample_source import SampleSource
 from seekable.testing import assert_resumes_exactly
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from typing import Any
-
-Members = "Iterable[tuple[str, bytes]]"
 
 
 def packed(members: Iterable[tuple[str, bytes]], *, mtime: float = 0) -> bytes:
@@ -43,13 +41,13 @@ def packed(members: Iterable[tuple[str, bytes]], *, mtime: float = 0) -> bytes:
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, payload in members:
             member = tarfile.TarInfo(name)
-            member.size, member.mtime = len(payload), mtime  # type: ignore[assignment]  # tarfile takes floats
+            member.size, member.mtime = len(payload), mtime
             archive.addfile(member, io.BytesIO(payload))
     return file.getvalue()
 
 
 def samples(rows: range, fields: str = "jpg json txt") -> list[tuple[str, bytes]]:
-    payloads = {
+    payloads: dict[str, Callable[[int], bytes]] = {
         "jpg": lambda row: bytes([row % 256]) * (row % 5),
         "json": lambda row: json.dumps({"i": row}).encode(),
         "txt": lambda row: f"text {row}".encode(),
