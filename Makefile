@@ -47,7 +47,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo demo-audio test check optimized fuzz lint types docs bench clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DATA=path for your own files)
 	@$(VENV)/bin/python examples/main_job/demo.py $(if $(DATA),"$(DATA)")

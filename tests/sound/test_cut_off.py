@@ -12,7 +12,9 @@ import soundfile
 from tests.sound.waves import encoded
 
 import seekable as sk
+from seekable.sound.completeness import check_complete
 from seekable.sound.mpeg import _frame
+from seekable.sound.payload import BufferPayload
 
 CHECKED = [
     *(("FLAC", "PCM_16"), ("MP3", None), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("AIFF", "PCM_16")),
@@ -43,6 +45,23 @@ def test_an_ogg_file_without_its_last_page_is_an_error() -> None:
         sk.audio()(data[: data.rindex(b"OggS")])
 
 
+def test_the_last_page_of_an_ogg_file_may_be_empty() -> None:
+    """Some encoders end a stream with a page that holds no sound."""
+    data = encoded("OGG", "VORBIS")
+    last = data.rindex(b"OggS")
+    page = bytearray(data[last:])
+    page[5] = 4
+    page[26:] = bytes([0])
+    check_complete(BufferPayload(data[:last] + bytes(page)))
+    with pytest.raises(ValueError, match="cut off within its last page"):
+        check_complete(BufferPayload(data[:last] + bytes(page[:-1])))
+
+
+def test_sound_may_hold_the_tag_of_a_page() -> None:
+    data = encoded("OGG", "VORBIS")
+    check_complete(BufferPayload(data[:-40] + b"OggSound" + data[-32:]))
+
+
 def test_an_ogg_file_of_several_streams_is_an_error() -> None:
     with pytest.raises(ValueError, match="several streams, of which only the first is decoded"):
         sk.audio()(encoded("OGG", "VORBIS", frames=9000) + encoded("OGG", "VORBIS", frames=5000))
@@ -57,6 +76,8 @@ def test_a_flac_file_of_unknown_length_is_read_to_its_end() -> None:
     np.testing.assert_array_equal(sk.audio(offset=1, duration=0.125)(data)[0], expected[16000:18000])
     with pytest.raises(ValueError, match="20,001 frames are promised"):
         sk.audio()(data, frames=20001)
+    with pytest.raises(ValueError, match="soundfile cannot decode"):
+        sk.audio()(data[:-100])
 
 
 def without_header(data: bytes) -> bytes:

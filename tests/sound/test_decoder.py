@@ -187,9 +187,9 @@ def test_the_name_audio_is_the_decoder_of_whole_files() -> None:
 
 def test_the_package_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     from seekable._optional import optional
-    from seekable.sound import library
+    from seekable.sound import soundfile_formats
 
-    monkeypatch.setattr(library, "soundfile", optional("soundfile", extra="audio"))
+    monkeypatch.setattr(soundfile_formats, "soundfile", optional("soundfile", extra="audio"))
     monkeypatch.setitem(sys.modules, "soundfile", None)
     assert sk.audio()(WAV)[1] == RATE
     with pytest.raises(sk.MissingDependency, match=r"pip install 'seekable\[audio\]'"):

@@ -13,7 +13,7 @@ from tests.sound.waves import encoded, signal, wave
 
 import seekable as sk
 from seekable._optional import optional
-from seekable.sound import library
+from seekable.sound import soundfile_formats
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,9 +56,7 @@ def test_a_file_that_is_cut_off_is_a_corrupt_record(tmp_path: Path) -> None:
 def test_a_missing_package_is_named_at_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = archive(tmp_path, a__flac=encoded("FLAC"), a__wav=WAV)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(
-        sk.MissingDependency, match=r"'flac'.* soundfile.* install 'seekable\[audio\]'"
-    ):
+    with pytest.raises(sk.MissingDependency, match=r"'flac'.* soundfile.* install 'seekable\[audio\]'"):
         sk.open(path, decode="audio")
     assert sk.open(path, decode="audio", columns=["wav"])[0]["wav"][1] == 16000
 
@@ -66,7 +64,7 @@ def test_a_missing_package_is_named_at_opening(tmp_path: Path, monkeypatch: pyte
 def test_a_missing_package_is_no_corrupt_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A WAV file of other than plain samples needs soundfile, which is known when it is read."""
     path = archive(tmp_path, a__wav=encoded("WAV", "ULAW"))
-    monkeypatch.setattr(library, "soundfile", optional("soundfile", extra="audio"))
+    monkeypatch.setattr(soundfile_formats, "soundfile", optional("soundfile", extra="audio"))
     monkeypatch.setitem(sys.modules, "soundfile", None)
     ds = sk.open(path, decode="audio", errors=as_hole)
     with pytest.raises(sk.MissingDependency, match="soundfile"):

@@ -22,6 +22,8 @@ _MOST_PAGE_BYTES = _PAGE_HEAD_BYTES + 255 + 255 * 255
 _LAST_PAGE = 4
 """The flag of the last page of a stream."""
 
+_ALL_FLAGS = 7
+
 _UNKNOWN = 0xFFFFFFFF
 _W64_TAG = b"riff\x2e\x91\xcf\x11"
 
@@ -48,11 +50,12 @@ def _check_pages(payload: Payload, head: bytes) -> None:
     """Check the last page of an Ogg file: it is whole, and ends the stream that the first page begins."""
     start = max(payload.size - 2 * _MOST_PAGE_BYTES, 0)
     tail = bytes(payload.range(start, payload.size))
-    at = tail.rfind(b"OggS")
+    at = _last_page(tail)
     page = tail[at : at + _PAGE_HEAD_BYTES + 255]
-    lengths = page[_PAGE_HEAD_BYTES : _PAGE_HEAD_BYTES + page[26]] if len(page) >= _PAGE_HEAD_BYTES else b""
+    count = page[26] if len(page) >= _PAGE_HEAD_BYTES else _PAGE_HEAD_BYTES + 255
+    lengths = page[_PAGE_HEAD_BYTES : _PAGE_HEAD_BYTES + count]
     end = at + _PAGE_HEAD_BYTES + len(lengths) + sum(lengths)
-    if not lengths or len(lengths) < page[26] or end > len(tail):
+    if len(lengths) < count or end > len(tail):
         message = f"the Ogg file is cut off within its last page, which begins at byte {start + at}"
         raise ValueError(message)
     if not page[5] & _LAST_PAGE:
@@ -63,6 +66,14 @@ def _check_pages(payload: Payload, head: bytes) -> None:
     if page[14:18] != head[14:18]:
         message = "the Ogg file holds several streams, of which only the first is decoded: split the file"
         raise ValueError(message)
+
+
+def _last_page(tail: bytes) -> int:
+    """Return where the last page begins; 0 if there is none. Sound may hold the four bytes of its tag."""
+    at = tail.rfind(b"OggS")
+    while at > 0 and len(tail) >= at + 6 and (tail[at + 4] != 0 or tail[at + 5] > _ALL_FLAGS):
+        at = tail.rfind(b"OggS", 0, at)
+    return max(at, 0)
 
 
 def _form_bytes(_: Payload, head: bytes) -> int | None:

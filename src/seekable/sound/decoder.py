@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.sound import library
+    from seekable.sound import soundfile_formats
 else:
-    library = lazy("seekable.sound.library")
+    soundfile_formats = lazy("seekable.sound.soundfile_formats")
 
 __all__ = ["AudioDecoder", "audio"]
 
@@ -129,7 +129,7 @@ class AudioDecoder:
                 promise.check(header.frames, header.rate)
                 first, last = self.part.frames(header.frames, header.rate)
                 return read_wave_frames(source, header, first, last), header.rate
-        return library.read_with_soundfile(source, self.part, promise.check)
+        return soundfile_formats.read_with_soundfile(source, self.part, promise.check)
 
 
 @final

@@ -40,10 +40,16 @@ _DELAY = 529
 @dataclass(frozen=True, slots=True)
 class _Frame:
     word: int
+    """The header, as a big-endian number of 32 bits."""
+
     size: int
     """The bytes of the frame, its header included."""
+
     samples: int
+    """The samples of each channel."""
+
     side: int
+    """The bytes between the header and the data."""
 
     def is_like(self, other: _Frame) -> bool:
         """Return True if both have one version, layer and sampling rate."""
@@ -89,17 +95,18 @@ def checked_mpeg(payload: Payload, start: int) -> tuple[Payload, int]:
         raise ValueError(message)
     if flags & _HAS_FRAMES:
         return payload, 0
-    frames = _frames(payload.range(start, payload.size), first)
+    frames = _frames(bytes(payload.range(start, payload.size)), first)
     return BufferPayload(b"".join((*_frames_before(first, frames), *frames))), first.samples - _DELAY
 
 
-def _frame(data: memoryview, at: int) -> _Frame | None:
+def _frame(data: bytes | memoryview, at: int) -> _Frame | None:
     """Return the frame of layer III that begins at a byte of some data, if one does."""
     if len(data) < at + _HEAD_BYTES:
         return None
     word = int.from_bytes(data[at : at + _HEAD_BYTES], "big")
     version, number, rate = word >> 19 & 3, word >> 12 & 15, word >> 10 & 3
-    if word >> 21 != _SYNC or word >> 17 & 3 != _LAYER_III or version == 1 or rate == 3 or number in {0, 15}:  # noqa: PLR2004 - reserved
+    is_reserved = version == 1 or rate not in range(3) or number not in range(1, 15)
+    if word >> 21 != _SYNC or word >> 17 & 3 != _LAYER_III or is_reserved:
         return None
     table = 3 if version == 3 else 2  # noqa: PLR2004 - MPEG 1
     samples = 1152 if table == 3 else 576  # noqa: PLR2004
@@ -117,7 +124,7 @@ def _xing(payload: Payload, start: int, first: _Frame) -> tuple[int, int]:
     return flags, numbers[1 if flags & _HAS_FRAMES else 0] if flags & _HAS_BYTES else 0
 
 
-def _frames(data: memoryview, first: _Frame) -> list[memoryview]:
+def _frames(data: bytes, first: _Frame) -> list[bytes]:
     """Return the bytes of each frame in some data.
 
     What follows the last frame, such as a tag, is left out, as are bytes between frames.
@@ -133,33 +140,29 @@ def _frames(data: memoryview, first: _Frame) -> list[memoryview]:
     return frames
 
 
-def _next(data: memoryview, at: int, first: _Frame) -> tuple[int, _Frame] | None:
+def _next(data: bytes, at: int, first: _Frame) -> tuple[int, _Frame] | None:
     """Return the next frame that is like the first, and where it begins."""
     frame = _frame(data, at)
     if frame is not None and frame.is_like(first):
         return at, frame
-    rest = bytes(data[at:])
-    place = rest.find(b"\xff")
-    while place >= 0:
-        frame = _frame(data, at + place)
-        # Two frames in a row, because two bytes that look like a header are common.
+    while (at := data.find(b"\xff", at + 1)) >= 0:
+        frame = _frame(data, at)
+        # Two frames in a row, because bytes that look like a header are common.
         if frame is not None and frame.is_like(first):
-            after = _frame(data, at + place + frame.size)
+            after = _frame(data, at + frame.size)
             if after is not None and after.is_like(first):
-                return at + place, frame
-        place = rest.find(b"\xff", place + 1)
+                return at, frame
     return None
 
 
-def _frames_before(first: _Frame, frames: list[memoryview]) -> tuple[bytes, bytes]:
+def _frames_before(first: _Frame, frames: list[bytes]) -> tuple[bytes, bytes]:
     """Return a frame that says how many frames and bytes follow it, and a silent frame.
 
-    Of a file with the first of them, the decoder leaves out the samples of its own delay. They are those of
-    the silent frame then.
+    Because of the first one, the decoder leaves out the samples of its own delay. They are silent then.
     """
     word = first.word & ~0xF200 | _ROOMY << 12 | 0x10000
     head = word.to_bytes(4, "big")
-    frame = _frame(memoryview(head), 0)
+    frame = _frame(head, 0)
     assert frame is not None
     size = 2 * frame.size + sum(map(len, frames))
     numbers = struct.pack(">4s3I", b"Xing", _HAS_FRAMES | _HAS_BYTES, len(frames) + 1, size)
