@@ -112,7 +112,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             is called when a record is read; of tables ``"python"`` (dicts of Python values), ``"numpy"``
             (dicts of numpy's) or ``"arrow"`` (record batches); of tar files ``"bytes"``, ``"webdataset"``,
             ``"audio"``, the name of a form of images such as ``"pil"`` or ``"rgb8"``, or a dict from fields
-            to names of decoders and functions of bytes. The format's own if left out.
+            to names of decoders and functions of bytes; of Shar also ``"lhotse"``, which makes cuts of
+            Lhotse. The format's own if left out.
         version: enters the fingerprint beside the name of a ``decode`` function or a ``holder``; stands for
             its code, and for that of a ``key`` function, where keys are kept.
         index_dir: a folder for indexes, instead of beside the data; also ``SEEKABLE_INDEX_DIR``.

@@ -154,3 +154,18 @@ def test_any_subset_of_fields(tmp_path: Path) -> None:
             record["id"] == IDS[3]
         )
         assert "data" not in record["recording"]
+
+
+def test_records_may_be_cuts_of_lhotse(tmp_path: Path) -> None:
+    pytest.importorskip("lilcom")
+    theirs = written(tmp_path / "shar", FIELDS)
+    ours = sk.open(f"shar:{tmp_path / 'shar'}", decode="lhotse")
+    for cut, made in zip(theirs, ours, strict=True):
+        assert type(made) is type(cut)
+        assert np.array_equal(made.load_audio(), cut.load_audio())
+        assert np.array_equal(made.load_features(), cut.load_features())
+        assert made.supervisions == cut.supervisions
+        assert (made.custom or {}).keys() == (cut.custom or {}).keys() - ADDED_WHEN_READ
+    assert ours.key(IDS[3]).id == IDS[3]
+    with pytest.raises(sk.InvalidArgument, match="leave columns= out"):
+        sk.open(tmp_path / "shar", decode="lhotse", columns=["id"])
