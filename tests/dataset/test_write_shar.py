@@ -90,7 +90,7 @@ def test_a_shard_with_a_lost_or_damaged_file_is_made_again(name: str, noted: boo
     assert name in whole
     for damaged in (None, whole[name][:-3]):
         if not noted:
-            manifest = tmp_path / ".seekable-write.json"
+            manifest = tmp_path / ".seekable-write.json.idx"
             manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "finished": {}}))
         (tmp_path / name).unlink()
         if damaged is not None:
@@ -125,7 +125,7 @@ def test_another_call_is_refused_unless_it_may_go(tmp_path: Path) -> None:
         cuts(9).write_shar(tmp_path, FIELDS, shard_size=5)
     with pytest.raises(sk.StateMismatch, match=r"fields was \[recording: wav.* is \[recording: flac\]"):
         cuts(9).write_shar(tmp_path, {"recording": "flac"}, shard_size=3)
-    with pytest.raises(sk.StateMismatch, match="the format was shar, is jsonl"):
+    with pytest.raises(sk.InvalidArgument, match="holds data that was not written by such a call"):
         cuts(9).write_jsonl(tmp_path)
     bare = numbers(4).map(lambda number: {**cut(number), "custom": {}}, version=1)
     written = bare.write_shar(tmp_path, {"recording": "flac"}, shard_size=4, jobs=1, overwrite=True)
@@ -205,3 +205,13 @@ def test_killed_at_any_file_operation_the_next_call_has_the_bytes(
         codes.append(killer.kill_at(len(codes) + 1, folder, overwrite, folder))
         check_after_a_kill(folder)
     assert codes.count(KILLED) >= 40
+
+
+def test_what_is_kept_beside_the_files_is_no_field_for_lhotse(tmp_path: Path) -> None:
+    cuts(3).write_shar(tmp_path / "set", FIELDS, jobs=1)
+    cuts(3).stream(epochs=1, lanes=1).write_shar(tmp_path / "stream", FIELDS, jobs=1)
+    for folder in (tmp_path / "set", tmp_path / "stream"):
+        sk.open(folder)
+        hidden = [path for path in folder.iterdir() if path.name.startswith(".")]
+        assert hidden
+        assert {path.suffix for path in hidden} == {".idx"}

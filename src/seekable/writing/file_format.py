@@ -43,6 +43,10 @@ class FileFormat(ABC):
     name: ClassVar[str]
     """The name of the format in error messages."""
 
+    hidden_suffix: ClassVar[str]
+    """The end of the names of the manifest and the lock; empty, unless readers of the format pass over files
+    by their suffix alone."""
+
     takes_tables: ClassVar[bool]
     """True if ``write`` takes record batches as well as lists of records."""
 

@@ -159,6 +159,7 @@ class JsonLines(FileFormat):
     compression: Compression | None
 
     name: ClassVar[str] = "jsonl"
+    hidden_suffix: ClassVar[str] = ""
     takes_tables: ClassVar[bool] = False
 
     @property

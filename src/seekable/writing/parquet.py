@@ -76,6 +76,7 @@ class Parquet(FileFormat):
     row_group_rows: int
 
     name: ClassVar[str] = "parquet"
+    hidden_suffix: ClassVar[str] = ""
     takes_tables: ClassVar[bool] = True
 
     @property

@@ -52,6 +52,7 @@ class Shar(FileFormat):
     layout: SharLayout
 
     name: ClassVar[str] = "shar"
+    hidden_suffix: ClassVar[str] = ".idx"
     takes_tables: ClassVar[bool] = False
 
     @property

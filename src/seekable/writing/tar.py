@@ -67,6 +67,7 @@ class Tar(FileFormat):
     compression: Compression | None
 
     name: ClassVar[str] = "tar"
+    hidden_suffix: ClassVar[str] = ""
     takes_tables: ClassVar[bool] = False
 
     @property

@@ -46,6 +46,9 @@ class Target:
     file: str | None
     """The name of the only file; None for a folder of files."""
 
+    hidden_suffix: str = ""
+    """The end of the names of the manifest, of the lock and of the folder of lanes, see `FileFormat`."""
+
     @property
     def path(self) -> str:
         """The absolute path that the user named."""
@@ -137,7 +140,8 @@ class Target:
             os.rmdir(self.lanes)
 
     def _hidden(self, end: str) -> str:
-        return self.join(end if self.file is None else f".{self.file}{end}")
+        name = end if self.file is None else f".{self.file}{end}"
+        return self.join(name + self.hidden_suffix)
 
 
 def target_of(path: object, form: FileFormat) -> tuple[Target, FileFormat]:
@@ -155,7 +159,7 @@ def target_of(path: object, form: FileFormat) -> tuple[Target, FileFormat]:
     given = os.fsdecode(path)
     whole = os.path.abspath(given)
     if given.endswith(os.sep) or os.path.isdir(whole) or not whole.lower().endswith(_DATA):
-        return Target(whole, None), form
+        return Target(whole, None, form.hidden_suffix), form
     folder, name = os.path.split(whole)
     return Target(folder, name), form.of_one_file(name)
 
