@@ -100,6 +100,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             where a repository has several datasets), ``txt:PATH:COLUMN``, lines as records of one column,
             ``kaldi:DIR``, the utterances of a data directory of Kaldi as dicts of what its tables have,
             ``energon:DIR:SPLIT``, the shards of a split of a dataset of Energon, without excluded samples,
+            ``wids:PATH``, the shards that a list of wids names,
             ``x.idxpack`` or ``idxpack:PATH:NUMBER``, the files that a pack of Lhotse's indexes names, or a
             rspecifier of Kaldi over files, ``scp:feats.scp`` or ``ark:feats.*.ark``. Of its options ``p``
             delivers a hole, with a warning, for an entry that cannot be read; the others change nothing.

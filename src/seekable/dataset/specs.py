@@ -20,10 +20,11 @@ from seekable.storage.listing import Found, find_files
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.dataset import energon_files, hub_files, pack_files
+    from seekable.dataset import energon_files, hub_files, pack_files, wids_files
     from seekable.dataset.energon_files import EnergonSpec
     from seekable.dataset.hub_files import HubSpec
     from seekable.dataset.pack_files import PackSpec
+    from seekable.dataset.wids_files import WidsSpec
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
     from seekable.index.surveyor import Finder
@@ -39,6 +40,7 @@ else:
     validation = lazy("seekable.kaldi.directory.validation")
     filenames = lazy("seekable.kaldi.files.filenames")
     specifiers = lazy("seekable.kaldi.files.specifiers")
+    wids_files = lazy("seekable.dataset.wids_files")
 
 
 __all__ = [
@@ -55,6 +57,8 @@ __all__ = [
 
 
 _HUB, _TEXT, _DIRECTORY, _PACK, _ENERGON = "hf:", "txt:", "kaldi:", "idxpack:", "energon:"
+
+_WIDS = "wids:"
 
 _PACK_SUFFIX = ".idxpack"
 
@@ -158,7 +162,7 @@ class DirectorySpec:
 
 
 if TYPE_CHECKING:
-    Spec = DirectorySpec | EnergonSpec | HubSpec | TextSpec | KaldiSpec | PackSpec
+    Spec = DirectorySpec | EnergonSpec | HubSpec | TextSpec | KaldiSpec | PackSpec | WidsSpec
 
 
 def spec_of(source: object) -> Spec | None:
@@ -187,13 +191,21 @@ def spec_of(source: object) -> Spec | None:
         return None
     if source.startswith((_HUB, _TEXT)):
         return _hub_spec(source) if source.startswith(_HUB) else _text_spec(source)
-    if source.startswith((_DIRECTORY, _ENERGON)):
-        is_kaldi = source.startswith(_DIRECTORY)
-        return _directory_spec(source) if is_kaldi else energon_files.energon_spec(source)
+    if source.startswith((_DIRECTORY, _ENERGON, _WIDS)):
+        return _spec_of_tool(source)
     if not _KALDI.isdisjoint(_ITEMS.split(source.partition(":")[0])):
         return _kaldi_spec(source)
     refuse_unopened(source)
     return None
+
+
+def _spec_of_tool(source: str) -> DirectorySpec | EnergonSpec | WidsSpec:
+    """Return the spec of a dataset that a tool describes in files of its own."""
+    if source.startswith(_DIRECTORY):
+        return _directory_spec(source)
+    if source.startswith(_ENERGON):
+        return energon_files.energon_spec(source)
+    return wids_files.wids_spec(source)
 
 
 def _pack_spec(text: str) -> PackSpec | None:
@@ -353,13 +365,12 @@ def kept_of(spec: Spec, node: Node) -> Node:
         node: the source of the files.
 
     Raises:
-        IndexStale: a shard has another number of samples than Energon says.
+        IndexStale: a shard has another number of samples than Energon or wids says.
         KeyNotFound: an excluded sample is not there.
     """
-    others = DirectorySpec | TextSpec | KaldiSpec
-    if isinstance(spec, others) or not isinstance(spec, energon_files.EnergonSpec):
+    if isinstance(spec, DirectorySpec | TextSpec | KaldiSpec):
         return node
-    return spec.kept(node)
+    return spec.kept(node) if isinstance(spec, energon_files.EnergonSpec | wids_files.WidsSpec) else node
 
 
 def refuse_specs_among(source: object) -> None:

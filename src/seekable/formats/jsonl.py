@@ -29,6 +29,9 @@ else:
 PIPELINE_KEY = "seekable_pipeline"
 """The first key of the files that ``ds.save`` writes, which are no data."""
 
+_WIDS = b'"wids-shard-index-v'
+_EARLY = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class JsonlScanner:
@@ -48,6 +51,8 @@ class JsonlScanner:
         """
         check_is_text(head, path)
         text = head.removeprefix(BYTE_ORDER_MARK)
+        if text.startswith(b"{") and _WIDS in text[:_EARLY]:
+            raise UnsupportedFormat(f"{path!r} is a list of shards of wids: open them as {f'wids:{path}'!r}")
         is_array = text.lstrip().startswith(b"[")
         # A line of JSON lines may well be an array, but a file called .json that begins so is one.
         if _is_one_document(text) or (is_array and path.lower().endswith(".json")):

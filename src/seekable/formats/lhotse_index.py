@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.index.scanner import OtherOffsets
+from seekable.storage.index_names import INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-__all__ = ["NUMBERS", "SUFFIX", "LhotseIndexes", "consecutive_ranges", "index_path"]
-
-SUFFIX = ".idx"
-"""The end of the name of an index, behind the whole name of its file."""
+__all__ = ["NUMBERS", "LhotseIndexes", "consecutive_ranges", "index_path"]
 
 NUMBERS = np.dtype("<u8")
 """The type of the numbers."""
@@ -44,7 +42,7 @@ def index_path(path: str, *, folder: str | None = None) -> str:
         >>> index_path("data/cuts.jsonl"), index_path("data/cuts.jsonl", folder="new")
         ('data/cuts.jsonl.idx', 'new/cuts.jsonl.idx')
     """
-    return (path if folder is None else os.path.join(folder, os.path.basename(path))) + SUFFIX
+    return (path if folder is None else os.path.join(folder, os.path.basename(path))) + INDEX_SUFFIX
 
 
 @dataclass(frozen=True, slots=True)

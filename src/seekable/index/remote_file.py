@@ -16,6 +16,7 @@ from seekable.remote.hub import hub_ranges
 from seekable.remote.placeholder import LARGEST_PLACEHOLDER, is_placeholder, read_placeholder
 from seekable.remote.remote_ranges import RemoteRanges, fetch_all
 from seekable.storage.compressed import CompressedContent
+from seekable.storage.index_names import INDEX_SUFFIX
 from seekable.storage.mapped import MappedFile
 from seekable.storage.ranges import RangeFile, merge_near
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RemoteFile", "fetch_records", "forward_file", "read_remote_size", "remote_ranges_of"]
 
-_INDEX = ".idx"
 _NUMBERS = np.dtype("<u8")
 _FEWEST_PLACES = 3
 _APART_BYTES = 4 * BLOCK_BYTES
@@ -96,7 +96,7 @@ def _places_beside(path: str, size: int) -> list[int] | None:
 
     None if there is no such index, if it is of another file, or if samples are so small that all is read.
     """
-    beside = path + _INDEX
+    beside = path + INDEX_SUFFIX
     count, rest = divmod(read_remote_size(beside) or 0, _NUMBERS.itemsize)
     if rest or count < _FEWEST_PLACES or size < count * _APART_BYTES:
         return None

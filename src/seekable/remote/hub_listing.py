@@ -22,6 +22,7 @@ from seekable.remote.hub import hub, hub_error
 from seekable.remote.placeholder import HubFile, repo_folder
 from seekable.remote.splits import PARQUET, shards_of
 from seekable.storage.files import write_atomically
+from seekable.storage.index_names import INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -34,7 +35,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _MAIN = "main"
 _CONVERTED = "refs/convert/parquet"
 _README = "README.md"
-_TAR, _INDEX = ".tar", ".idx"
+_TAR = ".tar"
 _PARQUET_ENDS = tuple(end for some in PARQUET.values() for end in some)
 
 
@@ -117,7 +118,7 @@ def list_hub(spec: HubSplit, folder: str, suffixes: Suffixes) -> tuple[list[HubF
             LOG.warning("%s is as it was listed last, at commit %s: %s", spec.text, kept.revision, error)
     made = partial(HubFile, folder, kept.repo, kept.revision)
     files = [made(shard.path, shard.size, shard.etag) for shard in kept.shards]
-    return files, [made(shard.path + _INDEX, *shard.index) for shard in kept.shards if shard.index]
+    return files, [made(shard.path + INDEX_SUFFIX, *shard.index) for shard in kept.shards if shard.index]
 
 
 def list_folder(spec: HubSplit, suffixes: Suffixes) -> list[str]:
@@ -197,7 +198,7 @@ def _listed(spec: HubSplit, info: Any, suffixes: Suffixes) -> _Listing:
         message = f"{spec.text!r}: {_without_data(where, suffixes)}"
         raise DataNotFound(message if own else f"{message}, and no branch {_CONVERTED!r} with Parquet of it")
     shards = [
-        _Shard(name, *files[name], files.get(name + _INDEX) if name.lower().endswith(_TAR) else None)
+        _Shard(name, *files[name], files.get(name + INDEX_SUFFIX) if name.lower().endswith(_TAR) else None)
         for name in chosen
     ]
     return _Listing(1, spec.repo, revision, _split_text(spec), revision, shards)

@@ -22,6 +22,7 @@ from seekable.errors import DataNotFound, WrongType
 from seekable.storage.braces import expanded_paths
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.files import unreadable_error
+from seekable.storage.index_names import without_indexes
 
 Asked = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """The sources of a user: a path, a folder, a glob, or a list of those."""
@@ -66,8 +67,6 @@ _END = fnmatch.translate("").removeprefix("(?s:").removeprefix(")")
 
 _WORTH_LISTING = 100
 _HIDDEN = (".", "_")
-_INDEX = ".idx"
-"""The end of the names of indexes that other tools keep beside their files: ``a.jsonl.idx``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +257,7 @@ def _find_by_glob(pattern: str, rules: _Rules) -> Found:
         raise DataNotFound(f"nothing matches {pattern!r}: there is no folder {root!r}; {_nearest(root)}")
     # `**` meets a file on several ways when it is written twice: each file counts once.
     passed: list[str] = []
-    matched = set(_matches(root, "", parts[fixed:], rules.suffixes, passed))
-    matched -= {name + _INDEX for name in matched}
+    matched = without_indexes(set(_matches(root, "", parts[fixed:], rules.suffixes, passed)))
     if not parts[-1].strip("*"):
         all_names = list(matched)
         listing = Listing(root, all_names, all_names, rules.suffixes, passed, whole=False)
