@@ -292,7 +292,13 @@ def test_copies_of_processes_are_the_same(folder: Path, order: str) -> None:
 
 
 def test_a_pipeline_file_holds_sibling_archives(folder: Path) -> None:
-    for options in ({}, {"missing": "none", "columns": ["txt", "jpg"], "suffix": {"b": "_b"}}):
+    for options in (
+        {},
+        {"missing": "none", "columns": ["txt", "jpg"], "suffix": {"b": "_b"}},
+        {
+            "columns": ["txt"],
+        },
+    ):
         ds = opened(folder, **options).shuffle(seed=1)
         ds.save(folder / "pipeline.json")
         again = sk.load_dataset(folder / "pipeline.json")
@@ -302,6 +308,18 @@ def test_a_pipeline_file_holds_sibling_archives(folder: Path) -> None:
 
 def is_first(each: dict[str, Any]) -> bool:
     return bool(each["__key__"].endswith("000"))
+
+
+def test_keys_are_read_without_the_fields(folder: Path) -> None:
+    for options in ({}, {"columns": ["txt"]}, {"decode": {"txt": "int"}}):
+        ds = opened(folder, **options)
+        assert list(ds.keys()) == ALL
+        assert ds.shuffle(seed=1).keys()[0] == ds.shuffle(seed=1).map(str).keys()[0]
+        keys = ds.keys()
+        assert "s2/001" in keys
+        assert "s2/003" not in keys
+    lacking(folder)
+    assert list(opened(folder, missing="none", columns=["txt"]).keys())[3:5] == ["s0/004", "s0/002"]
 
 
 def test_orders_filters_and_streams_over_sibling_archives(folder: Path) -> None:

@@ -305,24 +305,31 @@ def leaves_of(node: Node) -> list[Leaf]:
     return found
 
 
-def with_leaves(node: Node, change: Callable[[Leaf], Node], *, past_records: bool) -> Node | None:
+def with_leaves(
+    node: Node,
+    change: Callable[[Any], Node],
+    *,
+    past_records: bool,
+    sources: tuple[type[Node], ...] = (Leaf,),
+) -> Node | None:
     """Return the order of a dataset over other sources; None if a node between makes records of its own.
 
     Args:
         node: the dataset.
         change: returns the node to put in the place of a source; it has as many records.
         past_records: True to leave out the nodes that make one record of one record, such as maps.
+        sources: the classes of nodes that count as sources.
     """
-    if isinstance(node, Leaf):
+    if isinstance(node, sources):
         return change(node)
     if past_records and isinstance(node, UnaryNode) and isinstance(node, ElementwiseNode):
         if isinstance(node, RecordNode):
-            return with_leaves(node.child, change, past_records=True)
+            return with_leaves(node.child, change, past_records=True, sources=sources)
     elif not isinstance(node, OrderNode):
         return None
     below: dict[int, Node] = {}
     for child in node.children:
-        changed = with_leaves(child, change, past_records=past_records)
+        changed = with_leaves(child, change, past_records=past_records, sources=sources)
         if changed is None:
             return None
         below[id(child)] = changed

@@ -60,6 +60,7 @@ UNKNOWN_ROWS = {
     "flatten": "the description has a digest of the rows that have items, and not the rows",
     "sorted": "the description has a digest of the order of the rows, and not the order",
     "join": "the description has a digest of the rows that were matched, and not the rows",
+    "siblings": "the description has a digest of each archive, and not the rows that were matched",
 }
 """The kinds of node whose order cannot be rebuilt, and why."""
 

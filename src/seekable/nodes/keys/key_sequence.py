@@ -13,6 +13,7 @@ from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.formats.decoding import entry_decoder
 from seekable.nodes.bases import with_leaves
+from seekable.nodes.contract import Leaf
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
@@ -22,12 +23,13 @@ from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
+from seekable.nodes.sources.siblings import Siblings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from seekable._typing import Int64s
-    from seekable.nodes.contract import Leaf, Node
+    from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import KeyOf
     from seekable.nodes.keys.lookup import Lookup
 
@@ -114,7 +116,7 @@ def keys_of(node: Node) -> KeySequence:
         EndlessDataset: the dataset has no end.
     """
     known_size(node, "keys()")
-    keys = with_leaves(node, _keys_of_leaf, past_records=True)
+    keys = with_leaves(node, _keys_of_source, past_records=True, sources=(Leaf, Siblings))
     if keys is None:
         message = f"keys() needs one key a record, and {node!r} makes records of several"
         raise InvalidArgument(message)
@@ -124,6 +126,12 @@ def keys_of(node: Node) -> KeySequence:
 def _itself(key: Any) -> Any:
     """Return a record that is the key of an entry."""
     return key
+
+
+def _keys_of_source(source: Leaf | Siblings) -> Node:
+    if isinstance(source, Siblings):
+        return Map(source.with_key_alone(), _KeyIn(SAMPLE_KEY), None, "keys")
+    return _keys_of_leaf(source)
 
 
 def _keys_of_leaf(leaf: Leaf) -> Node:

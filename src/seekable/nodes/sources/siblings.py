@@ -125,12 +125,13 @@ class Siblings(InnerNode, RecordNode):
         return 1
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Return the names of the sides, the suffixes, the columns, and the rule for missing samples."""
+        """Return the sides by name, the suffixes, the columns, the rule for missing samples, and the size."""
         return {
             "sides": list(self.names),
             "suffixes": list(self.suffixes),
             "columns": None if self.columns is None else list(self.columns),
             "missing": "none" if self.fills else "error",
+            "count": self.size,
         }
 
     def shown(self, children: Sequence[str]) -> str:
@@ -219,9 +220,17 @@ class Siblings(InnerNode, RecordNode):
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the node for some columns; a side of which no field is used is not read."""
         only = columns if self.only is None else columns & self.only
-        if only == self.only:
-            return self
-        made = replace(self, only=only)
+        return self if only == self.only else self._with(only=only)
+
+    def with_key_alone(self) -> Self:
+        """Return the node whose records have the key, whatever columns the caller named, and nothing else."""
+        key = (SAMPLE_KEY,)
+        sides = tuple(replace(side, columns=key, needed=None) for side in self.archives)
+        return self._with(sides=sides, columns=key, only=None)
+
+    def _with(self, **fields: Any) -> Self:
+        """Return a node with other fields whose records are made of the same rows."""
+        made = replace(self, **fields)
         vars(made)["matched"] = self.matched
         return made
 
