@@ -196,11 +196,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 # Pages that run in a process of their own, and the code that comes first there. JAX, once it has run, objects
-# to forks, and other tests fork. Forager configures the root logger. WebDataset leaves files open. Streaming
-# is imported from a folder of its own.
+# to forks, and other tests fork. Forager configures the root logger. WebDataset and Lhotse leave files open.
+# Streaming is imported from a folder of its own.
 APART = {
     "docs/howto/jax.md": "",
     "docs/howto/from-forager.md": "",
+    "docs/howto/from-lhotse.md": "",
     "docs/howto/from-webdataset.md": "",
     "docs/howto/from-mosaicml-streaming.md": "import tests.docs.streaming_alone as s; s.streaming()",
 }

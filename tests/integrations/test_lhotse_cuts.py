@@ -14,6 +14,7 @@ from lhotse import CutSet, Features, MonoCut, MultiCut, Recording, SupervisionSe
 from lhotse.array import Array, TemporalArray
 from lhotse.audio import AudioSource
 from lhotse.shar import SharWriter
+from lhotse.testing.dummies import dummy_cut
 
 import seekable as sk
 from seekable.formats.lhotse_cuts import cut_from_record, cut_to_record
@@ -156,3 +157,48 @@ def test_what_is_no_cut_is_refused(given: Any, message: str) -> None:
 def test_what_is_no_object_of_lhotse_is_refused() -> None:
     with pytest.raises(sk.WrongType, match="takes a cut of Lhotse"):
         cut_to_record(5)
+
+
+@pytest.fixture
+def shar(tmp_path: Path) -> str:
+    """A Shar that Lhotse has written: audio, features as numpy, and a field of JSON lines."""
+    folder = tmp_path / "shar"
+    folder.mkdir()
+    fields = {"recording": "wav", "features": "numpy", "lang": "jsonl"}
+    with SharWriter(str(folder), fields, compress_jsonl=False, shard_size=2) as writer:
+        for number in range(5):
+            cut = cut_from_record(
+                record(
+                    id=f"cut-{number}.x",
+                    recording={**recording(), "data": audio_file(SAMPLES / (number + 1))},
+                    features={**FEATURES, "data": MATRIX + number},
+                    custom={"lang": f"l{number}"},
+                )
+            )
+            writer.write(cut)
+    return str(folder)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_shar_is_opened_as_cuts(shar: str) -> None:
+    ours = sk.open(f"shar:{shar}", decode="lhotse")
+    theirs = list(CutSet.from_shar(in_dir=shar))
+    assert len(ours) == len(theirs) == 5
+    for mine, other in zip(ours, theirs, strict=True):
+        del other.custom["shard_origin"], other.custom["shar_epoch"]
+        assert mine == other
+        np.testing.assert_array_equal(mine.load_audio(), other.load_audio())
+        np.testing.assert_array_equal(mine.load_features(), other.load_features())
+    assert list(ours.shuffle(seed=1).epoch(3)) == [theirs[row] for row in _order(ours)]
+
+
+def _order(ds: sk.Dataset) -> list[int]:
+    return list(sk.from_sequence(range(len(ds))).shuffle(seed=1).epoch(3))
+
+
+def test_a_manifest_becomes_cuts(tmp_path: Path) -> None:
+    cuts = CutSet.from_cuts(dummy_cut(number) for number in range(9))
+    cuts.to_file(tmp_path / "cuts.jsonl.gz")
+    ours = sk.open(tmp_path / "cuts.jsonl.gz", key="id").map(cut_from_record)
+    assert list(ours) == list(cuts)
+    assert ours.key("dummy-mono-cut-0007") == dummy_cut(7)
