@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.nodes.sources import entry_source, utterance_source
     from seekable.parallel.progress import ProgressHook
+    from seekable.sound import decoder as sound_decoder
 else:
     decode_argument = lazy("seekable.formats.fields.decode_argument")
     entry_source = lazy("seekable.nodes.sources.entry_source")
+    sound_decoder = lazy("seekable.sound.decoder")
     utterance_source = lazy("seekable.nodes.sources.utterance_source")
 
 __all__ = ["NodeReader", "Resources"]
@@ -267,6 +269,13 @@ class NodeReader:
             raise CorruptState(message) from None
 
     def _named(self, asked: Any, where: str) -> Any:
+        if isinstance(asked, dict) and "audio" in asked:
+            said = checked(asked["audio"], dict[str, Any], where)
+            try:
+                return sound_decoder.audio(said.get("offset"), said.get("duration"), short=said.get("short"))
+            except (InvalidArgument, WrongType) as error:
+                message = f"{where}: {error}"
+                raise CorruptState(message) from None
         return None if asked is None else self._named_or_function(asked, where)
 
     def _with_keys(self, node: Any, value: Any, where: str) -> Node:

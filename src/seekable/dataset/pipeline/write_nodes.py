@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import PLAIN, arrow_type_as_json, value_as_json
 from seekable.dataset.pipeline.functions import Names, described
 from seekable.dataset.pipeline.kinds import FUNCTIONS, NODE_KINDS, fields_of, is_default
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import Keys
+    from seekable.sound import decoder as sound_decoder
+else:
+    sound_decoder = lazy("seekable.sound.decoder")
 
 __all__ = ["NodeWriter"]
 
@@ -143,6 +147,8 @@ class NodeWriter:
         return {"every": self._named(decoders.every, where)}
 
     def _named(self, asked: Any, where: str) -> Any:
+        if isinstance(asked, sound_decoder.AudioDecoder):
+            return {"audio": asked.arguments}
         return None if asked is None else self._named_or_function(asked, where)
 
     def _utterances(self, utterances: Utterances) -> dict[str, Any]:
