@@ -92,11 +92,6 @@ class AudioDecoder:
         short = "" if part.short == "error" else f", short={part.short!r}"
         return "audio" if part.is_whole else f"audio(offset={part.offset}{duration}{short})"
 
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `audio` that make this decoder, JSON-safe."""
-        return {"offset": self.part.offset, "duration": self.part.duration, "short": self.part.short}
-
     def described(self) -> str:
         """Return what stands for the decoder in fingerprints: its name."""
         return self.name

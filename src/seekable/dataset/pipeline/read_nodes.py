@@ -270,11 +270,11 @@ class NodeReader:
 
     def _named(self, asked: Any, where: str) -> Any:
         if isinstance(asked, dict) and "audio" in asked:
-            said = checked(asked["audio"], dict[str, Any], where)
+            said = checked(asked["audio"], dict[str, Any], f"{where}.audio")
             try:
-                return sound_decoder.audio(said.get("offset"), said.get("duration"), short=said.get("short"))
-            except (InvalidArgument, WrongType) as error:
-                message = f"{where}: {error}"
+                return sound_decoder.audio(**said)
+            except (TypeError, ValueError) as error:
+                message = f"{where}.audio: {error}"
                 raise CorruptState(message) from None
         return None if asked is None else self._named_or_function(asked, where)
 

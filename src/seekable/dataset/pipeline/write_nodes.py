@@ -148,7 +148,8 @@ class NodeWriter:
 
     def _named(self, asked: Any, where: str) -> Any:
         if isinstance(asked, sound_decoder.AudioDecoder):
-            return {"audio": asked.arguments}
+            part = asked.part
+            return {"audio": {"offset": part.offset, "duration": part.duration, "short": part.short}}
         return None if asked is None else self._named_or_function(asked, where)
 
     def _utterances(self, utterances: Utterances) -> dict[str, Any]:
