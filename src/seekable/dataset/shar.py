@@ -127,7 +127,7 @@ class SharOpening:
         if options.decode == _CUT_OBJECTS:
             if options.columns is not None:
                 message = (
-                    f"columns= chooses keys of dicts, and decode='lhotse' makes cuts, which need all of them: "
+                    f"columns= chooses keys of dicts, and decode='lhotse' makes cuts, which need them all: "
                     f"leave columns= out (got {list(options.columns)!r})"
                 )
                 raise InvalidArgument(message)
