@@ -5,16 +5,21 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import sys
 import tarfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import soundfile
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 from tests.dataset.test_write_tar import by_tarfile, entries
 from tests.killing import KILLED, Killer, one_of_each_kind
 
 import seekable as sk
+from seekable._optional import optional
 from seekable.writing.shar_audio import audio_form, encoded_audio, num_samples
 
 if TYPE_CHECKING:
@@ -241,6 +246,36 @@ def test_a_cut_of_a_recording_has_its_part_alone(tmp_path: Path) -> None:
         said = json.loads(manifest)
         assert (said["num_samples"], said["channel_ids"], said["sources"][0]["channels"]) == (800, [1], [1])
         assert json.loads((tmp_path / str(number) / "cuts.000000.jsonl").read_text())["start"] == 0
+
+
+@given(
+    samples=arrays(np.float32, array_shapes(min_dims=1, max_dims=2, min_side=0, max_side=9),
+                   elements=st.floats(-1.5, 1.5, width=32)),
+    rate=st.sampled_from([8000, 44_100]),
+)  # fmt: skip
+@example(samples=np.float32([1.0, -1.0, 32767 / 32768, -1e-12, 2**-31, -(2**-31), 1.5]), rate=8000)
+@example(samples=(np.arange(-32768, 32768) / 32768).astype(np.float32), rate=8000)
+@example(samples=np.arange(-32768, 32768, dtype=np.int16), rate=8000)
+def test_wav_has_the_bytes_of_soundfile(samples: NDArray[Any], rate: int) -> None:
+    assume(samples.ndim == 1 or samples.shape[1])
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format="wav")
+    assert encoded_audio(samples, rate, "wav") == file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["flac", "lilcom"])
+def test_a_package_that_is_missing_is_named(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for package, module in (("soundfile", "shar_audio"), ("lilcom", "shar_payloads")):
+        monkeypatch.setitem(sys.modules, package, None)
+        proxy = optional(package, extra="audio")
+        monkeypatch.setattr(f"seekable.writing.{module}.{package}", proxy)
+    field = "vector" if kind == "lilcom" else "recording"
+    given = cut(0, custom={"vector": {**VECTOR, "data": np.arange(3.0)}})
+    writer = sk.SharWriter(tmp_path, {field: kind}, include_cuts=False)
+    with pytest.raises(sk.MissingDependency, match=r"pip install 'seekable\[audio\]'"):
+        writer.write(given)
 
 
 def test_opus_has_the_same_bytes_again() -> None:

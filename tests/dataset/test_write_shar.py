@@ -15,6 +15,7 @@ from tests.dataset.test_shar_writer import FIELDS, cut, spoiled
 from tests.killing import KILLED, Killer, one_of_each_kind
 
 import seekable as sk
+from seekable.writing.shar_audio import audio_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,7 @@ def test_no_cuts_are_one_empty_shard(tmp_path: Path) -> None:
     assert found["recording.000000.tar"] == bytes(10_240)
 
 
+@pytest.mark.exhaustive
 def test_the_same_bytes_whoever_does_it(tmp_path: Path) -> None:
     ds = cuts(30).shuffle(seed=3)
     with ThreadPoolExecutor(3) as threads:
@@ -66,6 +68,17 @@ def test_the_same_bytes_whoever_does_it(tmp_path: Path) -> None:
             ds.write_shar(tmp_path / str(number), FIELDS, shard_size=7, **way)
     wanted = by_writer(tmp_path / "wanted", ds, shard_size=7)
     assert wanted == contents(tmp_path / "0") == contents(tmp_path / "1") == contents(tmp_path / "2")
+
+
+def test_what_is_written_comes_back_and_is_written_as_it_was(tmp_path: Path) -> None:
+    cuts(7).write_shar(tmp_path / "one", FIELDS, shard_size=3, jobs=1)
+    found = sk.open(f"shar:{tmp_path}/one")
+    assert [record["id"] for record in found] == [f"utt-{number}" for number in range(7)]
+    assert found[4]["custom"]["lang"] == cut(4)["custom"]["lang"]
+    assert audio_form(found[4]["recording"]["data"]) == "wav"
+    again = sk.open(f"shar:{tmp_path}/one").write_shar(tmp_path / "two", FIELDS, shard_size=3, jobs=1)
+    assert again.rows == 7
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
 
 
 def test_holes_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -82,7 +95,7 @@ EVERY_FILE = [
 ]
 
 
-@pytest.mark.parametrize("noted", [True, False])
+@pytest.mark.parametrize("noted", [pytest.param(True, marks=pytest.mark.exhaustive), False])
 @pytest.mark.parametrize("name", EVERY_FILE)
 def test_a_shard_with_a_lost_or_damaged_file_is_made_again(name: str, noted: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a case
     cuts(9).write_shar(tmp_path, FIELDS, shard_size=3, jobs=1)

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.dataset.common import numbers
-from tests.killing import KILLED, Killer, one_of_each_kind
+from tests.killing import KILLED, Killer
 from tests.tar_readers import FOLDER, samples_by_energon
 
 import seekable as sk
@@ -393,19 +393,6 @@ def check_after_a_kill(folder: Path) -> None:
     overwrite(folder)
     assert contents(folder) == contents(folder.parent / "wanted")
     assert not [path for path in folder.iterdir() if path.name.endswith(".tmp")]
-
-
-def test_killed_at_an_operation_of_each_kind_the_next_call_has_the_bytes(
-    tmp_path: Path, killer: Killer
-) -> None:
-    overwrite(tmp_path / "wanted")
-    samples(45).write_tar(tmp_path / "all", rows_per_file=20, jobs=1)
-    kinds = killer.operations(tmp_path / "all", overwrite, tmp_path / "all")
-    for kind, number in one_of_each_kind(kinds):
-        folder = tmp_path / kind
-        samples(45).write_tar(folder, rows_per_file=20, jobs=1)
-        assert killer.kill_at(number, folder, overwrite, folder, kind=kind) == KILLED
-        check_after_a_kill(folder)
 
 
 @pytest.mark.exhaustive

@@ -294,7 +294,7 @@ class Files(Face):
         Raises:
             WrongType: a record is no cut, or a payload does not fit to its manifest; the message has the id
                 and the field.
-            MissingDependency: soundfile, or lilcom, is not installed, and a field needs it.
+            MissingDependency: soundfile, lilcom or lhotse is not installed, and a payload needs it.
             InvalidArgument, EndlessDataset, StateMismatch, AccessDenied, OSError: as in ``write_parquet``.
 
         Example:

@@ -280,7 +280,7 @@ class StreamFiles:
         Raises:
             WrongType: an item is no cut, or a payload does not fit to its manifest; the message has the id
                 and the field.
-            MissingDependency: soundfile, or lilcom, is not installed, and a field needs it.
+            MissingDependency: soundfile, lilcom or lhotse is not installed, and a payload needs it.
             EndlessDataset, NotResumable, InvalidArgument, StateMismatch, AccessDenied, OSError: as in
                 ``write_parquet``.
 

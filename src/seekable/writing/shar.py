@@ -38,7 +38,7 @@ def shar(fields: object, *, compress_jsonl: object, create_index: object) -> Sha
         create_index: True to write ``.idx`` files.
 
     Raises:
-        WrongType, InvalidArgument, MissingDependency: as `checked_layout`.
+        WrongType, InvalidArgument: as `checked_layout`.
     """
     return Shar(
         checked_layout(fields, compress_jsonl=compress_jsonl, create_index=create_index, include_cuts=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import struct
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from seekable._optional import optional
 
 if TYPE_CHECKING:
-    import numpy as np
     import soundfile
     from numpy.typing import NDArray
 else:
@@ -21,6 +23,8 @@ _SERIAL, _CHECKSUM, _SEGMENTS, _OGG_HEADER = 14, 22, 26, 27
 """Offsets in a page of Ogg, and the bytes of its header without the segment table."""
 
 _MPEG_SYNC = 0xE0
+
+_CHUNK, _WAV_FORMAT = struct.Struct("<4sI"), struct.Struct("<4sIHHIIHH")
 
 
 def num_samples(seconds: float, rate: float) -> int:
@@ -61,7 +65,7 @@ def decoded_audio(payload: bytes) -> tuple[NDArray[np.float32], int]:
 
 
 def encoded_audio(samples: NDArray[Any], rate: int, form: str) -> bytes:
-    """Return samples as a file: 16 bits in ``wav`` and ``flac``.
+    """Return samples as a file, with the bytes of soundfile: 16 bits in ``wav`` and ``flac``.
 
     The bytes depend on the samples alone: streams of Ogg, whose numbers are random else, have number 0.
 
@@ -69,7 +73,12 @@ def encoded_audio(samples: NDArray[Any], rate: int, form: str) -> bytes:
         samples: an array of shape (frames,) or (frames, channels), of floats in -1 to 1 or of integers.
         rate: the sampling rate.
         form: ``wav``, ``flac``, ``mp3``, ``opus`` or another name of soundfile.
+
+    Raises:
+        MissingDependency: soundfile is not installed; ``wav`` of float32 or int16 needs none.
     """
+    if form == "wav" and samples.dtype in (np.float32, np.int16):
+        return _wav(samples, rate)
     file = io.BytesIO()
     if form == "opus":
         soundfile.write(file, samples, rate, format="ogg", subtype="opus")
@@ -77,6 +86,18 @@ def encoded_audio(samples: NDArray[Any], rate: int, form: str) -> bytes:
         soundfile.write(file, samples, rate, format=form)
     payload = file.getvalue()
     return _with_serial_0(payload) if payload[:4] == b"OggS" else payload
+
+
+def _wav(samples: NDArray[Any], rate: int) -> bytes:
+    """Return samples as a WAV file of 16 bits, clipped and rounded as soundfile does it."""
+    if samples.dtype == np.float32:
+        scaled = np.rint(samples * np.float32(1 << 31)).astype(np.int64)
+        samples = (scaled.clip(-(1 << 31), (1 << 31) - 1) >> 16).astype("<i2")
+    content = samples.astype("<i2", copy=False).tobytes()
+    channels = samples.shape[1] if samples.ndim > 1 else 1
+    described = _WAV_FORMAT.pack(b"fmt ", 16, 1, channels, rate, 2 * channels * rate, 2 * channels, 16)
+    riff = _CHUNK.pack(b"RIFF", 4 + len(described) + _CHUNK.size + len(content)) + b"WAVE"
+    return riff + described + _CHUNK.pack(b"data", len(content)) + content
 
 
 def _with_serial_0(payload: bytes) -> bytes:

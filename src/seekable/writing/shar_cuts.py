@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from seekable.errors import MissingDependency
 from seekable.writing.shar_layout import ARRAYS, AUDIO
 from seekable.writing.shar_manifests import DATA, array_placeholder, json_line, recording_placeholder
 from seekable.writing.shar_payloads import array_payload, audio_payload, loaded
@@ -38,6 +39,7 @@ def encoded_cut(cut: Any, layout: SharLayout) -> EncodedCut:
     Raises:
         UnwritableCut: the cut has no good id, a payload does not fit to its manifest or cannot be encoded, or
             something is not JSON.
+        MissingDependency: soundfile, lilcom or lhotse is not installed, and a payload needs it.
     """
     record = _record(cut)
     name = record["id"]
@@ -45,6 +47,8 @@ def encoded_cut(cut: Any, layout: SharLayout) -> EncodedCut:
     for field, kind in layout.fields:
         try:
             entry, record = _entry(cut, record, field, kind)
+        except MissingDependency:
+            raise
         except Exception as error:
             raise UnwritableCut(f"the field {field!r} of cut {name!r}: {error}") from error
         entries.append(entry)

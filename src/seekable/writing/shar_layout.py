@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from seekable._arguments import checked_flag
-from seekable._optional import is_installed
-from seekable.errors import InvalidArgument, MissingDependency, WrongType
+from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +89,6 @@ def checked_layout(
         WrongType: ``fields`` is no dict of names, or a flag is neither True nor False.
         InvalidArgument: a field has a name that no file can have, or a kind that is not known; or there would
             be no file at all.
-        MissingDependency: a package that a kind of field needs is not installed.
     """
     if not isinstance(fields, dict):
         message = f'fields must be a dict such as {{"recording": "flac"}} (got {fields!r})'
@@ -104,14 +102,6 @@ def checked_layout(
     if not layout.contents:
         message = "there is nothing to write: name fields, or leave include_cuts=False out"
         raise InvalidArgument(message)
-    kinds = {kind for _, kind in layout.fields}
-    for package, needed in (("soundfile", kinds & AUDIO), ("lilcom", kinds & {"lilcom"})):
-        if needed and not is_installed(package):
-            named = ", ".join(map(repr, sorted(needed)))
-            message = (
-                f"fields of {named} need {package}, which is not installed: pip install 'seekable[audio]'"
-            )
-            raise MissingDependency(message)
     return layout
 
 

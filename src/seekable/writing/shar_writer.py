@@ -61,7 +61,6 @@ class SharWriter:
 
     Raises:
         WrongType, InvalidArgument: an argument breaks a rule, or the folder has such shards already.
-        MissingDependency: soundfile, or lilcom, is not installed, and a field needs it.
         AccessDenied: the folder cannot be written.
 
     Example:
@@ -109,6 +108,7 @@ class SharWriter:
         Raises:
             WrongType: the cut cannot be written; the message has its id and the field. It is left out, and
                 the next one can be written.
+            MissingDependency: soundfile, lilcom or lhotse is not installed, and a payload needs it.
             InvalidArgument: the writer is closed.
             OSError: the disk is full; the shards that are finished stay.
         """
