@@ -253,7 +253,7 @@ def test_a_cut_of_a_recording_has_its_part_alone(tmp_path: Path) -> None:
                    elements=st.floats(-1.5, 1.5, width=32)),
     rate=st.sampled_from([8000, 44_100]),
 )  # fmt: skip
-@example(samples=np.float32([1.0, -1.0, 32767 / 32768, -1e-12, 2**-31, -(2**-31), 1.5]), rate=8000)
+@example(samples=np.array([1, -1, 32767 / 32768, -1e-12, 2**-31, -(2**-31), 1.5], np.float32), rate=8000)
 @example(samples=(np.arange(-32768, 32768) / 32768).astype(np.float32), rate=8000)
 @example(samples=np.arange(-32768, 32768, dtype=np.int16), rate=8000)
 def test_wav_has_the_bytes_of_soundfile(samples: NDArray[Any], rate: int) -> None:
