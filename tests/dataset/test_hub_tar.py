@@ -6,6 +6,7 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.hub import Repo
 
 from seekable.remote.block_plan import BLOCK_BYTES
@@ -66,6 +67,7 @@ def test_an_index_of_another_tool_saves_most_of_the_transfer(
     assert asked != sorted(asked)
 
 
+@pytest.mark.exhaustive
 def test_an_index_that_is_none_changes_nothing(hub: Hub, warm: Warm, env: dict[str, str]) -> None:
     files = served(hub, LARGE)
     wrong = (bytes(8 * (SAMPLES + 1)), b"no index")

@@ -131,7 +131,10 @@ def test_of_several_collections_the_one_of_lines_is_meant_or_one_is_named(
     assert str(path) in "".join(caught.value.__notes__)
     with pytest.raises(DataNotFound, match="2: an array of 3 numbers"):
         sk.open(f"idxpack:{path}:2")
-    with pytest.raises(InvalidArgument, match=r"no collection 3. It has 0: 2 files"):
+    with pytest.raises(
+        InvalidArgument,
+        match=r"no collection 3. It has 0: paths 2, no offsets, kind 'tar', the first is 'a.tar'",
+    ):
         sk.open(f"idxpack:{path}:3")
     path.write_bytes(pack_bytes(of_lines(files[0]), of_lines(files[1])))
     with pytest.raises(InvalidArgument, match=r"2 collections .* idxpack:PATH:NUMBER, .*:0"):

@@ -173,7 +173,7 @@ def opened_equal(folder: Path, *, whole: int) -> None:
     assert ds.fingerprint == plain(folder).fingerprint
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(lines, st.sampled_from([b"", b"\n"]), st.integers(0, 40))
 def test_of_any_lines_the_offsets_are_those_of_a_scan(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], end: bytes, whole: int
@@ -183,7 +183,7 @@ def test_of_any_lines_the_offsets_are_those_of_a_scan(
     opened_equal(folder, whole=whole)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.lists(st.integers(0, 30), min_size=1, max_size=20),
     st.randoms(use_true_random=False),

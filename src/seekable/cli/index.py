@@ -88,8 +88,8 @@ def index(  # noqa: PLR0913 - an argument for each option
     time: what was indexed is kept, and the next run goes on from there.
 
     With --lhotse or --energon, indexes for these tools are written instead, whole or not at all; seekable
-    needs none of them. The last number of Energon's is read by Lhotse too. Compressed files have no such
-    index: a folder's are left out, and one that is named is an error.
+    needs none of them. Compressed files have no such index: those of a folder are left out, and one that is
+    named is an error.
     """
     if lhotse or energon or output_dir is not None:
         _write_for_others(

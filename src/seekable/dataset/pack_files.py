@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["PackSpec", "pack_spec"]
 
 _FORM = "idxpack:PATH:NUMBER"
+_MOST_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,9 @@ class PackSpec:
         Raises:
             InvalidArgument: there is no such collection, or there are several.
         """
-        listed = "; ".join(map(str, pack.collections)) or "none"
+        listed = "; ".join(map(str, pack.collections[:_MOST_LISTED])) or "none"
+        if (more := len(pack.collections) - _MOST_LISTED) > 0:
+            listed += f"; and {more:,} more"
         if self.number is not None:
             if self.number < len(pack.collections):
                 return pack.collections[self.number]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 yaml: Any = optional("yaml", extra="energon")
 
-__all__ = ["META", "EnergonDataset", "EnergonSplit", "read_energon", "splits_in_words"]
+__all__ = ["META", "NOT_READ", "EnergonDataset", "EnergonSplit", "read_energon", "splits_in_words"]
 
 META = ".nv-meta"
 """The folder of the description, in the folder of the data."""

@@ -88,9 +88,10 @@ class Collection:
     def __str__(self) -> str:
         """Return the collection in words, for messages."""
         if self.content == "array":
-            return f"{self.number}: an array of {self.records:,} numbers (kind {self.kind!r})"
+            return f"{self.number}: an array of {self.records:,} numbers, kind {self.kind!r}"
         records = f"{self.records:,} records" if self.content == "offsets" else "no offsets"
-        return f"{self.number}: {len(self.paths):,} files, {records} (kind {self.kind!r}), {self.paths[:1]}"
+        first = f", the first is {self.paths[0]!r}" if self.paths else ""
+        return f"{self.number}: paths {len(self.paths):,}, {records}, kind {self.kind!r}{first}"
 
 
 def refuse(path: str, at: int, found: str) -> NoReturn:

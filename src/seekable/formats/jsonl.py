@@ -67,7 +67,7 @@ class JsonlScanner:
             )
 
     def other_indexes(self, folder: str) -> Sequence[OtherIndex]:
-        """Return what other tools know of the lines below a folder: the pack, Forager's index, Lhotse's."""
+        """Return the indexes of other tools over files below a folder: the pack, Forager's, Lhotse's."""
         found = [idxpack.offsets_in(self.pack, folder)] if self.pack else []
         return [*found, *filter(None, [forager.read_index(folder)]), lhotse_index.LhotseIndexes(folder)]
 
