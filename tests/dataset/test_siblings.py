@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import pickle
 import shutil
@@ -85,6 +86,14 @@ def test_rows_are_found_by_the_files_of_any_side(folder: Path) -> None:
     ds = opened(folder)
     for side in "ab":
         assert ds.find(folder / side / "2.tar", 1) == [6]
+
+
+def test_sides_may_be_compressed(folder: Path) -> None:
+    for shard in range(3):
+        path = folder / "b" / f"{shard}.tar"
+        (folder / "b" / f"{shard}.tar.gz").write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+        path.unlink()
+    assert list(sk.open({"a": folder / "a", "b": folder / "b"})) == [record(key) for key in ALL]
 
 
 def test_one_archive_is_itself(folder: Path) -> None:
