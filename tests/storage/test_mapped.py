@@ -245,3 +245,25 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 def test_a_forked_child_opens_its_own_maps(path: Path) -> None:
     subprocess.run([sys.executable, "-c", FORKING, str(path)], check=True, timeout=60)
+
+
+def test_maps_of_closed_files_are_kept_where_asked(tmp_path: Path) -> None:
+    for number in range(4):
+        (tmp_path / str(number)).write_bytes(b"%d" % number)
+    files = OpenFiles(1, keeps_maps=True)
+    first = weakref.ref(files.open(0, partial(opened, tmp_path / "0")))
+    for number in range(1, 4):
+        files.open(number, partial(opened, tmp_path / str(number)))
+    file = first()
+    assert (file is not None, len(files)) == (True, 1)
+    assert file is not None
+    file.check()
+    file.advise(0, 1)
+    assert bytes(file.view[0:1]) == b"0"
+    (tmp_path / "0").write_bytes(b"7")
+    with pytest.raises(IndexStale):
+        file.check()
+    del file
+    files.close()
+    assert first() is None
+    assert pickle.loads(pickle.dumps(files)).keeps_maps

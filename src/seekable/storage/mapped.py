@@ -5,17 +5,21 @@ others is refused. Once it is open, one ``fstat`` in `MappedFile.check` finds ou
 reader calls it once per batch and file, so a truncated file is an error before it can be a SIGBUS.
 
 An open file takes one descriptor. `OpenFiles` closes the descriptor of the file that was used least recently
-before it opens one more; the map lasts until the last slice of it is gone.
+before it opens one more; the map lasts until the last slice of it is gone. A source whose records lie far
+apart keeps the maps of thousands of closed files, because a map takes no descriptor: such a file is read again
+after one ``stat``, which is several times cheaper than to open and map it.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import os
 import resource
 import threading
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from seekable.errors import IndexStale
@@ -36,8 +40,14 @@ _MOST_MAPS = 4096
 _ADVISES = hasattr(os, "posix_fadvise")
 _CLOSED = -1
 
+_MOST_KEPT = 4096
+"""The most maps of closed files that are kept; the system allows 65,530 maps a process."""
+
 _descriptors: set[int] = set()
 """The descriptors of all data files that are open in this process."""
+
+_kept: collections.deque[tuple[int, MappedFile]] = collections.deque(maxlen=_MOST_KEPT)
+"""The source, by its ``id``, and the file of each kept map, in the order in which the files were closed."""
 
 next_use = itertools.count(1).__next__
 """Returns a higher number each time: the time of a use, for `MappedFile.last_use`."""
@@ -118,9 +128,17 @@ class MappedFile:
 
     def advise(self, start: int, end: int) -> None:
         """Let the operating system fetch some bytes, without waiting for them."""
-        if _ADVISES and (descriptor := self._descriptor) != _CLOSED:
-            with contextlib.suppress(OSError):  # Another thread may have closed the file meanwhile.
+        if not _ADVISES:
+            return
+        with contextlib.suppress(OSError):  # Another thread may have closed the file meanwhile.
+            if (descriptor := self._descriptor) != _CLOSED:
                 os.posix_fadvise(descriptor, start, end - start, os.POSIX_FADV_WILLNEED)
+                return
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.posix_fadvise(descriptor, start, end - start, os.POSIX_FADV_WILLNEED)
+            finally:
+                os.close(descriptor)
 
     def check(self) -> None:
         """Make sure that the file is still the one that was indexed.
@@ -128,6 +146,9 @@ class MappedFile:
         Raises:
             IndexStale: it was changed, replaced, renamed or removed.
         """
+        if self._descriptor == _CLOSED:
+            self._check_by_path()
+            return
         try:
             status = os.fstat(self._descriptor)
         except OSError:  # Another thread has closed the file to open a further one.
@@ -169,13 +190,15 @@ class OpenFiles:
         (b'day', 0)
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, keeps_maps: bool = False) -> None:
         """Open nothing yet.
 
         Args:
             most: the most files that are open at once.
+            keeps_maps: True to keep the maps of files that were closed to open others.
         """
         self.most = most
+        self.keeps_maps = keeps_maps
         self.forget()
         _sources[id(self)] = self
 
@@ -183,7 +206,7 @@ class OpenFiles:
         return len(self._files)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return OpenFiles, (self.most,)
+        return partial(OpenFiles, keeps_maps=self.keeps_maps), (self.most,)
 
     def forget(self) -> None:
         """Drop all files, and take a new lock."""
@@ -230,6 +253,8 @@ class OpenFiles:
         with self._changed:
             while self._files:
                 self._files.popitem()[1].close()
+        if self.keeps_maps:
+            self._drop_kept()
 
     def close_oldest(self) -> None:
         """Close the file that was used least recently, if any is open."""
@@ -246,8 +271,20 @@ class OpenFiles:
             use, number = self._by_use.pop()
             file = self._files.get(number)
             if file is not None and file.last_use == use:
-                self._files.pop(number).close()
+                file = self._files.pop(number)
+                file.close()
+                if self.keeps_maps:
+                    _kept.append((id(self), file))
                 return
+
+    def _drop_kept(self) -> None:
+        """Drop the maps of files of this source that were closed."""
+        own = id(self)
+        for _ in range(len(_kept)):
+            with contextlib.suppress(IndexError):  # Another thread drops its own meanwhile.
+                source, file = _kept.popleft()
+                if source != own:
+                    _kept.append((source, file))
 
 
 _sources: weakref.WeakValueDictionary[int, OpenFiles] = weakref.WeakValueDictionary()

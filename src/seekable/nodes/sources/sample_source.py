@@ -266,7 +266,7 @@ def sample_source(form: Format, options: SourceOptions) -> Callable[[FileSet], S
 
     def source(files: FileSet) -> SampleSource:
         made = SampleSource(
-            files,
+            files.limited(files.most_open, keeps_maps=True),
             form.name,
             decoders,
             asked=options.shown,
