@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import resource
 import subprocess
 import sys

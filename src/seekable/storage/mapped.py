@@ -6,8 +6,8 @@ reader calls it once per batch and file, so a truncated file is an error before 
 
 An open file takes one descriptor. `OpenFiles` closes the descriptor of the file that was used least recently
 before it opens one more; the map lasts until the last slice of it is gone. A source whose records lie far
-apart keeps the maps of thousands of closed files, because a map takes no descriptor: such a file is read again
-after one ``stat``, which is several times cheaper than to open and map it.
+apart keeps the maps of thousands of closed files, because a map takes no descriptor: such a file is read
+again after one ``stat``, which is several times cheaper than to open and map it.
 """
 
 from __future__ import annotations
