@@ -20,6 +20,7 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
+from seekable.nodes.sources.shar_source import SharSource
 from seekable.nodes.sources.tables import TableSource
 from seekable.resume.from_description import (
     FORMATS_WITH_RUNS,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
 
-LEAVES = {FileSource.kind, SampleSource.kind, SequenceSource.kind, TableSource.kind}
+LEAVES = {FileSource.kind, SampleSource.kind, SequenceSource.kind, SharSource.kind, TableSource.kind}
 
 
 def described(dataset: sk.Dataset) -> dict[str, Any]:

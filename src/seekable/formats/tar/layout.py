@@ -171,6 +171,12 @@ class MemberWords:
         start = at + int(self._hashes[file])
         return np.asarray(words[start : start + int(self._files.records[file])])
 
+    def key_hash(self, file: int, row: int) -> int:
+        """Return the hash of the key of one sample."""
+        words, at = self._files.file_words(file)
+        found: int = words[at + int(self._hashes[file]) + row]
+        return found
+
     def of_sample(self, file: int, row: int) -> list[tuple[int, int, int]]:
         """Return the first byte, the size and the number of the field of each member of one sample."""
         words, at = self._files.file_words(file)

@@ -31,9 +31,9 @@ class LineReader:
         self.field = field
         self.source = replace(source, errors=Failed)
 
-    def one(self, row: int) -> Any:
-        """Return the object of a row, counted over all files."""
-        return self.source.record(row)
+    def one(self, row: int) -> tuple[Any, None]:
+        """Return the object of a row, counted over all files, and None: the object has the id itself."""
+        return self.source.record(row), None
 
     def values(self, rows: Int64s) -> list[Any]:
         """Return the objects of some rows."""
@@ -52,11 +52,7 @@ class SharFields:
 
     def one(self, row: int) -> list[tuple[Any, int | None]]:
         """Return the value of each field in a row, and the hash of the id that it has there."""
-        rows = np.array([row], np.int64)
-        return [
-            (reader.one(row), reader.hashes(rows)[0] if isinstance(reader, PairReader) else None)
-            for reader in self.readers
-        ]
+        return [reader.one(row) for reader in self.readers]
 
     def values(self, rows: Int64s) -> Iterable[Sequence[tuple[Any, int | None]]]:
         """Return what `one` does, for each of some rows."""

@@ -72,8 +72,8 @@ class PairReader:
         found: list[int] = self.source.key_hashes(rows).tolist()
         return found
 
-    def one(self, row: int) -> Any:
-        """Return the value of a row.
+    def one(self, row: int) -> tuple[Any, int]:
+        """Return the value of a row, and the hash of the id of its pair.
 
         Raises:
             IndexStale: the file has changed.
@@ -82,7 +82,8 @@ class PairReader:
         within = row - self._starts[file]
         mapped = self._files.mapped(file)
         mapped.check()
-        return self._value(file, within, mapped, self._words.of_sample(file, within))
+        value = self._value(file, within, mapped, self._words.of_sample(file, within))
+        return value, self._words.key_hash(file, within)
 
     def values(self, rows: Int64s) -> list[Any]:
         """Return the values of some rows, in the order of ``rows``; they are read in the order of the files.
@@ -97,7 +98,7 @@ class PairReader:
         within = ordered - starts[files]
         first, behind = self._words.first_members(files, within)
         if (behind - first != 2).any():  # noqa: PLR2004 - the members of a pair
-            found = {row: self.one(row) for row in set(rows.tolist())}
+            found = {row: self.one(row)[0] for row in set(rows.tolist())}
             return [found[row] for row in rows.tolist()]
         members = [
             zip(*(column.tolist() for column in self._words.members(files, first + number)), strict=True)
