@@ -99,6 +99,8 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             columns without ``:COLUMN``; ``REPO@REVISION`` for a commit, a branch or a tag, ``CONFIG/SPLIT``
             where a repository has several datasets), ``txt:PATH:COLUMN``, lines as records of one column,
             ``kaldi:DIR``, the utterances of a data directory of Kaldi as dicts of what its tables have,
+            ``shar:DIR``, or the folder itself, the cuts of a Shar of Lhotse with their payloads, also a dict
+            of the files of ``"cuts"`` and of other fields,
             ``energon:DIR:SPLIT``, the shards of a split of a dataset of Energon, without excluded samples,
             ``wids:PATH``, the shards that a list of wids names,
             ``x.idxpack`` or ``idxpack:PATH:NUMBER``, the files that a pack of Lhotse's indexes names, or a

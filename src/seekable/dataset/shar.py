@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
-from seekable.formats.lhotse_cuts import cut_from_record
 from seekable.formats.shar.discovery import CUTS, fields_of_folder, is_shar, named_fields
 from seekable.index.opening import open_files
-from seekable.nodes.map import Map
 from seekable.nodes.sources.shar_opening import open_shar
 from seekable.parallel.progress import progress_or_bar
 
@@ -32,9 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["SharOpening", "shar_files"]
 
 _SPEC = "shar:"
-
-_CUT_OBJECTS = "lhotse"
-"""The name of the decoding whose records are cuts of Lhotse and no dicts."""
 
 _KEY = "id"
 """The key of cuts, unless the user defines another one."""
@@ -104,10 +99,8 @@ class SharOpening:
 
     def source(
         self, options: SourceOptions, *, with_keys: Callable[..., Any], partitions: object
-    ) -> SharSource | FileSource | Map:
+    ) -> SharSource | FileSource:
         """Index what is new or changed, and return the source; that of the cuts if there is nothing else.
-
-        With ``decode="lhotse"`` it is a map of the source, whose records are cuts of Lhotse.
 
         Args:
             options: the arguments of ``sk.open`` for records.
@@ -124,17 +117,6 @@ class SharOpening:
                 f"partitions= is for folders of tables and lines, and this is a Shar (got {partitions!r})"
             )
             raise InvalidArgument(message)
-        if options.decode == _CUT_OBJECTS:
-            if options.columns is not None:
-                message = (
-                    f"columns= chooses keys of dicts, and decode='lhotse' makes cuts, which need them all: "
-                    f"leave columns= out (got {list(options.columns)!r})"
-                )
-                raise InvalidArgument(message)
-            return Map(self._opened(replace(options, decode="bytes"), with_keys), cut_from_record, None, None)
-        return self._opened(options, with_keys)
-
-    def _opened(self, options: SourceOptions, with_keys: Callable[..., Any]) -> SharSource | FileSource:
         with progress_or_bar(self.progress) as shown:
             counted = _Counted(shown)
 

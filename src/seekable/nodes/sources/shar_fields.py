@@ -79,7 +79,7 @@ class SharFields:
         if not values or type(cut) is Failed:
             return cut
         if not isinstance(cut, dict) or not isinstance(cut.get("id"), str):
-            return self._failed(self.lines, row, f"expected a cut with an id (found {cut!r:.80})")
+            return self.failed(self.lines, row, ValueError(f"expected a cut with an id (found {cut!r:.80})"))
         hashed = key_hash(cut["id"])
         for reader, (value, wanted) in zip(self.readers, values, strict=True):
             if wanted is not None and wanted != hashed:
@@ -92,7 +92,7 @@ class SharFields:
                 elif value is not None:
                     set_field(cut, reader.field, value)
             except ValueError as error:
-                return self._failed(reader.source, row, str(error))
+                return self.failed(reader.source, row, error)
         return cut
 
     def _put_line(self, cut: dict[str, Any], field: str, line: Any) -> None:
@@ -122,11 +122,11 @@ class SharFields:
             f"({place.path}: record {place.row} at byte {place.offset}): the files do not belong "
             f"together, or lack a pair"
         )
-        return self._failed(reader.source, row, what)
+        return self.failed(reader.source, row, ValueError(what))
 
-    def _failed(self, source: Any, row: int, what: str) -> Failed:
+    def failed(self, source: Any, row: int, cause: Exception) -> Failed:
+        """Return the failure of a record of one source, with its place."""
         (place,) = source.plan(np.array([row], np.int64)).locate()
-        cause = ValueError(what)
         error = CorruptRecord(
             place.path, place.row, offset=place.offset, length=place.length, preview=b"", cause=cause
         )

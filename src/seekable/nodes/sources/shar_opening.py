@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.errors import InvalidArgument, MissingDependency, UnsupportedFormat
 from seekable.formats.fields.decode_argument import checked_decode
 from seekable.formats.fields.field_decoder import field_decoder
 from seekable.formats.registry import format_named
@@ -39,6 +40,9 @@ _NO_PAYLOAD: Final = frozenset({MANIFEST, NO_DATA, NO_MANIFEST})
 _ARRAYS: Final[Mapping[str, str]] = {"llc": "lilcom", "npy": "numpy"}
 """The decoders of payloads that are arrays, by suffix."""
 
+_CUT_OBJECTS: Final = "lhotse"
+"""The decoding whose records are Cut objects."""
+
 _ORIGINAL: Final = "original"
 """The suffix of audio in the format that it had before."""
 
@@ -68,15 +72,13 @@ def open_shar(
         MissingDependency: a payload needs a package that is not installed.
     """
     columns = None if options.columns is None else checked_names("columns", options.columns)
-    for name, given in (("strict", options.strict or None), ("holder", options.holder)):
-        if given is not None:
-            message = f"{name}= is for other formats, and this is a Shar: leave it out (got {given!r})"
-            raise InvalidArgument(message)
-    asked = _decode_by_field(options.decode, shar.fields)
+    _refuse_options(options)
+    as_cuts = options.decode == _CUT_OBJECTS
+    asked = _decode_by_field("bytes" if as_cuts else options.decode, shar.fields)
     jsonl = format_named("jsonl")
     files = index(shar.cuts.found, jsonl).limited(options.most_open_files)
     plain = replace(options, decode=None, columns=None, errors=None)
-    if not shar.fields and columns is None:
+    if not shar.fields and columns is None and not as_cuts:
         return with_keys(line_source(jsonl, replace(plain, errors=options.errors))(files))
     lines = line_source(jsonl, plain)(files)
     if columns is not None:
@@ -97,7 +99,36 @@ def open_shar(
         options.shown,
         columns,
         errors=options.errors,
+        as_cuts=as_cuts,
     )
+
+
+def _refuse_options(options: SourceOptions) -> None:
+    """Refuse the options of other formats, and Cut objects where Lhotse is not installed.
+
+    Raises:
+        InvalidArgument: there is such an option.
+        MissingDependency: Lhotse is not installed.
+    """
+    for name in ("strict", "holder", "missing", "group", "splitname", "concatenated"):
+        if given := getattr(options, name):
+            message = f"{name}= is for other formats, and this is a Shar: leave it out (got {given!r})"
+            raise InvalidArgument(message)
+    if options.pipes != "refuse":
+        message = f"pipes= is for Kaldi's tables, and this is a Shar: leave it out (got {options.pipes!r})"
+        raise InvalidArgument(message)
+    if options.decode == _CUT_OBJECTS and options.columns is not None:
+        message = (
+            f"columns= chooses keys of dicts, and decode='lhotse' makes cuts, which need them all: leave "
+            f"columns= out (got {list(options.columns)!r})"
+        )
+        raise InvalidArgument(message)
+    if options.decode == _CUT_OBJECTS and find_spec("lhotse") is None:
+        message = (
+            "decode='lhotse' makes Cut objects of Lhotse, which is not installed: pip install "
+            "'seekable[lhotse]', or leave decode= out for dicts"
+        )
+        raise MissingDependency(message)
 
 
 def format_of_field(field: FieldFiles) -> Format:

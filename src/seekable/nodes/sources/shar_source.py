@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, final
 import numpy as np
 
 from seekable._cached import cached
+from seekable._lazy import lazy
+from seekable.errors import MissingDependency, WrongType
 from seekable.formats.shar.cut import CUSTOM, held_by_cut
 from seekable.formats.shar.discovery import CUTS
 from seekable.nodes.compile import GatheredPlan
@@ -18,13 +20,16 @@ from seekable.nodes.sources.shar_fields import LineReader, SharFields
 from seekable.nodes.sources.shar_pairs import Failed, PairReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from seekable._typing import Int64s
+    from seekable.formats import lhotse_cuts
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.provenance import Origins
+else:
+    lhotse_cuts = lazy("seekable.formats.lhotse_cuts")
 
 __all__ = ["SharSource"]
 
@@ -49,6 +54,8 @@ class SharSource(Leaf):
     needed: frozenset[str] | None = None
     """The keys of records that are used above; None for all. They are no part of the description."""
     errors: OnError | None = None
+    as_cuts: bool = False
+    """True if records are Cut objects of Lhotse."""
 
     kind: ClassVar[str] = "shar"
 
@@ -104,12 +111,14 @@ class SharSource(Leaf):
             {"field": name, **source.arguments(upto)}
             for name, source in zip(self.fields, self.sources, strict=True)
         ]
-        return {**self.cuts.arguments(upto), **columns, "fields": fields}
+        objects = {"records": "lhotse"} if self.as_cuts else {}
+        return {**self.cuts.arguments(upto), **columns, **objects, "fields": fields}
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
         columns = "" if self.columns is None else f", columns={list(self.columns)}"
-        return f"open({self.asked}{columns})"
+        decode = ", decode='lhotse'" if self.as_cuts else ""
+        return f"open({self.asked}{columns}{decode})"
 
     @classmethod
     def reader(cls, nodes: Sequence[SharSource]) -> Reader:
@@ -137,6 +146,8 @@ class SharSource(Leaf):
 
     def narrowed(self, columns: frozenset[str]) -> Self:
         """Return the source that reads only the fields that are below some keys of the cuts."""
+        if self.as_cuts:
+            return self
         needed = columns if self.needed is None else columns & self.needed
         return replace(self, needed=needed)
 
@@ -157,7 +168,8 @@ class SharSource(Leaf):
             if self.is_read(name)
         ]
         lines = replace(self.lines, errors=Failed)
-        return Reading(lines, SharFields(lines, tuple(used)), self.columns, self.errors)
+        make = lhotse_cuts.cut_from_record if self.as_cuts else None
+        return Reading(lines, SharFields(lines, tuple(used)), self.columns, self.errors, make)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,6 +180,8 @@ class Reading:
     fields: SharFields
     columns: tuple[str, ...] | None
     errors: OnError | None
+    make: Callable[[dict[str, Any]], Any] | None
+    """Makes the record of the dict of a cut; None if that is the record."""
 
     def record(self, row: int) -> Any:
         """Return the record of a row."""
@@ -184,12 +198,27 @@ class Reading:
         Raises:
             CorruptRecord: there is a failure, and no ``errors``.
         """
-        made = self.fields.put(cut, values, row)
+        made = self._made(self.fields.put(cut, values, row), row)
         if type(made) is Failed:
             if self.errors is None:
                 raise made.error
             return self.errors(made.error)
-        return made if self.columns is None else self._chosen(made)
+        return made
+
+    def _made(self, cut: Any, row: int) -> Any:
+        """Return the record of a whole cut, or the failure of a cut that Lhotse does not take."""
+        if type(cut) is Failed:
+            return cut
+        if self.columns is not None:
+            cut = self._chosen(cut)
+        if self.make is None:
+            return cut
+        try:
+            return self.make(cut)
+        except (MissingDependency, WrongType):
+            raise
+        except Exception as error:  # noqa: BLE001 - Lhotse raises errors of many types; the cause is kept
+            return self.fields.failed(self.lines, row, error)
 
     def _chosen(self, cut: Mapping[str, Any]) -> dict[str, Any]:
         """Return the chosen columns of a cut, and its chosen custom fields below ``custom``."""
