@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 __all__ = ["DescriptorForward", "HeaderWindow", "StreamForward"]
 
-_NEAR_BYTES = 16 << 10
+_NEAR_BYTES = 2 << 10
 _NEAR_READ = 256 << 10
-"""The bytes to read where headers are less than `_NEAR_BYTES` apart."""
+"""The bytes to read where headers are less than `_NEAR_BYTES` apart, extended ones counted."""
 
-_FAR_READ = 4 << 10
-"""The bytes to read elsewhere: an extended header, its records, and a header."""
+_FAR_READ = 6 << 10
+"""The bytes to read elsewhere: the headers of a sample of small members, and of the large one behind it."""
 
 _NEWEST_SHARE = 0.25
 """How much the newest distance between headers weighs in the mean."""

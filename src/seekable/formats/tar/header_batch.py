@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
@@ -41,10 +42,10 @@ class HeaderBatch:
     heads: list[bytes] = field(default_factory=list)
     """The blocks of the headers."""
 
-    offsets: list[int] = field(default_factory=list)
+    offsets: array[int] = field(default_factory=lambda: array("q"))
     """The offset of each header."""
 
-    sizes: list[int] = field(default_factory=list)
+    sizes: array[int] = field(default_factory=lambda: array("q"))
     """The size of the payload behind each header if it is that of a member, else -1."""
 
     starts: dict[int, int] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class HeaderBatch:
 
     def member_rows(self) -> NDArray[np.int64]:
         """Return the numbers of the headers that are those of members."""
-        return np.flatnonzero(np.array(self.sizes, np.float64) >= 0)
+        return np.flatnonzero(np.frombuffer(self.sizes, np.int64) >= 0)
 
     def names_of(self, heads: NDArray[np.uint8], rows: NDArray[np.int64]) -> list[bytes]:
         """Return the names of members.
@@ -87,7 +88,7 @@ class HeaderBatch:
 
     def members(self, heads: NDArray[np.uint8]) -> Members:
         """Return the members, hard links without payload, of headers that were checked, one a row."""
-        sizes, offsets = np.array(self.sizes, np.int64), np.array(self.offsets, np.uint64)
+        sizes, offsets = np.frombuffer(self.sizes, np.uint64), np.frombuffer(self.offsets, np.uint64)
         rows = self.member_rows()
         starts = offsets.copy()
         behind_pax = np.flatnonzero(heads[:-1, TYPE_AT] == PAX) + 1
@@ -95,4 +96,4 @@ class HeaderBatch:
         for row, start in self.starts.items():
             starts[row] = start
         payloads = offsets[rows] + np.uint64(BLOCK_BYTES)
-        return Members(starts[rows], payloads, sizes[rows].astype(np.uint64), self.names_of(heads, rows))
+        return Members(starts[rows], payloads, sizes[rows], self.names_of(heads, rows))

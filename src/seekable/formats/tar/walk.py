@@ -44,6 +44,9 @@ _TAIL_READ = 64 << 10
 _MOST_EXTENDED = 64 << 20
 """The most bytes of PAX records, or of a long name, that one member may have."""
 
+_MOST_SIZE = 1 << 62
+"""A size that no file has: larger ones are an error at the next header."""
+
 _ZEROS = bytes(BLOCK_BYTES)
 _MULTIPLE = -BLOCK_BYTES
 _FILE, _LINK, _SYMLINK, _DIRECTORY, _VOLUME, _SPARSE, _GLOBAL, _LONG_NAME, _LONG_LINK = b"0125MSgLK"
@@ -157,7 +160,8 @@ class Walk:
                 may be the cause.
         """
         batch, window = self._batch, self._window
-        heads, offsets, sizes = batch.heads.append, batch.offsets.append, batch.sizes.append
+        heads, bodies = batch.heads.append, batch.bodies.append
+        offsets, sizes = batch.offsets.append, batch.sizes.append
         start = at = self._start
         buffer, base, pending = window.buffer, window.base, False
         while True:
@@ -174,7 +178,16 @@ class Walk:
                 size = int(block[124:136].rstrip(b"\0 "), 8)
             except ValueError:
                 size = -1
-            if kind == _FILE and size >= 0 and not pending:
+            if kind == PAX and start == at and size >= 0:
+                body = buffer[first + BLOCK_BYTES : first + BLOCK_BYTES + size]
+                if len(body) == size and (TIMES.get(body[:9]) == size or not matters(body)):
+                    heads(block)
+                    offsets(at)
+                    sizes(-1)
+                    bodies(body)
+                    at += BLOCK_BYTES + (size + 511 & -512)
+                    continue
+            elif kind == _FILE and size >= 0 and not pending:
                 heads(block)
                 offsets(at)
                 sizes(size)
@@ -183,15 +196,6 @@ class Walk:
                 if len(batch.heads) >= _BATCH:
                     return
                 continue
-            if kind == PAX and size >= 0 and start == at:
-                body = buffer[first + BLOCK_BYTES : first + BLOCK_BYTES + size]
-                if len(body) == size and (TIMES.get(body[:9]) == size or not matters(body)):
-                    heads(block)
-                    offsets(at)
-                    sizes(-1)
-                    batch.bodies.append(body)
-                    at += BLOCK_BYTES + (size + 511 & -512)
-                    continue
             at = self._step(block, at)
             start, pending = self._start, self._pax is not None or bool(self._long)
             if self.end is not None or (start == at and len(batch.heads) >= _BATCH):
@@ -220,7 +224,7 @@ class Walk:
         self._refuse(kind, name, at, is_sparse=pax.is_sparse)
         is_directory = kind == _DIRECTORY or (kind == 0 and name.endswith(b"/"))
         if kind in b"\x0007" and not is_directory:
-            self._batch.sizes[row] = size
+            self._batch.sizes[row] = min(size, _MOST_SIZE)
         elif kind == _LINK:
             self._batch.sizes[row] = 0
             self._batch.links[row] = pax.link_path or self._long.get(_LONG_LINK) or link_target(block)
@@ -333,7 +337,7 @@ class Walk:
 
     def _fill(self, at: int, count: int) -> None:
         if not self._window.fill(at, count, headers=self._walked + len(self._batch.heads)):
-            headers = self._batch.offsets or [offset for offset, _ in self._recent] or [0]
+            headers = [*self._batch.offsets[-1:]] or [offset for offset, _ in self._recent] or [0]
             what = f"the member is cut: its data end at byte {at}, behind the end of the file"
             raise _Broken(headers[-1], what)
 
