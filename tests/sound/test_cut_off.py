@@ -80,6 +80,14 @@ def test_a_flac_file_of_unknown_length_is_read_to_its_end() -> None:
         sk.audio()(data[:-100])
 
 
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_header_that_promises_billions_of_frames_costs_no_memory(channels: int) -> None:
+    data = bytearray(encoded("FLAC", channels=channels))
+    data[21:26] = b"\xff" * 5
+    with pytest.raises(ValueError, match=r"cut off|cannot decode"):
+        sk.audio()(data)
+
+
 def without_header(data: bytes) -> bytes:
     """An MP3 file without its first frame, which says how many follow."""
     first = _frame(memoryview(data), 0)

@@ -63,6 +63,12 @@ def test_values_are_those_of_soundfile(file: bytes) -> None:
         assert samples.tobytes() == expected.tobytes()
 
 
+def test_more_frames_than_are_read_at_once_are_those_of_soundfile() -> None:
+    file = wave(np.random.default_rng(3).bytes((1 << 20) + 5), form(ULAW, bits=8))
+    expected, _ = soundfile.read(io.BytesIO(file), dtype="float32")
+    np.testing.assert_array_equal(sk.audio()(file)[0], expected)
+
+
 @given(
     st.sampled_from([(1, 1), (1, 2), (1, 3), (1, 4), (3, 4), (3, 8)]),
     st.integers(1, 3),

@@ -26,7 +26,7 @@ __all__ = ["read_with_soundfile"]
 _UNKNOWN_FRAMES = 1 << 62
 """soundfile gives a number above this one for a FLAC file that does not say how long it is."""
 
-_BLOCK_FRAMES = 1 << 18
+_BLOCK_FRAMES = 1 << 20
 
 _MPEG_LEAD = 12 * 1152
 """A frame of MP3 may use bytes of as many frames before it; soundfile itself goes back too few."""
@@ -83,7 +83,9 @@ def _read(
         lead: the frames before the part that are decoded with it.
     """
     if file.frames > _UNKNOWN_FRAMES:
-        samples = _read_all(file)
+        # After each read soundfile seeks to where it is, which fails at the end of such a file.
+        file.seekable = _never
+        samples = _read_frames(file, file.frames)
         check_length(len(samples), file.samplerate)
         first, last = part.frames(len(samples), file.samplerate)
         return samples[first:last].copy()
@@ -93,7 +95,7 @@ def _read(
     begin = max(first + silence - lead, 0)
     if begin:
         file.seek(begin)
-    samples = file.read(last + silence - begin, dtype="float32")[first + silence - begin :]
+    samples = _read_frames(file, last + silence - begin)[first + silence - begin :]
     if len(samples) != last - first:
         message = (
             f"the audio is cut off: {last - first:,} frames are promised from frame {first:,} on, and "
@@ -103,13 +105,16 @@ def _read(
     return np.ascontiguousarray(samples) if begin == first + silence else samples.copy()
 
 
-def _read_all(file: Any) -> NDArray[np.float32]:
-    """Return all frames of a file that does not say how many it has."""
-    # After each read soundfile seeks to where it is, which fails at the end of such a file.
-    file.seekable = _never
+def _read_frames(file: Any, count: int) -> NDArray[np.float32]:
+    """Return the next frames of a file, fewer where it ends before, block by block.
+
+    So a damaged header that promises billions of frames costs no memory.
+    """
     blocks = []
     while True:
-        block = file.read(_BLOCK_FRAMES, dtype="float32")
+        wanted = min(count, _BLOCK_FRAMES)
+        block = file.read(wanted, dtype="float32")
         blocks.append(block)
-        if len(block) < _BLOCK_FRAMES:
-            return np.concatenate(blocks)
+        count -= wanted
+        if not count or len(block) < wanted:
+            return np.concatenate(blocks) if len(blocks) > 1 else block
