@@ -1,4 +1,4 @@
-"""Which rows of sibling archives go together, against a model of dicts."""
+"""The rows of sibling archives that go together, against a model of dicts."""
 
 from __future__ import annotations
 

@@ -31,6 +31,9 @@ else:
 
 __all__ = ["encode_field"]
 
+_SHOWN = 60
+"""The most characters of a value in a message."""
+
 _GZIP = b"\x1f\x8b\x08"
 """The beginning of data that gzip compressed."""
 
@@ -76,10 +79,6 @@ def _misfit(field: str, takes: str, value: Any, error: Exception) -> str:
     got = " of type ".join(filter(None, [shown[:_SHOWN], type(value).__qualname__]))
     reason = "" if isinstance(error, _Misfit) else f": {error}"
     return f"the field {field!r} takes {takes} (got {got}){reason}"
-
-
-_SHOWN = 60
-"""The most characters of a value in a message."""
 
 
 class _Misfit(ValueError):

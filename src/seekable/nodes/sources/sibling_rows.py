@@ -1,4 +1,4 @@
-"""Which rows of sibling archives go together: those of equal keys, shard by shard, by the index alone.
+"""The rows of sibling archives that go together: those of equal keys, shard by shard, by the index alone.
 
 Shard ``n`` of one side goes with shard ``n`` of every other. Where the keys of a shard are the same in the
 same order on all sides, row ``r`` goes with row ``r``; else rows are matched by key, in the order of the
@@ -110,9 +110,9 @@ def _check_unique(side: SampleSource, name: str, shard: int, hashes: UInt64s) ->
     rows = sorted(order[again[0] : again[0] + 2].tolist())
     key = side.key_at(int(side.files.starts[shard]) + rows[0])
     message = (
-        f"{side.files.shown_path(shard)}: rows {rows[0]} and {rows[1]} have the key {key!r}, and the other "
-        f"sides of {name!r} have other keys in this shard, so that samples are matched by key: make the keys "
-        f"unique"
+        f"{side.files.shown_path(shard)} ({name!r}): rows {rows[0]} and {rows[1]} have the key {key!r}. The "
+        f"archives have other keys in this shard, or another order of them, so that samples are matched by "
+        f"key: make the keys unique, or write the samples of all archives in one order"
     )
     raise UnsupportedFormat(message)
 
