@@ -161,6 +161,21 @@ def test_what_has_no_such_index_is_refused_and_nothing_is_written(tmp_path: Path
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_damaged_archive_among_others_leaves_no_half_index(tmp_path: Path) -> None:
+    for number in range(20):
+        archive(tmp_path / f"{number:02}.tar", pairs(2))
+    damaged = bytearray((tmp_path / "11.tar").read_bytes())
+    damaged[600 + 1024] ^= 255
+    (tmp_path / "11.tar").write_bytes(damaged)
+    done = run("index", "--lhotse", tmp_path)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"11.tar" in done.stderr
+    written = list(tmp_path.glob("*.idx"))
+    assert {path.stat().st_size for path in written} <= {24}
+    assert tmp_path / "11.tar.idx" not in written
+    assert not list(tmp_path.glob("*.tmp"))
+
+
 def test_a_file_that_changes_meanwhile_leaves_the_old_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

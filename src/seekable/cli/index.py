@@ -142,7 +142,7 @@ def _write_for_others(
     Raises:
         InvalidArgument: no tool is named, or two are, or an option is of the index of seekable.
     """
-    from seekable.cli.other_indexes import refuse_options, write_indexes
+    from seekable.cli.other_indexes import refuse_options, write_for_tool
     from seekable.errors import InvalidArgument
 
     if sum(tools.values()) != 1:
@@ -153,7 +153,7 @@ def _write_for_others(
         )
         raise InvalidArgument(message)
     refuse_options(given)
-    write_indexes(
+    write_for_tool(
         paths, "lhotse" if tools["--lhotse"] else "energon", folder=output_dir, quiet=quiet, as_json=as_json
     )
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from seekable.writing.other_indexes import Tool
 
 
-def write_indexes(paths: list[str], tool: Tool, *, folder: str | None, quiet: bool, as_json: bool) -> None:
+def write_for_tool(paths: list[str], tool: Tool, *, folder: str | None, quiet: bool, as_json: bool) -> None:
     """Write the indexes of all files of some paths, and print what was written.
 
     Args:
@@ -28,7 +28,7 @@ def write_indexes(paths: list[str], tool: Tool, *, folder: str | None, quiet: bo
 
     from seekable.cli.output import json_safe, write_document, write_line
     from seekable.errors import InvalidArgument
-    from seekable.writing.other_indexes import files_to_index, one_path_twice, write_index
+    from seekable.writing.other_indexes import files_to_index, one_path_twice, write_indexes
 
     found = {path: files_to_index(path, tool) for path in paths}
     files = list(dict.fromkeys(file for plain, _ in found.values() for file in plain))
@@ -39,7 +39,7 @@ def write_indexes(paths: list[str], tool: Tool, *, folder: str | None, quiet: bo
         os.makedirs(folder, exist_ok=True)
     written: list[dict[str, Any]] = []
     for path, (plain, packed) in found.items():
-        some = [write_index(file, tool, folder=folder) for file in plain]
+        some = write_indexes(plain, tool, folder=folder)
         written += [
             {
                 "path": json_safe(each.path),

@@ -9,6 +9,7 @@ WebDataset for Energon, from its first extended header on.
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     _Bounds = NDArray[np.uint64]
 
-__all__ = ["Tool", "WrittenIndex", "files_to_index", "one_path_twice", "write_index"]
+__all__ = ["Tool", "WrittenIndex", "files_to_index", "one_path_twice", "write_index", "write_indexes"]
 
 Tool = Literal["lhotse", "energon"]
 """The tools that read the files."""
@@ -44,6 +45,9 @@ _RECORD_BYTES = 10_240
 """Lhotse reads archives in pieces of this size, and its last number counts whole pieces."""
 
 _BLOCK_BYTES = 512
+_AT_ONCE = 8
+"""The most files that are written at once: the time of a small one is that of the disk."""
+
 _TEXT_HEAD = b"0\n"
 _NEWLINE = 10
 
@@ -125,6 +129,20 @@ def write_index(path: str, tool: Tool, *, folder: str | None = None) -> WrittenI
     finally:
         os.close(descriptor)
     return WrittenIndex(path, target, counted.count - 1, before.st_size)
+
+
+def write_indexes(files: Sequence[str], tool: Tool, *, folder: str | None = None) -> list[WrittenIndex]:
+    """Write the indexes of several files, some at a time; see `write_index`.
+
+    Where one cannot be written, those that were begun are finished, and no other is begun.
+    """
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="seekable-write") as threads:
+        futures = [threads.submit(write_index, file, tool, folder=folder) for file in files]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            threads.shutdown(wait=True, cancel_futures=True)
+            raise
 
 
 class _Counted:
