@@ -34,6 +34,8 @@ _OF_A_CUT = frozenset(
 )
 """The names of a MonoCut's and a MultiCut's own fields; any other is one of ``custom``."""
 
+_NESTED = (dict, list)
+
 _NUMPY = b"\x93NUMPY"
 
 
@@ -101,7 +103,11 @@ def _with_sources(value: Any) -> Any:
         return [_with_sources(each) for each in value]
     if not isinstance(value, dict):
         return value
-    copied = {name: _with_sources(each) for name, each in value.items() if name != "data"}
+    copied = {
+        name: _with_sources(each) if type(each) in _NESTED else each
+        for name, each in value.items()
+        if name != "data"
+    }
     data = value.get("data")
     if data is None:
         if "data" in value and not _has_payload(copied):
