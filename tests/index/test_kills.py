@@ -93,7 +93,9 @@ def test_a_build_killed_at_an_operation_of_each_kind_leaves_an_index_that_is_who
         change(tmp_path, generation=0)
         kinds = killer.operations(tmp_path, build, tmp_path, how)
         assert {"open", "os.fsync", "os.rename"} <= {*kinds}
-        codes = check_kills(tmp_path, how, [*one_of_each_kind(kinds)], killer)
+        # A folder is listed only while it has no index.
+        points = [(kind, number) for kind, number in one_of_each_kind(kinds) if kind != "os.listdir"]
+        codes = check_kills(tmp_path, how, points, killer)
     assert {*codes} == {KILLED}
 
 
