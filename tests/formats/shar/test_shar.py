@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from tests.formats.shar.shar_folders import cut, pairs, recording, write_lines, write_shar, write_tar
+from tests.storage.compressing import compressed
 
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
@@ -313,3 +314,39 @@ def test_a_shar_is_shuffled_streamed_and_loaded(shar: Path) -> None:
 
 def json_safe(record: dict[str, Any]) -> dict[str, Any]:
     return {"id": record["id"], "bytes": len(json.dumps(record, default=len))}
+
+
+@pytest.mark.parametrize("kind", ["gz", "zst"])
+def test_files_of_all_fields_may_be_compressed(shar: Path, kind: Any) -> None:
+    for path in [*shar.glob("*.jsonl"), *shar.glob("*.tar")]:
+        path.with_name(f"{path.name}.{kind}").write_bytes(compressed([path.read_bytes()], kind))
+        path.unlink()
+    ds = sk.open(shar)
+    assert list(ds) == EXPECTED
+    assert ds[[4, 1]] == [EXPECTED[4], EXPECTED[1]]
+    assert ds[2] == EXPECTED[2]
+    assert ds.key("utt-3") == EXPECTED[3]
+
+
+def test_a_shar_of_a_thousand_cuts_and_of_none(tmp_path: Path) -> None:
+    cuts = write_shar(tmp_path / "many", [1000])
+    ds = sk.open(tmp_path / "many")
+    assert [each["id"] for each in ds] == [each["id"] for each in cuts]
+    assert ds[999]["recording"]["data"] == b"payload utt-999"
+    write_shar(tmp_path / "none", [0])
+    assert list(sk.open(tmp_path / "none")) == []
+    assert sk.open(tmp_path / "none", columns=["id"]).keys is not None
+
+
+def test_one_cut_without_a_number(tmp_path: Path) -> None:
+    write_lines(tmp_path / "cuts.jsonl", [cut(0)])
+    write_tar(tmp_path / "recording.tar", pairs([("utt-0", "wav", b"x", recording(0))]))
+    assert [each["recording"]["data"] for each in sk.open(tmp_path)] == [b"x"]
+
+
+def test_a_torn_tar_file_is_refused_with_its_name(shar: Path) -> None:
+    path = shar / "recording.000001.tar"
+    path.write_bytes(path.read_bytes()[:2100])
+    with pytest.raises(UnsupportedFormat, match=r"recording.000001.tar"):
+        sk.open(shar)
+    assert len(sk.open({"cuts": shar, "lang": shar})) == 5

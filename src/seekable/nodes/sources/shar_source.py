@@ -187,6 +187,12 @@ class Reading:
         """Return the record of a row."""
         return self.made(self.lines.record(row), self.fields.one(row), row)
 
+    def alone(self, cut: Any, row: int) -> Any:
+        """Return the record of a cut where no field is read."""
+        if type(cut) is dict and self.make is None:
+            return cut if self.columns is None else self._chosen(cut)
+        return self.made(cut, (), row)
+
     def made(self, cut: Any, values: Sequence[tuple[Any, int | None]], row: int) -> Any:
         """Return the record of a cut and the values of its fields; what ``errors`` returns, if that fails.
 
@@ -266,7 +272,10 @@ class _SharPlan(Plan):
 
     def read(self) -> list[Any]:
         reading = self.reading
-        cuts, values = self.lines.read(), reading.fields.values(self.rows)
+        cuts = self.lines.read()
+        if not self.fields:
+            return [reading.alone(cut, row) for cut, row in zip(cuts, self.rows.tolist(), strict=True)]
+        values = reading.fields.values(self.rows)
         return [
             reading.made(cut, value, row)
             for cut, value, row in zip(cuts, values, self.rows.tolist(), strict=True)
