@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import MissingDependency
 from seekable.writing.shar_layout import ARRAYS, AUDIO
 from seekable.writing.shar_manifests import DATA, array_placeholder, json_line, recording_placeholder
-from seekable.writing.shar_payloads import array_payload, audio_payload, loaded
+from seekable.writing.shar_payloads import array_payload, audio_payload, is_decoded, loaded
 from seekable.writing.shar_shard import EncodedCut
 
 if TYPE_CHECKING:
@@ -92,13 +92,14 @@ def _completed(record: dict[str, Any]) -> dict[str, Any]:
     """Return a cut with what follows from its decoded audio: times, channels and manifest."""
     recording = record.get("recording")
     found: dict[str, Any] = {"start": 0, "supervisions": []}
-    if isinstance(recording, dict) and isinstance(recording.get(DATA), tuple):
-        samples, rate = recording[DATA]
+    decoded = recording.get(DATA) if isinstance(recording, dict) else None
+    if isinstance(recording, dict) and is_decoded(decoded):
+        samples, rate = decoded
         channels = list(range(samples.shape[1])) if samples.ndim > 1 else [0]
         recording = {
             "id": record["id"],
             "sources": [],
-            "sampling_rate": rate,
+            "sampling_rate": int(rate),
             "num_samples": len(samples),
             "duration": len(samples) / rate,
             "channel_ids": channels,
@@ -139,7 +140,7 @@ def _entry(cut: Any, record: dict[str, Any], field: str, kind: str) -> tuple[Ent
         payload = audio_payload(loaded(cut, field, manifest), record, manifest, placeholder, kind=kind)
         suffix = kind
     else:
-        placeholder = array_placeholder(record, manifest)
+        placeholder = array_placeholder(record, field, manifest)
         payload = array_payload(loaded(cut, field, manifest), manifest, kind=kind)
         suffix = ARRAYS[kind]
     described = json.dumps(placeholder).encode() + b"\n"

@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable.writing.shar_audio import num_samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
 __all__ = ["DATA", "array_placeholder", "json_line", "recording_placeholder"]
 
@@ -72,11 +76,12 @@ def _channels(cut: Mapping[str, Any], field: str, manifest: Mapping[str, Any]) -
     return sorted(channel for source in manifest.get("sources", ()) for channel in source["channels"])
 
 
-def array_placeholder(cut: Mapping[str, Any], manifest: Mapping[str, Any]) -> dict[str, Any]:
+def array_placeholder(cut: Mapping[str, Any], field: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the manifest of features, or of an array, that lies in a Shar folder.
 
     Args:
         cut: the cut, as a dict.
+        field: the name of the field.
         manifest: the manifest of the array; of an array of numpy under ``"data"`` nothing else is needed.
 
     Raises:
@@ -87,11 +92,38 @@ def array_placeholder(cut: Mapping[str, Any], manifest: Mapping[str, Any]) -> di
         return {**kept, "start": 0, "duration": cut["duration"], **_STORED}
     if isinstance(kept.get("array"), dict):
         return {**kept, "start": 0, "array": {**kept["array"], **_STORED}}
-    if not kept and hasattr(manifest[DATA], "shape"):
-        return {**_STORED, "shape": list(manifest[DATA].shape)}
+    if not kept and isinstance(manifest[DATA], np.ndarray):
+        values = manifest[DATA]
+        return _of_features(cut, values) if field == "features" else {**_STORED, "shape": list(values.shape)}
     if "shape" in kept:
         return {**kept, **_STORED}
     raise ValueError(
         f"its manifest has the keys {', '.join(map(repr, kept)) or 'none'}, and that of an array has "
         f"'shape', 'array' or 'num_features'"
     )
+
+
+def _of_features(cut: Mapping[str, Any], values: NDArray[Any]) -> dict[str, Any]:
+    """Return the manifest of features that span a cut evenly.
+
+    Raises:
+        ValueError: the array is no table of frames, or the cut has no recording, whose rate is needed.
+    """
+    rate = (cut.get("recording") or {}).get("sampling_rate")
+    if values.ndim != 2 or not len(values) or rate is None:  # noqa: PLR2004 - frames and features
+        raise ValueError(
+            f"features of shape {values.shape} need a manifest, with 'num_frames', 'num_features', "
+            f"'frame_shift', 'sampling_rate' and 'type': it follows from a recording and a table of frames"
+        )
+    return {
+        "type": "array",
+        "num_frames": values.shape[0],
+        "num_features": values.shape[1],
+        "frame_shift": cut["duration"] / len(values),
+        "sampling_rate": rate,
+        "start": 0,
+        "duration": cut["duration"],
+        **_STORED,
+        "recording_id": cut["recording"].get("id", cut["id"]),
+        "channels": cut["channel"],
+    }

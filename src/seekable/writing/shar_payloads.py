@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
     lilcom = optional("lilcom", extra="audio")
 
-__all__ = ["array_payload", "audio_payload", "loaded"]
+__all__ = ["array_payload", "audio_payload", "is_decoded", "loaded"]
 
 _TICK_POWER = -5
 """The precision of lilcom as Lhotse writes it: steps of 1/32."""
@@ -82,6 +82,11 @@ def _without_payloads(value: Any) -> Any:
     return [_without_payloads(held) for held in value] if isinstance(value, list) else value
 
 
+def is_decoded(value: Any) -> bool:
+    """Return True for a tuple of samples and their rate."""
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray)  # noqa: PLR2004 - a pair
+
+
 def audio_payload(
     value: Any,
     cut: Mapping[str, Any],
@@ -119,7 +124,7 @@ def audio_payload(
             return payload
         form = found if kind == "original" else kind
         samples, rate = decoded_audio(payload)
-    elif isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray):  # noqa: PLR2004 - a pair
+    elif is_decoded(value):
         if kind == "original":
             raise ValueError("a field of the kind 'original' takes encoded bytes: give another kind")
         samples, rate = value
