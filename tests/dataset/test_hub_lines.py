@@ -10,6 +10,7 @@ import os
 import pickle
 import shutil
 import signal
+import tarfile
 from contextlib import suppress
 from queue import Queue
 from typing import TYPE_CHECKING
@@ -63,6 +64,17 @@ def frames(data: bytes) -> bytes:
     return b"".join(zst_frame(data[at : at + 1000]) for at in range(0, len(data), 1000))
 
 
+def archived(shard: int) -> bytes:
+    """Return a tar file of samples with one field."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for row, text in enumerate(texts(shard)):
+            member = tarfile.TarInfo(f"{shard}/{row}.text")
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return file.getvalue()
+
+
 CONTENT: dict[str, Callable[[int], bytes]] = {
     "jsonl": json_lines,
     "ndjson": json_lines,
@@ -70,6 +82,7 @@ CONTENT: dict[str, Callable[[int], bytes]] = {
     "csv": lambda shard: separated(shard, ","),
     "tsv": lambda shard: separated(shard, "\t"),
     "txt": lambda shard: "\n".join(texts(shard)).encode(),
+    "tar": archived,
 }
 PACKED: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": frames}
 SUFFIXES = [
@@ -84,6 +97,8 @@ SUFFIXES = [
     "json.gz",
     "csv.gz",
     "txt.zst",
+    "tar",
+    "tar.gz",
 ]
 SHARDS = (2, 10, 1)
 ALL = [text for shard in (1, 2, 10) for text in texts(shard)]

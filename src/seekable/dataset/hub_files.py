@@ -13,6 +13,7 @@ from seekable.formats.registry import FORMATS, format_named, format_of_all
 from seekable.index.build.adopt import adopt_entries
 from seekable.index.catalog import read_table
 from seekable.index.index_location import find_index, hub_folder
+from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.progress import Progress
 from seekable.remote.hub import hub_ranges
@@ -89,7 +90,7 @@ class HubSpec:
             return self._of_text(options)
         if self.column is None:
             return options
-        if is_table_indexer(form.scanner):
+        if is_table_indexer(form.scanner) or is_surveyor(form.scanner):
             return replace(options, columns=[self.column])
         return replace(options, field=self.column)
 
@@ -153,7 +154,8 @@ def _suffixes(format_name: str | None) -> dict[str, tuple[str, ...]]:
     if format_name is None:
         return suffixes
     named = format_named(format_name).name
-    return {named: suffixes[_SUFFIX_OF.get(named, named)]}
+    base = _SUFFIX_OF.get(named, named if named in suffixes else named.partition("-")[0])
+    return {named: suffixes[base]}
 
 
 def prepare_index(

@@ -95,10 +95,10 @@ def _sequence(text: str, at: int, path: str, *, inside: bool = False) -> tuple[l
             literal = _LITERAL.match(text, at) if inside else _LITERAL_OUTSIDE.match(text, at)
             assert literal is not None
             some, at = [literal.group()], literal.end()
-        found = [one + other for one, other in itertools.product(found, some)]
-        if len(found) > _MOST_PATHS:
+        if len(found) * len(some) > _MOST_PATHS:
             message = f"{path!r} stands for more than {_MOST_PATHS:,} paths"
             raise InvalidArgument(message)
+        found = [one + other for one, other in itertools.product(found, some)]
     return found, at
 
 
