@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def _without_payloads(value: Any) -> Any:
     return [_without_payloads(held) for held in value] if isinstance(value, list) else value
 
 
-def is_decoded(value: Any) -> bool:
+def is_decoded(value: Any) -> TypeGuard[tuple[NDArray[Any], Any]]:
     """Return True for a tuple of samples and their rate."""
     return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], np.ndarray)  # noqa: PLR2004 - a pair
 
