@@ -12,6 +12,8 @@ import numpy as np
 from seekable.errors import CorruptRecord, IndexStale, MissingDependency
 from seekable.formats.fields.field_decoder import field_decoder
 from seekable.formats.shar.cut import DATA, MANIFEST, NO_DATA, NO_MANIFEST
+from seekable.storage.memory import DiskActivity, disk_reads
+from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Failed", "PairReader"]
 
 _PREVIEW_BYTES: Final = 80
+
+_GAP_BYTES: Final = 64 << 10
+"""Ranges of a file that are nearer than this are fetched in one go."""
 
 _AS_MANIFEST: Final = msgspec.json.Decoder().decode
 _LOOSELY: Final = field_decoder(MANIFEST).decode
@@ -60,6 +65,7 @@ class PairReader:
         self.field = field
         self.source = source
         self._files, self._words = source.files, source.words
+        self._activity = DiskActivity()
         self._starts = source.files.starts.data
         self._schema_of: list[int] = source.words.schema_of.tolist()
         self._decoders = [
@@ -100,9 +106,14 @@ class PairReader:
         if (behind - first != 2).any():  # noqa: PLR2004 - the members of a pair
             found = {row: self.one(row)[0] for row in set(rows.tolist())}
             return [found[row] for row in rows.tolist()]
+        payloads, manifests = (self._words.members(files, first + number) for number in (0, 1))
+        before = disk_reads()
+        if self._activity.may_wait:
+            merged = merge_near(files, payloads[0], manifests[0] + manifests[1], gap=_GAP_BYTES)
+            for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
+                self._files.mapped(file).advise(start, end)
         members = [
-            zip(*(column.tolist() for column in self._words.members(files, first + number)), strict=True)
-            for number in (0, 1)
+            zip(*(column.tolist() for column in columns), strict=True) for columns in (payloads, manifests)
         ]
         out: list[Any] = [None] * rows.size
         current = -1
@@ -113,6 +124,7 @@ class PairReader:
                 current, mapped = file, self._files.mapped(file)
                 mapped.check()
             out[place] = self._value(file, row, mapped, pair)
+        self._activity.note(disk_reads() - before)
         return out
 
     def _value(self, file: int, row: int, mapped: MappedFile, members: Members) -> Any:
