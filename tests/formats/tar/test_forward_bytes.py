@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tarfile
 from typing import TYPE_CHECKING, final
@@ -11,6 +12,7 @@ from tests.formats.tar.archives import PATH, archive, stream
 
 from seekable.formats.tar.forward_bytes import DescriptorForward, StreamForward
 from seekable.formats.tar.walk import walk
+from seekable.index.build.forward import ForwardFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +80,33 @@ def test_a_file_is_read_at_offsets_without_moving_its_position(tmp_path: Path) -
     with path.open("rb") as file:
         assert len(names(DescriptorForward(file.fileno(), path=str(path)))) == 20
         assert os.lseek(file.fileno(), 0, os.SEEK_CUR) == 0
+
+
+def test_a_file_that_is_indexed_gives_its_ranges_from_a_disk_and_from_elsewhere(tmp_path: Path) -> None:
+    data = bytes(range(251)) * 9000
+    path = tmp_path / "a.bin"
+    path.write_bytes(data)
+    starts = [
+        0,
+        5,
+        5,
+        30_000,
+        90_000,
+        150_000,
+        1_200_000,
+        1_200_100,
+        1_260_000,
+        len(data) - 3,
+        len(data),
+        1 << 62,
+    ]
+    with path.open("rb", buffering=0) as disk, io.BytesIO(data) as elsewhere:
+        for file in (disk, elsewhere):
+            passed: list[int] = []
+            source = ForwardFile(file, PATH, size=len(data), on_bytes=passed.append)
+            assert all(source.read(start, 100) == data[start : start + 100] for start in starts)
+            source.finish()
+            assert sum(passed) == len(data)
 
 
 @pytest.mark.parametrize("mtime", [0, 1.5])

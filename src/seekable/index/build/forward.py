@@ -49,7 +49,7 @@ class ForwardFile:
         self.path = path
         """The name of the file in error messages."""
         self._file = file
-        self._descriptor = file.fileno() if _ADVISES and isinstance(file, io.FileIO) else None
+        self._descriptor = file.fileno() if isinstance(file, io.FileIO) else None
         self._end = 0
         self._told = 0
         self._size = size
@@ -61,19 +61,28 @@ class ForwardFile:
         count = min(count, self._size - start)
         if count <= 0:
             return b""
-        if self._descriptor is not None and 0 < start - self._end < _NEAR_BYTES and start > self._told:
-            # Reads are near each other: a disk is to read all of what comes next, while this goes on.
-            self._told = start + _AHEAD_BYTES // 2
-            os.posix_fadvise(self._descriptor, start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
-        self._end = start + count
-        self._file.seek(start)
+        self._advise(start, count)
         parts, missing = [], count
-        while missing and (part := self._file.read(missing)):
+        while missing and (part := self._part(start + count - missing, missing)):
             parts.append(part)
             missing -= len(part)
         if start - self._passed >= _STEP_BYTES:
             self._pass(start)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _part(self, at: int, count: int) -> bytes:
+        if self._descriptor is not None:
+            return os.pread(self._descriptor, count, at)  # One call of the system, not two.
+        self._file.seek(at)
+        return self._file.read(count) or b""
+
+    def _advise(self, start: int, count: int) -> None:
+        """Have a disk read all of what comes next, where reads are near each other."""
+        near = 0 < start - self._end < _NEAR_BYTES and start > self._told
+        self._end = start + count
+        if near and _ADVISES and self._descriptor is not None:
+            self._told = start + _AHEAD_BYTES // 2
+            os.posix_fadvise(self._descriptor, start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
 
     def finish(self) -> None:
         """Report the whole file as passed."""
