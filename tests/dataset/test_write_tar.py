@@ -183,7 +183,7 @@ def test_compressed_files_hold_the_same_archive(compression: str, tmp_path: Path
     assert again.kept == 2
 
 
-@pytest.mark.parametrize("name", ["one.tar", "one.tar.gz", "ONE.TAR"])
+@pytest.mark.parametrize("name", ["one.tar", "one.tar.gz", "one.tgz", "ONE.TAR"])
 def test_one_file(name: str, tmp_path: Path) -> None:
     written = samples(250).write_tar(tmp_path / name)
     assert entries(written.paths[0]) == wanted(range(250))

@@ -217,7 +217,7 @@ class Files(Face):
         has more than 100 bytes or is not ASCII. The files are indexed.
 
         Args:
-            folder: a folder, or a file by its suffix: ``.tar``, ``.tar.gz`` or ``.tar.zst``.
+            folder: a folder, or a file by its suffix: ``.tar``, ``.tar.gz``, ``.tgz`` or ``.tar.zst``.
             rows_per_file: the records of each file, ``part-00000-of-00012.tar`` and so on.
             compression: ``"gz"`` or ``"zst"``, as in ``write_jsonl``. Most other readers with random access
                 take plain files alone.

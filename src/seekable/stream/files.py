@@ -202,7 +202,7 @@ class StreamFiles:
         are indexed.
 
         Args:
-            folder: a folder, or a file by its suffix: ``.tar``, ``.tar.gz`` or ``.tar.zst``.
+            folder: a folder, or a file by its suffix: ``.tar``, ``.tar.gz``, ``.tgz`` or ``.tar.zst``.
             rows_per_file: the slots of each file, ``part-00000.tar`` and so on.
             compression: ``"gz"`` or ``"zst"``, as in ``write_jsonl``. Most other readers with random access
                 take plain files alone.

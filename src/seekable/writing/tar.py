@@ -91,7 +91,9 @@ class Tar(FileFormat):
         return {"compression": self.compression}
 
     def of_one_file(self, name: str) -> Self:
-        """Return the format with the compression of the suffix, ``.tar.gz`` or ``.tar.zst`` or none."""
+        """Return the format with the compression of the suffix, ``.tar.gz`` for instance, or none."""
+        if name.lower().endswith(".tgz") and self.compression in (None, "gz"):
+            return type(self)("gz")
         return type(self)(
             one_file_compression(name, self.compression, suffixes=(".tar",), content="a tar file")
         )
