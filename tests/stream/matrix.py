@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import gzip
+import io
 import json
+import tarfile
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +86,25 @@ def folder_of(n: int) -> tempfile.TemporaryDirectory[str]:
     return folder
 
 
+@functools.cache
+def archives_of(n: int) -> tempfile.TemporaryDirectory[str]:
+    """Three tar files of n samples in all, the last one without any; as long as the tests run."""
+    folder = tempfile.TemporaryDirectory(prefix="seekable-matrix-")
+    for number, rows in enumerate([range(n // 3), range(n // 3, n), range(n, n)]):
+        with tarfile.open(f"{folder.name}/{number}.tar", "w") as archive:
+            for row in rows:
+                for field, text in (("json", json.dumps(row)), ("txt", "x" * (row % 7))):
+                    member = tarfile.TarInfo(f"{row}.{field}")
+                    member.size = len(text)
+                    archive.addfile(member, io.BytesIO(text.encode()))
+    return folder
+
+
+def from_archives(n: int, lanes: int) -> sk.Stream:
+    ds = sk.open(f"{archives_of(n).name}/*.tar", columns=["json", "txt"]) if n else numbers(0)
+    return ds.shuffle(3, window=1).stream(lanes=lanes, epochs=EPOCHS)
+
+
 def from_files(pattern: str, n: int, lanes: int, **given: Any) -> sk.Stream:
     return sk.open_stream(f"{folder_of(n).name}/{pattern}", lanes=lanes, **given)
 
@@ -116,6 +137,7 @@ BUILDERS: dict[type, list[Builder]] = {
         lambda n, lanes: numbers(n).shuffle(seed=5).stream(lanes=lanes, epochs=EPOCHS),
         lambda n, lanes: numbers(n).stream(lanes=lanes, epochs=EPOCHS, start=n // 2),
         lambda n, lanes: numbers(n).shuffle(3).stream(lanes=lanes, epochs=EPOCHS, start=5 * n),
+        from_archives,
     ],
     FromIterable: [
         lambda n, lanes: sk.from_iterable(functools.partial(functions.counted, n), lanes=lanes, replay=True),

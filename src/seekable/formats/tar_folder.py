@@ -37,9 +37,9 @@ def of_one_kind(names: Sequence[str], format_name: str | None = None) -> Sequenc
         (['0.tar', '1.tar'], ['cuts.jsonl'])
     """
     tars = [name for name in names if is_tar(name)]
-    others = [name for name in names if not is_tar(name)]
-    if not tars or not others:
+    if not tars or len(tars) == len(names):
         return names
+    others = [name for name in names if not is_tar(name)]
     if format_name is not None:
         return tars if format_name.partition("-")[0] == "tar" else others
     stems = (os.path.splitext(uncompressed_name(name))[0] for name in tars)

@@ -330,6 +330,10 @@ def test_fields_in_other_orders_in_other_files(tmp_path: Path) -> None:
 def test_streams_and_loaders_resume_exactly(shards: Path) -> None:
     ds = sk.open(shards).shuffle(3)
     assert_resumes_exactly(lambda: ds, runs=1, new_process=False)
+    lean = ds.select_columns(["json", "txt"])
+    assert_resumes_exactly(
+        lambda: sk.Loader(lean, batch_size=3, workers=2), runs=1, cuts=[3], new_process=False
+    )
     assert [each["txt"] for each in sk.open(shards).stream(epochs=1)] == [f"text {row}" for row in range(20)]
 
 
@@ -372,3 +376,18 @@ def test_files_beside_archives(shards: Path, beside: dict[str, bytes], rows: int
         (shards / name).write_bytes(data)
     assert len(sk.open(shards)) == rows
     assert len(sk.open(shards, format="tar")) == 20
+
+
+def test_pairs_of_members(tmp_path: Path) -> None:
+    members = [
+        ("sp0.9_utt-1.flac", b"fLaC"),
+        ("sp0.9_utt-1.json", b"{}"),
+        ("b.nodata", b""),
+        ("b.nometa", b""),
+    ]
+    (tmp_path / "recording.000000.tar").write_bytes(packed(members))
+    ds = sk.open(f"{tmp_path}/*.tar", format="tar-pairs", decode="bytes")
+    assert list(ds) == [
+        {"__key__": "sp0.9_utt-1", "flac": b"fLaC", "json": b"{}"},
+        {"__key__": "b", "nodata": b"", "nometa": b""},
+    ]
