@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import io
 import json
 import os
@@ -350,3 +351,13 @@ def test_a_torn_tar_file_is_refused_with_its_name(shar: Path) -> None:
     with pytest.raises(UnsupportedFormat, match=r"recording.000001.tar"):
         sk.open(shar)
     assert len(sk.open({"cuts": shar, "lang": shar})) == 5
+
+
+def test_a_missing_package_is_named_with_its_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_lines(tmp_path / "cuts.jsonl", [cut(0)])
+    write_tar(tmp_path / "features.tar", pairs([("utt-0", "llc", b"L...", {"num_features": 4})]))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(sk.MissingDependency, match=r"'features'.*lilcom.*decode={'features': 'bytes'}"):
+        sk.open(tmp_path)
+    assert sk.open(tmp_path, columns=["id"])[0] == {"id": "utt-0"}
+    assert sk.open(tmp_path, decode={"features": "bytes"})[0]["features"]["data"] == b"L..."

@@ -12,7 +12,7 @@ from seekable.errors import InvalidArgument, MissingDependency, UnsupportedForma
 from seekable.formats.fields.decode_argument import checked_decode
 from seekable.formats.fields.field_decoder import field_decoder
 from seekable.formats.registry import format_named
-from seekable.formats.shar.cut import MANIFEST, NO_DATA, NO_MANIFEST, OWN_KEYS
+from seekable.formats.shar.cut import MANIFEST, NO_DATA, NO_MANIFEST, OWN_KEYS, held_by_cut
 from seekable.formats.tar.layout import MemberWords
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.sources.line_source import line_source
@@ -83,14 +83,14 @@ def open_shar(
     lines = line_source(jsonl, plain)(files)
     if columns is not None:
         _check_columns(columns, [field.name for field in shar.fields], lines)
-    sources: list[Any] = []
+    sources = []
     for field in shar.fields:
-        form = format_of_field(field)
-        own = index(field.found, form).limited(options.most_open_files)
+        own = index(field.found, format_of_field(field)).limited(options.most_open_files)
         for _, message in unequal_files(files, own, field.name):
             raise UnsupportedFormat(message)
-        decode = None if field.kind == "jsonl" else _decode_by_suffix(own, asked[field.name])
-        sources.append(form.source(replace(plain, decode=decode))(own))
+        is_read = columns is None or not {field.name, held_by_cut(field.name)}.isdisjoint(columns)
+        decode = asked.get(field.name) if is_read else partial(_always, "bytes")
+        sources.append(_field_source(field, own, plain, decode))
     keyed = with_keys(replace(lines, errors=options.errors))
     return SharSource(
         replace(keyed, errors=None),
@@ -101,6 +101,25 @@ def open_shar(
         errors=options.errors,
         as_cuts=as_cuts,
     )
+
+
+def _field_source(
+    field: FieldFiles, files: FileSet, plain: SourceOptions, asked: Callable[[str], Any] | None
+) -> Any:
+    """Return the source of a field.
+
+    Args:
+        field: the field.
+        files: its indexed files.
+        plain: the arguments of ``sk.open`` without those for records.
+        asked: returns the decoder that is asked for payloads of a suffix; None of JSON lines.
+    """
+    form = format_of_field(field)
+    if field.kind == "jsonl" or asked is None:
+        return form.source(plain)(files)
+    decode = _decode_by_suffix(files, asked)
+    _check_packages(field.name, decode)
+    return form.source(replace(plain, decode=decode))(files)
 
 
 def _refuse_options(options: SourceOptions) -> None:
@@ -191,6 +210,23 @@ def _decode_by_field(decode: Any, fields: Sequence[FieldFiles]) -> dict[str, Cal
             raise InvalidArgument(message)
         field_decoder("", asked)
     return {name: partial(_always, decode.get(name)) for name in tars}
+
+
+def _check_packages(field: str, decode: Mapping[str, Any]) -> None:
+    """Refuse a field whose decoder needs a package that is not installed.
+
+    Raises:
+        MissingDependency: a package is missing.
+    """
+    for suffix, asked in decode.items():
+        decoder = field_decoder(suffix, asked)
+        if package := decoder.missing_package:
+            message = (
+                f"to decode the field {field!r}, whose payloads are .{suffix}, as {decoder.name!r} needs "
+                f"{package}, which is not installed: pip install {package}. Or take its bytes with "
+                f"decode={{{field!r}: 'bytes'}}, or leave it out with columns="
+            )
+            raise MissingDependency(message)
 
 
 def _always(asked: Any, _: str) -> Any:
