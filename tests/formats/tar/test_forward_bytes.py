@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import tracemalloc
 from typing import TYPE_CHECKING, final
 
 import pytest
@@ -72,6 +73,16 @@ def test_a_stream_gives_what_any_later_range_holds() -> None:
         (5000, 1),
     ):
         assert source.read(start, count) == data[start : start + count]
+
+
+def test_a_stream_holds_no_more_than_a_range_and_a_chunk() -> None:
+    tracemalloc.start()
+    source = StreamForward((bytes(1000) for _ in range(5000)), path=PATH)
+    for start in range(0, 5_000_000, 700):
+        assert len(source.read(start, 900)) == min(900, 5_000_000 - start)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50_000
 
 
 def test_a_file_is_read_at_offsets_without_moving_its_position(tmp_path: Path) -> None:

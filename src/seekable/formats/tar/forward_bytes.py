@@ -68,18 +68,17 @@ class StreamForward:
         self._held = b""
 
     def read(self, start: int, count: int) -> bytes:
-        """Return bytes of the stream; what lies before them is dropped."""
-        stop = start + count
-        parts, end = [self._held], self._start + len(self._held)
+        """Return bytes of the stream; what lies before them is dropped where a chunk is added."""
+        stop, end = start + count, self._start + len(self._held)
+        parts = [] if end >= stop else [self._held[max(start - self._start, 0) :]]
         while end < stop and (chunk := next(self._chunks, None)) is not None:
-            end += len(chunk)
-            if end - len(chunk) <= start:
-                parts = []
+            parts = parts if end > start else []
             parts.append(bytes(chunk))
-        held = parts[0] if len(parts) == 1 else b"".join(parts)
-        first = end - len(held)
-        self._held, self._start = held, first
-        return held[start - first : stop - first] if start >= first else b""
+            end += len(chunk)
+        if parts:
+            self._held = b"".join(parts)
+            self._start = end - len(self._held)
+        return self._held[max(start - self._start, 0) : max(stop - self._start, 0)]
 
 
 @final
