@@ -33,8 +33,8 @@ else:
 
 __all__ = ["SampleFiles", "SamplesReader"]
 
-_GAP_BYTES = 64 << 10
-"""Ranges of a file that are nearer than this are fetched in one go."""
+_GAP_BYTES = 4 << 10
+"""Ranges of a file that are nearer than this are fetched in one go: two members with headers between them."""
 
 _BLOCKS_AHEAD = 128
 """The most blocks of remote files that are fetched ahead, 32 MiB."""
