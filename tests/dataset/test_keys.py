@@ -460,3 +460,33 @@ def test_processes_at_once_agree(tmp_path: Path) -> None:
     files = {file.suffix for file in (tmp_path / ".seekable").glob("keys-*")}
     assert files == {".json", ".u64"}
     assert len(list((tmp_path / ".seekable").glob("keys-*"))) == 2
+
+
+@pytest.mark.parametrize("form", ["tar", "parquet"])
+@pytest.mark.parametrize("key", ["id", by_id])
+def test_columns_that_lack_the_key_hide_no_record_from_it(
+    tmp_path: Path, form: str, key: str | Callable[[Record], Any]
+) -> None:
+    records = sk.from_sequence([{"id": f"r{i}", "text": f"text {i}"} for i in range(30)])
+    if form == "parquet":
+        records.write_parquet(tmp_path / "data")
+    else:
+        as_sample = {"id": "id.txt", "text": "txt"}
+        named = records.map(lambda record: {as_sample[name]: value for name, value in record.items()})
+        named.map(lambda record: {"__key__": record["id.txt"][::-1], **record}).write_tar(tmp_path / "data")
+    if form == "tar":
+        key = "id.txt" if isinstance(key, str) else (lambda record: record["id.txt"])
+    text = "txt" if form == "tar" else "text"
+    ds = sk.open(tmp_path / "data", key=key)
+    narrow = ds.select_columns([text])
+    assert narrow.key("r7") == {text: "text 7"}
+    assert narrow.key(["r9", "r3"]) == [{text: "text 9"}, {text: "text 3"}]
+    assert list(narrow.keys()) == [f"r{i}" for i in range(30)]
+    assert "r3" in narrow.keys()
+    with pytest.raises(sk.KeyNotFound):
+        narrow.key("r99")
+    if isinstance(key, str):
+        assert sk.open(tmp_path / "data", key=key, columns=[text]).key("r7") == {text: "text 7"}
+    else:
+        with pytest.raises(KeyError, match="id"):
+            sk.open(tmp_path / "data", key=key, columns=[text]).key("r7")

@@ -7,8 +7,8 @@ the hash of each key; a look-up reads the records with equal hashes and compares
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeGuard, TypeVar, cast, runtime_checkable
 
 import numpy as np
 
@@ -19,7 +19,17 @@ from seekable.nodes.hole import HOLE
 if TYPE_CHECKING:
     from seekable.index.keys.hashes import KeyIndex
 
-__all__ = ["SAMPLE_KEY", "KeyOf", "Keys", "KnowsKeys", "asked_key", "entry_key", "is_key", "key_in"]
+__all__ = [
+    "SAMPLE_KEY",
+    "KeyOf",
+    "Keys",
+    "KnowsKeys",
+    "asked_key",
+    "entry_key",
+    "is_key",
+    "key_in",
+    "source_of_keys",
+]
 
 KeyOf = str | Callable[[Any], Any]
 """The definition of a record's key: the name of a field, or a function of the record."""
@@ -44,6 +54,43 @@ class KnowsKeys(ReadsRecords, Protocol):
         """Return the key of a row."""
 
 
+@runtime_checkable
+class HasColumns(ReadsRecords, Protocol):
+    """A source whose records may have only some of its columns."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The columns that the user named; None for all."""
+
+    @property
+    def needed(self) -> frozenset[str] | None:
+        """The columns that are used above; None for all."""
+
+    def narrowed(self, columns: frozenset[str]) -> Self:
+        """Return the source with fewer columns to read."""
+
+
+_Source = TypeVar("_Source", bound=ReadsRecords)
+
+
+def source_of_keys(source: _Source, of: KeyOf) -> _Source:
+    """Return a source of the same rows whose records have what their key is made of.
+
+    A key that is a field is among the columns, whatever columns the user named; a function gets the columns
+    that the user named when the source was opened.
+    """
+    if not isinstance(source, HasColumns):
+        return source
+    columns = source.columns
+    if isinstance(of, str) and columns is not None and of not in columns:
+        columns = None
+    if source.needed is None and columns is source.columns:
+        return source
+    return cast("_Source", replace(source, columns=columns, needed=None))
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     """The keys of a source: their definition and their index."""
@@ -61,8 +108,12 @@ class Keys:
         rows = self.index.rows(key_hash(key))
         if self.of == SAMPLE_KEY and isinstance(leaf, KnowsKeys):
             return [(row, leaf.record(row)) for row in rows if leaf.key_at(row) == key]
-        read = [(row, leaf.record(row)) for row in rows]
-        return [(row, record) for row, record in read if self._has(record, key)]
+        source = source_of_keys(leaf, self.of)
+        if source is not leaf and isinstance(self.of, str) and isinstance(source, HasColumns):
+            source = source.narrowed(frozenset([self.of]))
+        read = [(row, source.record(row)) for row in rows]
+        found = [(row, record) for row, record in read if self._has(record, key)]
+        return found if source is leaf else [(row, leaf.record(row)) for row, _ in found]
 
     def _has(self, record: Any, key: str | int) -> bool:
         if record is HOLE:
@@ -70,7 +121,9 @@ class Keys:
         try:
             found = key_in(record, self.of)
         except (KeyError, TypeError):
-            return False
+            if isinstance(self.of, str):
+                return False
+            raise
         return bool(found == key) and isinstance(found, str) == isinstance(key, str)
 
 

@@ -24,7 +24,7 @@ from seekable.index.keys.key_hash import key_hash, text_key_hashes
 from seekable.index.keys.keyed import Keyed, keys_of_entries, keys_of_samples
 from seekable.nodes.display import add_place
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in
+from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in, source_of_keys
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
@@ -88,6 +88,7 @@ def open_keys(
         message = f"key must be the name of a field or a function of the record (got {of!r})"
         raise WrongType(message)
     keyed = Keyed.of(source.files, _made(source, of))
+    source = source_of_keys(source, of)
     folders = places(source.files, index_dir=index_dir)
     for folder in folders:
         if index := read_keys(folder, keyed):

@@ -17,7 +17,7 @@ from seekable.nodes.contract import Leaf
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.graph import known_size
 from seekable.nodes.hole import HOLE
-from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in
+from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key, is_key, key_in, source_of_keys
 from seekable.nodes.keys.lookup import lookup_of
 from seekable.nodes.map import Map
 from seekable.nodes.readahead import read_rows
@@ -147,5 +147,6 @@ def _keys_of_leaf(leaf: Leaf) -> Node:
         return replace(leaf, decoder=decoder, keys=Keys(_itself, keys.index))
     if of == SAMPLE_KEY and isinstance(leaf, SampleSource):
         leaf = replace(leaf, columns=(SAMPLE_KEY,), needed=None)
+    leaf = source_of_keys(leaf, of)
     lean = leaf.narrowed(frozenset([of])) if isinstance(of, str) else leaf
     return Map(lean, _KeyIn(of), None, "keys")
