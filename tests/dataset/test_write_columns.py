@@ -19,7 +19,7 @@ import seekable as sk
 from seekable.writing.arrow_table import Columns
 from seekable.writing.arrow_types import UnsupportedType, merged, type_of
 from seekable.writing.file_format import UnwritableRecord
-from seekable.writing.sample import looked_at
+from seekable.writing.preview import looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable

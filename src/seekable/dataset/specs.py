@@ -20,10 +20,10 @@ from seekable.storage.listing import Found, find_files
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from seekable.dataset import energon_files, hub_files, pack_files, wids_files
+    from seekable.dataset import energon_files, hub_files, idxpack_files, wids_files
     from seekable.dataset.energon_files import EnergonSpec
     from seekable.dataset.hub_files import HubSpec
-    from seekable.dataset.pack_files import PackSpec
+    from seekable.dataset.idxpack_files import IdxpackSpec
     from seekable.dataset.wids_files import WidsSpec
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 else:
     energon_files = lazy("seekable.dataset.energon_files")
     hub_files = lazy("seekable.dataset.hub_files")
-    pack_files = lazy("seekable.dataset.pack_files")
+    idxpack_files = lazy("seekable.dataset.idxpack_files")
     validation = lazy("seekable.kaldi.directory.validation")
     filenames = lazy("seekable.kaldi.files.filenames")
     specifiers = lazy("seekable.kaldi.files.specifiers")
@@ -162,7 +162,7 @@ class DirectorySpec:
 
 
 if TYPE_CHECKING:
-    Spec = DirectorySpec | EnergonSpec | HubSpec | TextSpec | KaldiSpec | PackSpec | WidsSpec
+    Spec = DirectorySpec | EnergonSpec | HubSpec | TextSpec | KaldiSpec | IdxpackSpec | WidsSpec
 
 
 def spec_of(source: object) -> Spec | None:
@@ -183,7 +183,7 @@ def spec_of(source: object) -> Spec | None:
         >>> spec_of("corpus/*.jsonl") is None
         True
     """
-    if isinstance(source, str | os.PathLike) and (pack := _pack_spec(os.fsdecode(source))):
+    if isinstance(source, str | os.PathLike) and (pack := _idxpack_spec(os.fsdecode(source))):
         return pack
     if isinstance(source, os.PathLike):
         refuse_unopened(os.fsdecode(source))
@@ -208,10 +208,10 @@ def _spec_of_tool(source: str) -> DirectorySpec | EnergonSpec | WidsSpec:
     return wids_files.wids_spec(source)
 
 
-def _pack_spec(text: str) -> PackSpec | None:
+def _idxpack_spec(text: str) -> IdxpackSpec | None:
     """Return the spec of a pack of indexes, by its scheme or the end of the name of an existing file."""
     named = text.startswith(_PACK) and not os.path.lexists(text)
-    return pack_files.pack_spec(text) if named or text.endswith(_PACK_SUFFIX) else None
+    return idxpack_files.idxpack_spec(text) if named or text.endswith(_PACK_SUFFIX) else None
 
 
 def _kaldi_spec(text: str) -> KaldiSpec:
@@ -307,7 +307,7 @@ def files_of(
         UnsupportedFormat: the files of a split have several formats.
     """
     if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec):
-        if isinstance(spec, pack_files.PackSpec):
+        if isinstance(spec, idxpack_files.IdxpackSpec):
             found = spec.found(format_name)
             return found, format_of_all(found) if format_name is None else format_named(format_name)
         if isinstance(spec, hub_files.HubSpec):
@@ -352,7 +352,7 @@ def prepare_index(
 def scanner_of(spec: Spec, form: Format) -> Finder:
     """Return the scanner of the files of a spec, with what the spec itself has of their records."""
     others = DirectorySpec | TextSpec | KaldiSpec
-    if isinstance(spec, others) or not isinstance(spec, pack_files.PackSpec):
+    if isinstance(spec, others) or not isinstance(spec, idxpack_files.IdxpackSpec):
         return form.scanner
     return spec.scanner(form.scanner)
 

@@ -27,7 +27,7 @@ from seekable.nodes.provenance import file_matches
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.tables import TableSource
 from seekable.writing.arrow_types import UnsupportedType, type_of
-from seekable.writing.sample import looked_at
+from seekable.writing.preview import looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from seekable.errors import WrongType
+from seekable.storage.ranges import PositionedFile
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -17,7 +17,7 @@ _HEAD_BYTES = 4096
 """Read at once from a file, because headers are looked at in pieces of a few bytes."""
 
 _WINDOW_BYTES = 32 * 1024
-"""Read ahead for soundfile, which asks for as little as 4 bytes at a time."""
+"""Read ahead for soundfile, which reads as little as 4 bytes at a time."""
 
 
 class Payload(Protocol):
@@ -25,7 +25,7 @@ class Payload(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of bytes."""
+        """The number of bytes of the file."""
 
     def range(self, start: int, stop: int) -> memoryview:
         """Return the bytes from ``start`` to ``stop``; fewer at the end."""
@@ -78,7 +78,7 @@ class FilePayload:
         self.size = int(file.seek(0, os.SEEK_END))
 
     def range(self, start: int, stop: int) -> memoryview:
-        """Seek and read."""
+        """Return bytes of the file; its position moves."""
         self._file.seek(start)
         parts, missing = [], stop - start
         while missing > 0 and (part := self._file.read(missing)):
@@ -114,7 +114,7 @@ def payload_of(data: Any) -> Payload:
 
 
 @final
-class PayloadFile(io.RawIOBase):
+class PayloadFile(PositionedFile):
     """A file over a payload, for soundfile. Not safe from threads.
 
     Example:
@@ -125,36 +125,17 @@ class PayloadFile(io.RawIOBase):
 
     def __init__(self, payload: Payload) -> None:
         """Stand at the first byte; nothing is read yet."""
-        super().__init__()
+        super().__init__(payload.size)
         self._payload = payload
-        self._at = 0
         self._start = 0
         self._window = memoryview(b"")
-
-    def readable(self) -> bool:
-        """Return True: the bytes can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True: the position can be set."""
-        return True
-
-    def tell(self) -> int:
-        """Return the position in bytes from the start."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Move the position, and return it; nothing is read."""
-        bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._payload.size}
-        self._at = max(bases[whence] + offset, 0)
-        return self._at
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Read the next bytes into a buffer, and return their number; 0 at the end."""
         target = memoryview(buffer).cast("B")
         first = self._at - self._start
         piece = self._window[first : first + len(target)] if first >= 0 else self._window[:0]
-        if (len(piece) < len(target) and self._start + len(self._window) < self._payload.size) or first < 0:
+        if (len(piece) < len(target) and self._start + len(self._window) < self._size) or first < 0:
             stop = self._at + max(len(target), _WINDOW_BYTES)
             self._start, self._window = self._at, self._payload.range(self._at, stop)
             piece = self._window[: len(target)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from abc import ABC
 from typing import TYPE_CHECKING, Protocol, final
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "DescriptorRanges",
     "HashedRanges",
     "MappedRanges",
+    "PositionedFile",
     "RangeFile",
     "RangeSource",
     "SeekableBytes",
@@ -107,8 +109,40 @@ class DescriptorRanges:
         return memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
 
 
+class PositionedFile(io.RawIOBase, ABC):
+    """A base of files whose bytes come from elsewhere: the position and its moves. Not safe from threads."""
+
+    def __init__(self, size: int) -> None:
+        """Stand at the first byte.
+
+        Args:
+            size: the number of bytes of the file.
+        """
+        super().__init__()
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        """Return True: the bytes can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True: the position can be set."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position in bytes from the start."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Move the position, and return it; nothing is read."""
+        bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}
+        self._at = max(bases[whence] + offset, 0)
+        return self._at
+
+
 @final
-class RangeFile(io.RawIOBase):
+class RangeFile(PositionedFile):
     r"""A file over a source of ranges, for readers that go from its start to its end.
 
     It reads windows of 8 MiB, or of another size. Not safe from threads.
@@ -126,39 +160,20 @@ class RangeFile(io.RawIOBase):
             source: the ranges.
             window_bytes: the bytes that are read at once, up to a multiple of it.
         """
-        super().__init__()
+        super().__init__(source.size)
         self._source = source
         self._window_bytes = window_bytes
-        self._at = 0
         self._start = 0
         self._window = memoryview(b"")
-
-    def readable(self) -> bool:
-        """Return True: the bytes can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True: the position can be set."""
-        return True
-
-    def tell(self) -> int:
-        """Return the position in bytes from the start."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Move the position, and return it; nothing is read."""
-        bases = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._source.size}
-        self._at = max(bases[whence] + offset, 0)
-        return self._at
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Read the next bytes into a buffer, up to the end of a window; return their number, 0 at the end."""
         target = memoryview(buffer).cast("B")
-        if self._at >= self._source.size:
+        if self._at >= self._size:
             return 0
         if not self._start <= self._at < self._start + len(self._window):
             # Windows end at multiples of their size, so that readers of neighbouring parts share no block.
-            stop = min((self._at // self._window_bytes + 1) * self._window_bytes, self._source.size)
+            stop = min((self._at // self._window_bytes + 1) * self._window_bytes, self._size)
             self._start = self._at
             self._window = self._source.range(self._at, stop)
         first = self._at - self._start

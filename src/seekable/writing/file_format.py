@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["FileFormat", "Sample", "UnwritableRecord"]
+__all__ = ["FileFormat", "Preview", "UnwritableRecord"]
 
 
-class Sample(Protocol):
+class Preview(Protocol):
     """Some of the records that are to be written, and what their sources declare about all of them."""
 
     @property
@@ -82,11 +82,11 @@ class FileFormat(ABC):
         """
 
     @abstractmethod
-    def settled(self, sample: Sample, kept: str | None) -> tuple[FileFormat, str | None]:
+    def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format with all that it needs of the records before the first one is written.
 
         Args:
-            sample: some of the records.
+            preview: some of the records.
             kept: the text that this method returned when the files in the folder were begun; None for no
                 files.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.storage.compression import Compression
-    from seekable.writing.file_format import Sample
+    from seekable.writing.file_format import Preview
 
 
 __all__ = ["JsonLines", "Unencodable", "json_lines", "json_text"]
@@ -188,7 +188,7 @@ class JsonLines(FileFormat):
         content = "a file of JSON lines"
         return type(self)(one_file_compression(name, self.compression, suffixes=suffixes, content=content))
 
-    def settled(self, sample: Sample, kept: str | None) -> tuple[FileFormat, str | None]:
+    def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format unchanged: a line of JSON does not depend on other records."""
         return self, None
 

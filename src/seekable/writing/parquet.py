@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.writing.file_format import Sample
+    from seekable.writing.file_format import Preview
 
 __all__ = ["Parquet", "parquet"]
 
@@ -120,7 +120,7 @@ class Parquet(FileFormat):
         )
         raise InvalidArgument(message)
 
-    def settled(self, sample: Sample, kept: str | None) -> tuple[FileFormat, str | None]:
+    def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format with a schema: that given, that of the files there, or an inferred one."""
         import pyarrow as pa
 
@@ -129,8 +129,8 @@ class Parquet(FileFormat):
         if kept is not None:
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kept)))
         else:
-            schema = _schema_of(sample)
-        declared = _declared(sample) is not None
+            schema = _schema_of(preview)
+        declared = _declared(preview) is not None
         settled = replace(self, columns=Columns(schema, inferred=not declared))
         return settled, base64.b64encode(schema.serialize()).decode()
 
@@ -244,26 +244,26 @@ class _Sink(io.RawIOBase):
         return self._file.tell()
 
 
-def _schema_of(sample: Sample) -> pa.Schema:
+def _schema_of(preview: Preview) -> pa.Schema:
     """Return the schema that the sources of records declare, or else the one inferred from some records.
 
     Raises:
         InvalidArgument: there is no column, or Parquet does not have the type of a column.
         WrongType: the values of a column have no common type.
     """
-    declared = _declared(sample)
-    schema = inferred_schema(sample.read()) if declared is None else declared
-    if not len(schema) and not sample.is_empty:
+    declared = _declared(preview)
+    schema = inferred_schema(preview.read()) if declared is None else declared
+    if not len(schema) and not preview.is_empty:
         message = "the records that were read have no columns: give the columns with schema="
         raise InvalidArgument(message)
     _try_schema(schema)
     return schema
 
 
-def _declared(sample: Sample) -> pa.Schema | None:
+def _declared(preview: Preview) -> pa.Schema | None:
     import pyarrow as pa
 
-    columns = sample.declared()
+    columns = preview.declared()
     if columns is None or None in columns.values():
         return None
     return pa.schema(list(columns.items()))

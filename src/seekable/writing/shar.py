@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NoReturn
 
 from seekable.errors import InvalidArgument
 from seekable.formats.tar.samples import SampleRule
+from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
 from seekable.writing.file_format import FileFormat, UnwritableRecord
 from seekable.writing.jsonl import json_lines
-from seekable.writing.packed_pieces import Packed, merge_packed, write_packed
 from seekable.writing.shar_cuts import UnwritableCut, encoded_cut
 from seekable.writing.shar_layout import SharLayout, checked_layout
 from seekable.writing.shar_shard import EncodedCut, SharShard
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from seekable.writing.file_format import Sample
+    from seekable.writing.file_format import Preview
 
 __all__ = ["Shar", "shar"]
 
@@ -82,7 +82,7 @@ class Shar(FileFormat):
         )
         raise InvalidArgument(message)
 
-    def settled(self, sample: Sample, kept: str | None) -> tuple[FileFormat, str | None]:
+    def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format unchanged: a cut does not depend on others."""
         return self, None
 
@@ -92,18 +92,18 @@ class Shar(FileFormat):
         """Write the cuts of one shard, and their fields beside them."""
         shard = SharShard(self.layout, [file, *beside])
         for chunk in chunks:
-            for cut in chunk.records if isinstance(chunk, Packed) else self._encoded(chunk):
+            for cut in chunk.records if isinstance(chunk, EncodedRecords) else self._encoded(chunk):
                 shard.add(cut)
         shard.end()
 
     def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
         """Write each cut, encoded."""
         for records in chunks:
-            write_packed(file, self._encoded(records))
+            write_encoded(file, self._encoded(records))
 
     def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
         """Yield the cuts of pieces, one at a time."""
-        return merge_packed(pieces, turns, EncodedCut)
+        return merge_encoded(pieces, turns, EncodedCut)
 
     def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return the number of cuts, None if a file of the shard is damaged."""

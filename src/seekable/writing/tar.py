@@ -11,8 +11,8 @@ from seekable.formats.tar.samples import SampleRule
 from seekable.formats.tar.tar_format import TarSurveyor
 from seekable.index.opening import open_files
 from seekable.writing.compressed import checked_compression, one_file_compression, write_pieces
+from seekable.writing.encoded_pieces import merge_encoded, write_encoded
 from seekable.writing.file_format import FileFormat
-from seekable.writing.packed_pieces import merge_packed, write_packed
 from seekable.writing.tar_archive import archive
 from seekable.writing.tar_samples import EncodedSample, encoded, members
 from seekable.writing.whole_archive import samples_in
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.storage.compression import Compression
-    from seekable.writing.file_format import Sample
+    from seekable.writing.file_format import Preview
     from seekable.writing.manifest import Written
 
 __all__ = ["Tar", "indexed", "tar"]
@@ -98,7 +98,7 @@ class Tar(FileFormat):
             one_file_compression(name, self.compression, suffixes=(".tar",), content="a tar file")
         )
 
-    def settled(self, sample: Sample, kept: str | None) -> tuple[FileFormat, str | None]:
+    def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
         """Return the format unchanged: a sample does not depend on other records."""
         return self, None
 
@@ -111,11 +111,11 @@ class Tar(FileFormat):
     def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
         """Write each sample, encoded."""
         for records in chunks:
-            write_packed(file, encoded(records))
+            write_encoded(file, encoded(records))
 
     def merged(self, pieces: Sequence[str], turns: Iterable[NDArray[np.intp]]) -> Iterator[Any]:
         """Yield the samples of pieces, one at a time."""
-        return merge_packed(pieces, turns, EncodedSample)
+        return merge_encoded(pieces, turns, EncodedSample)
 
     def rows_in(self, path: str, *, beside: Sequence[str] = ()) -> int | None:
         """Return the number of samples, None for a file that is not whole."""

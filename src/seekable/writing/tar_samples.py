@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seekable.formats.fields.encode import encode_field
+from seekable.writing.encoded_pieces import EncodedRecords
 from seekable.writing.file_format import UnwritableRecord
-from seekable.writing.packed_pieces import Packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +52,7 @@ def encoded(records: Sequence[Any]) -> Iterator[EncodedSample]:
 
 
 def members(
-    chunks: Iterable[Sequence[Any] | Packed[EncodedSample]], first: int
+    chunks: Iterable[Sequence[Any] | EncodedRecords[EncodedSample]], first: int
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the names and contents of the members of all records.
 
@@ -66,8 +66,8 @@ def members(
     before: str | None = None
     number = first
     for chunk in chunks:
-        samples = chunk.records if isinstance(chunk, Packed) else chunk
-        made = samples if isinstance(chunk, Packed) else encoded(chunk)
+        samples = chunk.records if isinstance(chunk, EncodedRecords) else chunk
+        made = samples if isinstance(chunk, EncodedRecords) else encoded(chunk)
         for place, sample in enumerate(made):
             key = f"{number:0{_KEY_DIGITS}}" if sample.key is None else sample.key
             if key == before:

@@ -25,7 +25,7 @@ from seekable.writing.manifest import (
     write_manifest,
 )
 from seekable.writing.pipeline_code import functions_of, paths_of
-from seekable.writing.sample import DatasetSample
+from seekable.writing.preview import DatasetPreview
 from seekable.writing.shard import Counter, WriteShards
 from seekable.writing.target import checked_rows_per_file, made_folder, target_of
 
@@ -75,8 +75,8 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
         if manifest is not None and len(there := recorded(target, manifest)) == len(shards):
             watch(records)
             return _written(target, shards, there, kept=len(there))
-        sample = DatasetSample(dataset, records)
-        form, settled = form.settled(sample, manifest.settled if manifest else None)
+        preview = DatasetPreview(dataset, records)
+        form, settled = form.settled(preview, manifest.settled if manifest else None)
         made_folder(target.folder)
         notice = f"another process is writing into {target.path!r}: waiting for it"
         with locked(target.lock, waiting=lambda: watch(0, notice=notice)):

@@ -26,7 +26,7 @@ from seekable.writing.lane_part import PartSlots
 from seekable.writing.manifest import MANIFEST_SECONDS, Identity, Parts, Written, recorded, write_manifest
 from seekable.writing.part_schedule import PartSchedule
 from seekable.writing.part_writer import LaneAnswer, PartWriter, TookTooLong
-from seekable.writing.sample import StreamSample
+from seekable.writing.preview import StreamPreview
 from seekable.writing.shard import Counter
 from seekable.writing.state_log import STATES, StateLog
 from seekable.writing.target import checked_rows_per_file, made_folder, target_of
@@ -83,8 +83,8 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
         manifest = kept(target, identity, policy) if os.path.isdir(target.folder) else None
         if manifest is not None and _is_complete(target, manifest):
             return _ended(target, manifest, kept=len(manifest.finished))
-        sample = StreamSample(items)
-        form, settled = form.settled(sample, manifest.settled if manifest else None)
+        preview = StreamPreview(items)
+        form, settled = form.settled(preview, manifest.settled if manifest else None)
         made_folder(target.folder)
         notice = f"another process is writing into {target.path!r}: waiting for it"
         with locked(target.lock, waiting=lambda: watch(0, notice=notice)):

@@ -12,7 +12,7 @@ from seekable.errors import CorruptRecord, SeekableError, UnsupportedFormat
 from seekable.formats.arrow.checking import check_rows
 from seekable.formats.arrow.ipc import InvalidArrow, buffers_of, head_at
 from seekable.formats.arrow.layout import tail_of
-from seekable.formats.arrow_file import RangeFile
+from seekable.formats.pyarrow_file import PyarrowFile
 from seekable.formats.table_format import TableFile
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def open_reader(source: RangeSource, tail: bytes, columns: tuple[int, ...] = ())
         ArrowException: it cannot be read.
     """
     options = pa.ipc.IpcReadOptions(included_fields=list(columns))
-    return pa.ipc.open_file(pa.PythonFile(RangeFile(source, tail), mode="r"), options=options)
+    return pa.ipc.open_file(pa.PythonFile(PyarrowFile(source, tail), mode="r"), options=options)
 
 
 def _of_no_columns(rows: int) -> pa.RecordBatch:

@@ -13,7 +13,6 @@ import numpy as np
 
 from seekable._optional import optional
 from seekable.errors import CorruptRecord, SeekableError
-from seekable.formats.arrow_file import RangeFile
 from seekable.formats.parquet.layout import Layout
 from seekable.formats.parquet.nested import leaves_of, merged
 from seekable.formats.parquet.one_column_file import OneColumnFile
@@ -22,6 +21,7 @@ from seekable.formats.parquet.paged_column import Paged
 from seekable.formats.parquet.point_read import point_reader
 from seekable.formats.parquet.statistics import ColumnPages, bounds_of_group, page_bounds, runs_of
 from seekable.formats.parquet.thrift import ThriftError
+from seekable.formats.pyarrow_file import PyarrowFile
 from seekable.formats.table_format import TableFile
 from seekable.formats.take import one_array, take_array
 from seekable.storage.ranges import MappedRanges
@@ -251,7 +251,7 @@ class ParquetTable(TableFile):
                 if rows > _MANY_ROWS * (chunk.stop - chunk.start):
                     self._pages(group, name)  # so many rows in so few bytes are counted first
         file = pq.ParquetFile(
-            RangeFile(self._source),
+            PyarrowFile(self._source),
             metadata=self._footer.metadata,
             pre_buffer=False,
             page_checksum_verification=True,

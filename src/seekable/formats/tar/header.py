@@ -86,8 +86,9 @@ def long_name(block: bytes) -> bytes:
         b'folder/a.txt'
     """
     name = block[_NAME].partition(b"\0")[0]
-    prefix = block[_PREFIX].partition(b"\0")[0] if block[_MAGIC] == _POSIX else b""
-    return prefix + b"/" + name if prefix else name
+    if block[_PREFIX.start] and block[_MAGIC] == _POSIX:
+        return block[_PREFIX].partition(b"\0")[0] + b"/" + name
+    return name
 
 
 def link_target(block: bytes) -> bytes:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._lazy import lazy
+from seekable.formats.tar.header import BLOCK_BYTES
 from seekable.formats.tar.layout import MemberWords
-from seekable.formats.tar.sample_name import HEADER_BYTES, NAME_BYTES
+from seekable.formats.tar.member_name import NAME_BYTES
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.graph import Plan, Reader
@@ -230,6 +231,6 @@ class _SamplesPlan(Plan):
             within = row - int(fileset.starts[file])
             # The payload of a hard link lies before its sample.
             ends = (payload + size for payload, size, _ in words.of_sample(file, within) if payload >= start)
-            end = max(ends, default=start + HEADER_BYTES)
+            end = max(ends, default=start + BLOCK_BYTES)
             located.append(Location(mapped.name, within, start, end - start))
         return located

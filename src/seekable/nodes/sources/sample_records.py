@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, IndexStale, MissingDependency
-from seekable.formats.tar.sample_name import member_name
+from seekable.formats.tar.member_name import member_name
 from seekable.formats.tar.samples import split_name
 from seekable.nodes.keys.key import SAMPLE_KEY
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.writing.laned_items import LanedItems
 
-__all__ = ["DatasetSample", "StreamSample", "looked_at"]
+__all__ = ["DatasetPreview", "StreamPreview", "looked_at"]
 
 _FIRST, _SPREAD = 256, 768
 
@@ -43,7 +43,7 @@ def looked_at(records: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetSample:
+class DatasetPreview:
     """Up to 1,024 records of a dataset, from the first to the last."""
 
     dataset: Node
@@ -71,7 +71,7 @@ class DatasetSample:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamSample:
+class StreamPreview:
     """The first items of a stream: 1,024, or fewer if they have 2 MiB, but at least 16."""
 
     items: LanedItems

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Packed", "merge_packed", "write_packed"]
+__all__ = ["EncodedRecords", "merge_encoded", "write_encoded"]
 
 _LENGTH = struct.Struct("<Q")
 
@@ -24,23 +24,23 @@ Record = TypeVar("Record", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True, slots=True)
-class Packed(Generic[Record]):
+class EncodedRecords(Generic[Record]):
     """Encoded records of pieces: a chunk for the format's ``write``."""
 
     records: Sequence[Record]
 
 
-def write_packed(file: BinaryIO, records: Iterable[msgspec.Struct]) -> None:
+def write_encoded(file: BinaryIO, records: Iterable[msgspec.Struct]) -> None:
     """Write encoded records to a piece."""
     for record in records:
-        packed = msgspec.msgpack.encode(record)
-        file.write(_LENGTH.pack(len(packed)))
-        file.write(packed)
+        encoded = msgspec.msgpack.encode(record)
+        file.write(_LENGTH.pack(len(encoded)))
+        file.write(encoded)
 
 
-def merge_packed(
+def merge_encoded(
     pieces: Sequence[str], turns: Iterable[NDArray[np.intp]], kind: type[Record]
-) -> Iterator[Packed[Record]]:
+) -> Iterator[EncodedRecords[Record]]:
     """Yield the encoded records of pieces one at a time, as they may be large; see ``FileFormat.merged``.
 
     Args:
@@ -53,4 +53,4 @@ def merge_packed(
             for number in turn.tolist():
                 file = files[number]
                 (length,) = _LENGTH.unpack(file.read(_LENGTH.size))
-                yield Packed([msgspec.msgpack.decode(file.read(length), type=kind)])
+                yield EncodedRecords([msgspec.msgpack.decode(file.read(length), type=kind)])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
+
+from seekable.storage.ranges import PositionedFile
 
 if TYPE_CHECKING:
     from seekable.formats.table_format import RangeSource
 
-__all__ = ["RangeFile"]
+__all__ = ["PyarrowFile"]
 
 
-class RangeFile(io.RawIOBase):
+@final
+class PyarrowFile(PositionedFile):
     """The bytes of a source, and bytes behind its end; bytes of a mapped source are not copied.
 
     The file has a position, so threads must not share it.
@@ -24,28 +26,9 @@ class RangeFile(io.RawIOBase):
             source: the file.
             tail: bytes that stand behind the last byte of the file.
         """
-        super().__init__()
+        super().__init__(source.size + len(tail))
         self._source = source
         self._tail = memoryview(tail)
-        self._size = source.size + len(tail)
-        self._at = 0
-
-    def readable(self) -> bool:
-        """Return True: the file can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True: a read may begin at any byte."""
-        return True
-
-    def tell(self) -> int:
-        """Return the byte at which the next read begins."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Set the byte at which the next read begins, and return it."""
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
 
     def read_buffer(self, size: int) -> memoryview:
         """Return the next bytes, fewer at the end. pyarrow calls this instead of ``read`` to save a copy."""

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Finder
     from seekable.storage.listing import Found
 
-__all__ = ["PackSpec", "pack_spec"]
+__all__ = ["IdxpackSpec", "idxpack_spec"]
 
 _FORM = "idxpack:PATH:NUMBER"
 _MOST_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class PackSpec:
+class IdxpackSpec:
     """The files of one collection of a pack."""
 
     text: str
@@ -107,25 +107,25 @@ def _has_lines(collection: Collection) -> bool:
     )
 
 
-def pack_spec(text: str) -> PackSpec | None:
+def idxpack_spec(text: str) -> IdxpackSpec | None:
     """Return the spec of a pack, None for another text: ``idxpack:PATH:NUMBER``, ``idxpack:PATH`` or a path.
 
     Raises:
         InvalidArgument: it has no path.
 
     Example:
-        >>> pack_spec("idxpack:a.idxpack:1").number, pack_spec("a.idxpack").path
+        >>> idxpack_spec("idxpack:a.idxpack:1").number, idxpack_spec("a.idxpack").path
         (1, 'a.idxpack')
-        >>> pack_spec("a.jsonl") is None
+        >>> idxpack_spec("a.jsonl") is None
         True
     """
     scheme = SUFFIX[1:] + ":"
     if not text.startswith(scheme):
-        return PackSpec(text, os.path.expanduser(text), None) if text.endswith(SUFFIX) else None
+        return IdxpackSpec(text, os.path.expanduser(text), None) if text.endswith(SUFFIX) else None
     path, _, number = text.removeprefix(scheme).rpartition(":")
     if not path or not number.isdecimal():
         path, number = text.removeprefix(scheme), ""
     if not path:
         message = f"{text!r} is not complete: the form is {_FORM}, or {scheme}PATH"
         raise InvalidArgument(message)
-    return PackSpec(text, os.path.expanduser(path), int(number) if number else None)
+    return IdxpackSpec(text, os.path.expanduser(path), int(number) if number else None)
