@@ -73,7 +73,7 @@ class _Counted:
         self._before = self._done = 0
 
     def begin(self) -> None:
-        """Begin the next build."""
+        """Count on from the files of the build that has ended."""
         self._before += self._done
         self._done = 0
 

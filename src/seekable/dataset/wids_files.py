@@ -34,7 +34,7 @@ class _Shard(msgspec.Struct, frozen=True):
 
 
 class _List(msgspec.Struct, frozen=True):
-    """What is read of the file; the checksums in it are not compared."""
+    """The document of a list; the checksums in it are not compared."""
 
     kind: str = msgspec.field(name="__kind__", default="")
     base: str | None = None

@@ -48,7 +48,7 @@ class EnergonSplit:
 
 @dataclass(frozen=True, slots=True)
 class EnergonDataset:
-    """A dataset of Energon."""
+    """The shards and the splits of a dataset of Energon, as its files in ``.nv-meta`` describe them."""
 
     folder: str
     """The folder of the data."""

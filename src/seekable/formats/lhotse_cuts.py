@@ -7,13 +7,13 @@ have the payload, under ``"data"``.
 from __future__ import annotations
 
 import io
-import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seekable._optional import optional
 from seekable.errors import WrongType
+from seekable.sound.wave_file import wave_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,7 +152,7 @@ def _audio_file(data: Any, manifest: Mapping[str, Any]) -> bytes:
         return data
     match data:
         case (np.ndarray() as samples, rate):
-            return _wave_file(samples, int(rate))
+            return wave_file(samples.astype(np.float32, copy=False), int(rate))
     raise _no_payload(data, manifest, "the bytes of an audio file, or a pair of samples and their rate")
 
 
@@ -165,23 +165,6 @@ def _numpy_file(array: np.ndarray[Any, Any]) -> bytes:
     file = io.BytesIO()
     np.save(file, array, allow_pickle=False)
     return file.getvalue()
-
-
-def _wave_file(samples: np.ndarray[Any, Any], rate: int) -> bytes:
-    """Return a WAV file of 32-bit floats.
-
-    Example:
-        >>> len(_wave_file(np.zeros(8), 16_000))
-        90
-    """
-    frames = np.ascontiguousarray(samples, dtype="<f4")
-    channels = 1 if frames.ndim == 1 else frames.shape[1]
-    width = 4 * channels
-    kind = struct.pack("<HHIIHHH", 3, channels, rate, rate * width, width, 32, 0)
-    count = struct.pack("<I", len(frames))
-    chunks = [(b"fmt ", kind), (b"fact", count), (b"data", frames.tobytes())]
-    body = b"".join(name + struct.pack("<I", len(content)) + content for name, content in chunks)
-    return b"RIFF" + struct.pack("<I", 4 + len(body)) + b"WAVE" + body
 
 
 def _with_data(value: Any) -> Any:

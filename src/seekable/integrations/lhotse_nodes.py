@@ -53,7 +53,7 @@ _AT_ONCE = 64
 
 
 class _Node(IteratorNode):  # type: ignore[misc]  # Lhotse has no types
-    """What both nodes have: shares, the one pass at a time, and the checks of a state."""
+    """A base of both nodes: shares, the rule of one pass at a time, and the checks of a state."""
 
     is_checkpointable = True
 

@@ -135,7 +135,7 @@ class AudioDecoder:
 @final
 @dataclass(frozen=True, slots=True)
 class _Promise:
-    """How long a manifest says that the audio is."""
+    """The length that a manifest promises of the audio."""
 
     frames: int | None
     rate: int | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from seekable.sound.payload import Payload
 
-__all__ = ["WaveHeader", "is_wave", "read_wave_frames", "read_wave_header"]
+__all__ = ["WaveHeader", "is_wave", "read_wave_frames", "read_wave_header", "wave_file"]
 
 _TAGS = {b"RIFF": "<", b"RIFX": ">", b"RF64": "<", b"BW64": "<"}
 """The first four bytes, and the byte order of the numbers after them."""
@@ -180,3 +180,28 @@ def _integers(raw: memoryview, header: WaveHeader) -> NDArray[np.float32]:
     samples = np.frombuffer(raw, f"{header.order}i{header.width}").astype(np.float32)
     samples *= np.float32(2.0 ** (1 - 8 * header.width))
     return samples
+
+
+def wave_file(samples: NDArray[Any], rate: int) -> bytes:
+    """Return samples as a WAV file of the same type: integers of 16 bits, or floats of 32.
+
+    Args:
+        samples: int16 or float32, of shape (frames,) or (frames, channels).
+        rate: frames a second.
+
+    Example:
+        >>> len(wave_file(np.zeros(8, np.float32), 16_000)), len(wave_file(np.zeros(8, np.int16), 16_000))
+        (90, 60)
+    """
+    is_float = samples.dtype.kind == "f"
+    content = samples.astype(samples.dtype.newbyteorder("<"), order="C", copy=False).tobytes()
+    channels = samples.shape[1] if samples.ndim > 1 else 1
+    width = samples.itemsize * channels
+    form = struct.pack(
+        "<HHIIHH", _FLOAT if is_float else _PCM, channels, rate, rate * width, width, 8 * samples.itemsize
+    )
+    chunks = [(b"fmt ", form), (b"data", content)]
+    if is_float:
+        chunks[:1] = [(b"fmt ", form + bytes(2)), (b"fact", struct.pack("<I", len(samples)))]
+    body = b"".join(name + struct.pack("<I", len(each)) + each for name, each in chunks)
+    return b"RIFF" + struct.pack("<I", 4 + len(body)) + b"WAVE" + body

@@ -97,7 +97,7 @@ class Shar(FileFormat):
         shard.end()
 
     def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
-        """Write each cut, encoded."""
+        """Write the cuts of one lane to a piece, encoded, each after its length."""
         for records in chunks:
             write_encoded(file, self._encoded(records))
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import struct
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seekable._optional import optional
+from seekable.sound.wave_file import wave_file
 
 if TYPE_CHECKING:
     import soundfile
@@ -23,8 +23,6 @@ _SERIAL, _CHECKSUM, _SEGMENTS, _OGG_HEADER = 14, 22, 26, 27
 """Offsets in a page of Ogg, and the bytes of its header without the segment table."""
 
 _MPEG_SYNC = 0xE0
-
-_CHUNK, _WAV_FORMAT = struct.Struct("<4sI"), struct.Struct("<4sIHHIIHH")
 
 
 def num_samples(seconds: float, rate: float) -> int:
@@ -92,12 +90,8 @@ def _wav(samples: NDArray[Any], rate: int) -> bytes:
     """Return samples as a WAV file of 16 bits, clipped and rounded as soundfile does it."""
     if samples.dtype == np.float32:
         scaled = np.rint(samples * np.float32(1 << 31)).astype(np.int64)
-        samples = (scaled.clip(-(1 << 31), (1 << 31) - 1) >> 16).astype("<i2")
-    content = samples.astype("<i2", copy=False).tobytes()
-    channels = samples.shape[1] if samples.ndim > 1 else 1
-    described = _WAV_FORMAT.pack(b"fmt ", 16, 1, channels, rate, 2 * channels * rate, 2 * channels, 16)
-    riff = _CHUNK.pack(b"RIFF", 4 + len(described) + _CHUNK.size + len(content)) + b"WAVE"
-    return riff + described + _CHUNK.pack(b"data", len(content)) + content
+        samples = (scaled.clip(-(1 << 31), (1 << 31) - 1) >> 16).astype(np.int16)
+    return wave_file(samples, rate)
 
 
 def _with_serial_0(payload: bytes) -> bytes:

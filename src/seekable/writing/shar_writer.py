@@ -151,7 +151,7 @@ class SharWriter:
         }
 
     def __enter__(self) -> Self:
-        """Return the writer."""
+        """Return the writer itself; files are made with the first cut."""
         return self
 
     def __exit__(
@@ -227,7 +227,7 @@ class _WholeShard:
         self._shard = SharShard(layout, self._files)
 
     def add(self, cut: EncodedCut) -> None:
-        """Write a cut."""
+        """Write a cut and its fields to the files of the shard."""
         self._shard.add(cut)
 
     def finish(self) -> None:

@@ -109,7 +109,7 @@ class Tar(FileFormat):
         write_pieces(file, archive(members(chunks, first)), self.compression)
 
     def write_piece(self, file: BinaryIO, chunks: Iterator[Any]) -> None:
-        """Write each sample, encoded."""
+        """Write the samples of one lane to a piece, encoded, each after its length."""
         for records in chunks:
             write_encoded(file, encoded(records))
 

@@ -44,7 +44,7 @@ _Grouped = tuple[list[int], list[bytes], list[int], list[int]]
 @final
 @dataclass(frozen=True, slots=True)
 class SampleRule:
-    """How names of members make samples."""
+    """The rule by which the names of members decide which members make a sample."""
 
     split: Literal["first", "last"] = "first"
     """The dot of the basename that ends the key."""
@@ -162,7 +162,7 @@ class _Grouping:
         self._fields: list[NDArray[np.uint16]] = []
 
     def add(self, run: Members) -> None:
-        """Add the next members."""
+        """Add the members that follow those of the last call."""
         rows, keys, fields, left_out = self._paired(run) if self._rule.pairs else self._grouped(run)
         payloads, sizes = run.payloads, run.sizes
         if left_out:

@@ -86,7 +86,7 @@ class SharSource(Leaf):
 
     @property
     def size(self) -> int:
-        """The number of cuts."""
+        """The number of records, which is that of the cuts in all shards."""
         return self.lines.size
 
     @property
@@ -159,7 +159,7 @@ class SharSource(Leaf):
 
     @cached
     def reading(self) -> Reading:
-        """What reads the cuts and the fields that are used."""
+        """The cuts and the fields that are used, as they are read."""
         used = [
             LineReader(name, source)
             if isinstance(source, FileSource)

@@ -86,7 +86,7 @@ class Siblings(InnerNode, RecordNode):
 
     @property
     def archives(self) -> tuple[SampleSource, ...]:
-        """The sides."""
+        """The sides as sources of samples, in their order."""
         return cast("tuple[SampleSource, ...]", self.sides)
 
     @property
@@ -106,7 +106,7 @@ class Siblings(InnerNode, RecordNode):
 
     @cached
     def size(self) -> int:
-        """The number of records."""
+        """The number of records, one for each group of rows that go together."""
         return int(self.matched.counts.sum())
 
     @property
