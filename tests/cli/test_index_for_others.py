@@ -115,6 +115,7 @@ def test_a_folder_is_all_its_plain_files_and_says_what_is_left_out(shar: Path, t
     assert document["compressed"] == [str(shar / "text.000000.jsonl.gz")]
     assert not list(shar.glob("*.idx"))
     assert output("index", "--lhotse", "-q", shar) == b""
+    assert output("index", "--lhotse", f"shar:{shar}").startswith(f"shar:{shar}: 4 records in 2".encode())
 
 
 def test_energon_takes_the_archives_alone(tmp_path: Path) -> None:

@@ -332,6 +332,10 @@ VECTOR = {"storage_type": "x", "storage_path": "", "storage_key": "", "shape": [
         (cut(0, id="a\0"), "has no NUL"),
         (cut(0, type="MixedCut"), "cut 'utt-0' is a MixedCut"),
         ({"id": "x"}, "cut 'x' lacks 'duration' and 'channel'"),
+        ({"id": "x", "recording": {"data": (noise(0), "8000")}}, "recording of cut 'x': decoded audio is"),
+        ({"id": "x", "recording": {"data": (noise(0), 0)}}, "its sampling rate, a whole number of 1 or more"),
+        ({"id": "x", "recording": {"data": (noise(0), 0.5)}}, "its sampling rate, a whole number"),
+        ({"id": "x", "recording": {"data": (noise(0)[None, None], RATE)}}, r"of shape \(frames,\)"),
         (spoiled(data=b"nothing"), "field 'recording' of cut 'utt-0': the payload begins with b'nothing'"),
         (spoiled(data=b""), "no audio that is known"),
         (spoiled(data=noise(0)), "encoded bytes, or a tuple of samples and their rate"),
@@ -339,7 +343,7 @@ VECTOR = {"storage_type": "x", "storage_path": "", "storage_key": "", "shape": [
         (spoiled(data=(noise(0, frames=799), RATE)), "has 799 samples, its manifest says 800"),
         (spoiled(data=encoded(noise(0, frames=10), "flac")), "has 10 samples, its manifest says 800"),
         (spoiled(transforms=[{"name": "Speed"}]), "transforms"),
-        ({"id": "x", "recording": {"data": ([0.5], RATE)}}, "cut 'x' lacks 'duration' and 'channel'"),
+        ({"id": "x", "recording": {"data": ([0.5], RATE)}}, "decoded audio is a tuple of an array"),
         (cut(0, recording={"data": b""}), "'data', and that of a recording has"),
         (cut(0, custom={"vector": {**VECTOR, "data": np.arange(4)}}), r"shape \(4,\).* says \[3\]"),
         (cut(0, custom={"vector": {**VECTOR, "data": b"PK"}}), "neither npy nor lilcom"),
@@ -357,6 +361,29 @@ def test_what_cannot_be_written_is_named_and_left_out(given: Any, says: str, tmp
             writer.write(given)
         writer.write(cut(1))
     assert contents(tmp_path) == with_indexes(files_of(range(2), suffix=".000000"))
+
+
+def test_a_rate_is_written_as_an_integer(tmp_path: Path) -> None:
+    write(tmp_path, [{"id": "x", "recording": {"data": (noise(0), float(RATE))}}], {"recording": "wav"})
+    assert b'"sampling_rate": 8000, "num_samples"' in contents(tmp_path)["cuts.000000.jsonl"]
+
+
+def test_the_manifest_of_an_array_is_none_of_features(tmp_path: Path) -> None:
+    given = cut(0, features={"shape": [3, 2], "data": np.zeros((3, 2))}, custom={})
+    with (
+        sk.SharWriter(tmp_path, {"recording": "wav", "features": "numpy"}) as writer,
+        pytest.raises(sk.WrongType, match=r"field 'features' of cut 'utt-0'.*that of features has 'type'"),
+    ):
+        writer.write(given)
+
+
+def test_manifests_have_the_order_of_lhotse(tmp_path: Path) -> None:
+    array = {"shape": [3], "storage_type": "memory", "data": np.arange(3)}
+    write(tmp_path, [cut(0, custom={"vector": array})], {"recording": "wav", "vector": "numpy"})
+    placeholder = b'{"storage_type": "shar", "storage_path": "", "storage_key": "", "shape": [3]}'
+    found = contents(tmp_path)
+    assert placeholder in found["cuts.000000.jsonl"]
+    assert placeholder in found["vector.000000.tar"]
 
 
 @pytest.mark.parametrize(

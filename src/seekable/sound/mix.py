@@ -54,7 +54,7 @@ def audio_mix(
         Float32; a pair with the rate if ``a`` is one.
 
     Raises:
-        WrongType: ``a`` or ``b`` is not audio.
+        WrongType: ``a`` or ``b`` is not audio, or ``rng`` is no generator of numpy.
         InvalidArgument: the rates or the numbers of channels differ, or another argument breaks a rule.
 
     Example:
@@ -66,6 +66,8 @@ def audio_mix(
         array([ 0.55, -0.45,  0.55, -0.45], dtype=float32)
     """
     base = _checked_audio("a", a)
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise WrongType(f"rng must be a numpy.random.Generator (got an object of type {type(rng).__name__})")
     ratio = _drawn_ratio(snr, rng)
     if checked_flag("random_part", random_part) and rng is None:
         raise InvalidArgument("random_part=True needs rng=, a numpy.random.Generator")
@@ -104,7 +106,9 @@ def _checked_audio(name: str, value: Any) -> _Audio:
     samples, rate = value if _is_pair(value) else (value, None)
     if not isinstance(samples, np.ndarray) or samples.dtype.kind != "f" or samples.ndim not in {1, 2}:
         kind = (
-            f"{samples.dtype} of shape {samples.shape}" if isinstance(samples, np.ndarray) else repr(samples)
+            f"{samples.dtype} of shape {samples.shape}"
+            if isinstance(samples, np.ndarray)
+            else f"{samples!r:.80} of type {type(samples).__name__}"
         )
         message = (
             f"{name} must be an array of floats of shape (frames,) or (frames, channels), or a pair of "
@@ -124,7 +128,7 @@ def _several(b: Any) -> Iterator[Any]:
     elif isinstance(b, Iterable) and not isinstance(b, str | bytes | dict):
         yield from b
     else:
-        message = f"b must be audio, or a list or an iterator of audio (got {b!r})"
+        message = f"b must be audio, or a list or an iterator of audio (got {b!r:.80})"
         raise WrongType(message)
 
 
@@ -154,7 +158,7 @@ def _drawn_ratio(snr: Any, rng: np.random.Generator | None) -> float | None:
     if snr is None:
         return None
     limits = tuple(snr) if isinstance(snr, Sequence) and not isinstance(snr, str) else (snr,)
-    numbers = [float(number) for number in limits if isinstance(number, int | float | np.number)]
+    numbers = [float(number) for number in limits if _is_number(number)]
     if len(numbers) != len(limits) or len(limits) not in {1, 2} or not all(map(math.isfinite, numbers)):
         message = f"snr must be a number of decibels or a pair of them (got {snr!r})"
         raise InvalidArgument(message)
@@ -163,12 +167,17 @@ def _drawn_ratio(snr: Any, rng: np.random.Generator | None) -> float | None:
     if rng is None:
         message = f"snr={snr!r} is drawn between two numbers: it needs rng=, a numpy.random.Generator"
         raise InvalidArgument(message)
+    if numbers[0] > numbers[1]:
+        raise InvalidArgument(f"the first number of snr must not be more than the second (got {snr!r})")
     return float(rng.uniform(numbers[0], numbers[1]))
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def _first_frame(offset: Any, base: _Audio) -> int:
-    is_number = isinstance(offset, int | float | np.number) and not isinstance(offset, bool)
-    if not is_number or not (offset >= 0 and math.isfinite(offset)):
+    if not _is_number(offset) or not (offset >= 0 and math.isfinite(offset)):
         message = f"offset must be a number of seconds, 0 or more (got {offset!r})"
         raise InvalidArgument(message)
     if base.rate is None and offset != int(offset):

@@ -18,6 +18,7 @@ import numpy as np
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.jsonl import JsonlScanner
 from seekable.formats.lhotse_index import NUMBERS, index_path
+from seekable.formats.shar.discovery import fields_of_folder
 from seekable.formats.tar.forward_bytes import DescriptorForward
 from seekable.formats.tar.samples import SampleRule, group_samples
 from seekable.formats.tar.walk import walk
@@ -39,6 +40,7 @@ Tool = Literal["lhotse", "energon"]
 
 _LINES = (".jsonl", ".json", ".ndjson")
 _ARCHIVE = ".tar"
+_SHAR = "shar:"
 _COMPRESSED = (".gz", ".tgz", ".zst", ".bz2", ".xz", ".lz4")
 _CHUNK_BYTES = 8 << 20
 _RECORD_BYTES = 10_240
@@ -70,9 +72,10 @@ class WrittenIndex:
 
 
 def files_to_index(path: str, tool: Tool) -> tuple[list[str], list[str]]:
-    """Return the files that a file, a folder or a glob stands for, and the compressed ones that are left out.
+    """Return the files that a path stands for, and the compressed ones that are left out.
 
-    Of a folder these are the files that end in ``.jsonl`` or ``.tar``; for Energon the archives alone.
+    A path is a file, a folder, a glob, or a Shar ``shar:DIR``. Of a folder these are the files that end in
+    ``.jsonl`` or ``.tar``; for Energon the archives alone.
 
     Raises:
         DataNotFound: there is no such file.
@@ -80,8 +83,13 @@ def files_to_index(path: str, tool: Tool) -> tuple[list[str], list[str]]:
     """
     known = (_ARCHIVE,) if tool == "energon" else (".jsonl", _ARCHIVE)
     suffixes = (*known, *(suffix + more for suffix in known for more in _COMPRESSED), ".tgz")
-    found = find_files(path, suffixes=suffixes)
-    files = [os.path.join(run.root, name) for run in found for name in run.names]
+    of_shar = path.removeprefix(_SHAR) if path.startswith(_SHAR) and not os.path.lexists(path) else None
+    if of_shar is not None:
+        path, shar = of_shar, fields_of_folder(of_shar)
+        files = [file for field in (shar.cuts, *shar.fields) for file in field.paths]
+    else:
+        found = find_files(path, suffixes=suffixes)
+        files = [os.path.join(run.root, name) for run in found for name in run.names]
     packed = [file for file in files if file.lower().endswith(_COMPRESSED)]
     plain = [file for file in files if file not in set(packed)]
     if packed and (not plain or not os.path.isdir(path)):

@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from seekable.errors import MissingDependency
 from seekable.writing.shar_layout import ARRAYS, AUDIO
 from seekable.writing.shar_manifests import DATA, array_placeholder, json_line, recording_placeholder
-from seekable.writing.shar_payloads import array_payload, audio_payload, is_decoded, loaded
+from seekable.writing.shar_payloads import array_payload, audio_payload, loaded
 from seekable.writing.shar_shard import EncodedCut
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from seekable.writing.shar_layout import SharLayout
 
 __all__ = ["UnwritableCut", "encoded_cut"]
@@ -92,9 +96,8 @@ def _completed(record: dict[str, Any]) -> dict[str, Any]:
     """Return a cut with what follows from its decoded audio: times, channels and manifest."""
     recording = record.get("recording")
     found: dict[str, Any] = {"start": 0, "supervisions": []}
-    decoded = recording.get(DATA) if isinstance(recording, dict) else None
-    if isinstance(recording, dict) and is_decoded(decoded):
-        samples, rate = decoded
+    if isinstance(recording, dict) and isinstance(recording.get(DATA), tuple):
+        samples, rate = _checked_audio(record["id"], recording[DATA])
         channels = list(range(samples.shape[1])) if samples.ndim > 1 else [0]
         recording = {
             "id": record["id"],
@@ -121,6 +124,18 @@ def _completed(record: dict[str, Any]) -> dict[str, Any]:
     known = {key: whole[key] for key in _KEYS if key in whole and key != "type"}
     others = {key: value for key, value in whole.items() if key not in _KEYS}
     return {**known, **others, "type": whole["type"]}
+
+
+def _checked_audio(name: str, value: tuple[Any, ...]) -> tuple[NDArray[Any], int]:
+    """Return the samples and the rate of decoded audio."""
+    match value:
+        case (np.ndarray(ndim=1 | 2) as samples, int() | float() | np.number() as rate):
+            if rate > 0 and float(rate).is_integer():
+                return samples, int(rate)
+    raise UnwritableCut(
+        f"the recording of cut {name!r}: decoded audio is a tuple of an array of samples, of shape (frames,) "
+        f"or (frames, channels), and its sampling rate, a whole number of 1 or more (got {value!r:.80})"
+    )
 
 
 def _entry(cut: Any, record: dict[str, Any], field: str, kind: str) -> tuple[Entry, dict[str, Any]]:

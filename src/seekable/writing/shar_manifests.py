@@ -21,6 +21,14 @@ DATA = "data"
 
 _STORED = {"storage_type": "shar", "storage_path": "", "storage_key": ""}
 
+_ORDER = (
+    ("id", "sources", "sampling_rate", "num_samples", "duration", "channel_ids"),
+    ("type", "num_frames", "num_features", "frame_shift", "sampling_rate", "start", "duration", *_STORED),
+    ("array", "temporal_dim", "frame_shift", "start"),
+    (*_STORED, "shape"),
+)
+"""The first keys of the manifests of recordings, features and arrays, in the order of Lhotse."""
+
 
 def json_line(value: Any) -> bytes:
     r"""Return a line of JSON as Lhotse writes it into files of JSON lines.
@@ -60,7 +68,7 @@ def recording_placeholder(cut: Mapping[str, Any], field: str, manifest: Mapping[
         "channel_ids": channels,
     }
     kept = {key: value for key, value in manifest.items() if key not in (DATA, "transforms")}
-    return {**kept, **changed}
+    return _in_order({**kept, **changed}, 0)
 
 
 def _channels(cut: Mapping[str, Any], field: str, manifest: Mapping[str, Any]) -> Any:
@@ -85,21 +93,27 @@ def array_placeholder(cut: Mapping[str, Any], field: str, manifest: Mapping[str,
         manifest: the manifest of the array; of an array of numpy under ``"data"`` nothing else is needed.
 
     Raises:
-        ValueError: the manifest is not that of an array.
+        ValueError: the manifest is not that of an array, or that of the features is not one of features.
     """
     kept = {key: value for key, value in manifest.items() if key != DATA}
     if "num_features" in kept:
-        return {**kept, "start": 0, "duration": cut["duration"], **_STORED}
+        return _in_order({**kept, "start": 0, "duration": cut["duration"], **_STORED}, 1)
+    if field == "features":
+        if not kept and isinstance(manifest[DATA], np.ndarray):
+            return _of_features(cut, manifest[DATA])
+        raise ValueError(
+            f"its manifest has the keys {_listed(kept)}, and that of features has 'type', 'num_frames', "
+            f"'num_features', 'frame_shift' and 'sampling_rate'"
+        )
     if isinstance(kept.get("array"), dict):
-        return {**kept, "start": 0, "array": {**kept["array"], **_STORED}}
+        return _in_order({**kept, "start": 0, "array": _in_order({**kept["array"], **_STORED}, 3)}, 2)
     if not kept and isinstance(manifest[DATA], np.ndarray):
-        values = manifest[DATA]
-        return _of_features(cut, values) if field == "features" else {**_STORED, "shape": list(values.shape)}
+        return {**_STORED, "shape": list(manifest[DATA].shape)}
     if "shape" in kept:
-        return {**kept, **_STORED}
+        return _in_order({**kept, **_STORED}, 3)
     raise ValueError(
-        f"its manifest has the keys {', '.join(map(repr, kept)) or 'none'}, and that of an array has "
-        f"'shape', 'array' or 'num_features'"
+        f"its manifest has the keys {_listed(kept)}, and that of an array has 'shape', 'array' or "
+        f"'num_features'"
     )
 
 
@@ -127,3 +141,13 @@ def _of_features(cut: Mapping[str, Any], values: NDArray[Any]) -> dict[str, Any]
         "recording_id": cut["recording"].get("id", cut["id"]),
         "channels": cut["channel"],
     }
+
+
+def _listed(manifest: Mapping[str, Any]) -> str:
+    return ", ".join(map(repr, manifest)) or "none"
+
+
+def _in_order(manifest: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Return a manifest with the keys of ``_ORDER[number]`` in front."""
+    first = {key: manifest[key] for key in _ORDER[number] if key in manifest}
+    return {**first, **manifest}
