@@ -36,7 +36,10 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     path: PathArgument,
     *,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Read all of each file and compare it with the index.")
+        bool,
+        typer.Option(
+            "--deep", help="Read all of each file and compare it with the index (of tar, the headers)."
+        ),
     ] = False,
     decode: Annotated[
         bool, typer.Option("--decode", help="Decode each record of the files that are good.")
