@@ -58,10 +58,10 @@ def expanded(path: str) -> list[str]:
 
 
 def expanded_paths(path: str, *, hint: Callable[[str], str]) -> list[str]:
-    """Return the paths and globs that a path stands for: itself if it exists, or has no braces.
+    """Return the absolute paths and globs that a path stands for: itself if it exists, or has no braces.
 
     Args:
-        path: the absolute path.
+        path: the path as the user wrote it; what its braces stand for may be relative or absolute.
         hint: returns the advice for a path that does not exist.
 
     Raises:
@@ -69,8 +69,8 @@ def expanded_paths(path: str, *, hint: Callable[[str], str]) -> list[str]:
         InvalidArgument: a brace is not closed, or was not opened.
     """
     if not has_braces(path) or os.path.lexists(path):
-        return [path]
-    paths = expanded(path)
+        return [os.path.abspath(path)]
+    paths = [os.path.abspath(each) for each in expanded(path)]
     lost = [each for each in paths if not _MAGIC.search(each) and not os.path.lexists(each)]
     if lost:
         message = (

@@ -211,7 +211,7 @@ def _as_path(item: str | os.PathLike[str]) -> str:
     path = os.fsdecode(item)
     if not path:
         raise DataNotFound("an empty string names no data; write '.' for the working folder")
-    return os.path.abspath(path)
+    return path
 
 
 def _find(path: str, rules: _Rules) -> Found:

@@ -357,6 +357,7 @@ def test_index_bytes_are_pinned(tmp_path: Path) -> None:
 def test_braces_name_files_that_must_exist(shards: Path) -> None:
     assert len(sk.open(f"{shards}/a-{{0..2}}.tar")) == 20
     assert [each["__key__"] for each in sk.open(f"{shards}/a-{{2,0}}.tar")][:1] == ["d.x/0007"]
+    assert len(sk.open(f"{{{shards}/a-0,{shards}/a-2}}.tar")) == 20
     with pytest.raises(DataNotFound, match=r"of the 10 paths .* 7 do not exist; the first .*a-3\.tar"):
         sk.open(f"{shards}/a-{{0..9}}.tar")
     (shards / "{0..1}.tar").write_bytes(packed(samples(range(1))))
