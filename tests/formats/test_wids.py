@@ -53,6 +53,14 @@ def test_a_list_is_its_shards_in_its_order(folder: Path) -> None:
     assert len(sk.open(f"wids:{folder}/sub.json")) == 3
 
 
+def test_options_in_the_name_of_the_format_hold(tmp_path: Path) -> None:
+    archive(tmp_path / "s.tar", [("sp0.9_a.txt", b"a"), ("sp0.9_b.txt", b"b")])
+    spec = f"wids:{write_list(tmp_path / 'index.json', ('s.tar', 2))}"
+    assert [sample["__key__"] for sample in sk.open(spec, format="tar-last")] == ["sp0.9_a", "sp0.9_b"]
+    with pytest.raises(InvalidArgument, match="is tar; leave format='jsonl' out"):
+        sk.open(spec, format="jsonl")
+
+
 @pytest.mark.parametrize(
     ("asked", "error", "message"),
     [

@@ -62,13 +62,13 @@ def _in_words(path: str, written: list[tuple[str, int]], packed: int, tool: Tool
 
     records, name = in_words(sum(count for _, count in written), "record"), tool.capitalize()
     if len(written) == 1:
-        told = f"{path}: {records}; index of {name} in {written[0][0]}"
+        line = f"{path}: {records}; index of {name} in {written[0][0]}"
     else:
-        told = f"{path}: {records} in {in_words(len(written), 'file')}, each with an index of {name}"
+        line = f"{path}: {records} in {in_words(len(written), 'file')}, each with an index of {name}"
     left_out = (
         f"; {in_words(packed, 'compressed file')} left out, which sk.open reads without" if packed else ""
     )
-    return told + left_out
+    return line + left_out
 
 
 def refuse_options(given: Mapping[str, object]) -> None:

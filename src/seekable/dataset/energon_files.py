@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seekable._log import LOG
+from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import DataNotFound, IndexStale, InvalidArgument, KeyNotFound
 from seekable.formats.energon import META, NOT_READ, read_energon, splits_in_words
 from seekable.index.keys.key_hash import key_hash
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from seekable.formats.energon import EnergonSplit
     from seekable.formats.registry import Format
-    from seekable.formats.source_options import SourceOptions
     from seekable.nodes.contract import Node
 
 __all__ = ["SCHEME", "EnergonSpec", "energon_spec"]
@@ -31,7 +31,7 @@ SCHEME = "energon:"
 
 
 @dataclass(frozen=True, slots=True)
-class EnergonSpec:
+class EnergonSpec(Spec):
     """A split of a dataset of Energon."""
 
     text: str
@@ -43,14 +43,12 @@ class EnergonSpec:
     split: str | None
     """The name of the split; None for the only one."""
 
-    format: ClassVar[str] = "tar"
-
-    def check(self, options: SourceOptions) -> None:
-        """Check options for the files: none is refused here."""
-
-    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
-        """Return the options for the files, unchanged."""
-        return options
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the shards of the split, in the order of the dataset, and their format; see `found`."""
+        form = checked_format(self, "tar", format_name)
+        return self.found(), form
 
     def found(self) -> tuple[Found, ...]:
         """Return the shards of the split, in the order of the dataset.

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from seekable.dataset.spec import Spec
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.registry import FORMATS, format_named, format_of_all
 from seekable.index.build.adopt import adopt_entries
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from seekable.index.table_indexer import TableIndexer
     from seekable.parallel.progress import ProgressHook
 
-__all__ = ["HubSpec", "hub_files", "prepare_index"]
+__all__ = ["HubSpec", "hub_files"]
 
 _TEXT_COLUMN = "text"
 """The column of lines of text, as the package ``datasets`` names it."""
@@ -41,7 +42,7 @@ _SUFFIX_OF = {"csv-semicolon": "csv"}
 
 
 @dataclass(frozen=True, slots=True)
-class HubSpec:
+class HubSpec(Spec):
     """A split of a repository on the Hub, or of a folder that holds the files of one."""
 
     text: str
@@ -93,6 +94,42 @@ class HubSpec:
         if is_table_indexer(form.scanner) or is_surveyor(form.scanner):
             return replace(options, columns=[self.column])
         return replace(options, field=self.column)
+
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the files of the split and their format; see `hub_files`."""
+        return hub_files(replace(self, format=format_name), index_dir=index_dir)
+
+    def prepare_index(
+        self,
+        found: Sequence[Found],
+        form: Format,
+        *,
+        index_dir: str | os.PathLike[str] | None,
+        progress: ProgressHook | None,
+    ) -> None:
+        """Take over what the indexes of other commits have; fetch the footers of the tables that they lack.
+
+        Indexing reads the footer of one file after the other; here they are fetched many at a time. Of other
+        formats it reads each file as a whole. Nothing is done for local files.
+
+        Args:
+            found: the files.
+            form: their format.
+            index_dir: the user's folder for indexes, if any.
+            progress: is called with the number of footers that were fetched.
+
+        Raises:
+            AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
+        """
+        scanner = form.scanner
+        for run in found:
+            if not is_placeholder_folder(run.root):
+                continue
+            adopt_entries(run, format_name=scanner.name, index_dir=index_dir)
+            if is_table_indexer(scanner):
+                _fetch_footers(_not_indexed(run, form, index_dir=index_dir), scanner, progress)
 
     def _of_text(self, options: SourceOptions) -> SourceOptions:
         if self.column not in (None, _TEXT_COLUMN):
@@ -156,36 +193,6 @@ def _suffixes(format_name: str | None) -> dict[str, tuple[str, ...]]:
     named = format_named(format_name).name
     base = _SUFFIX_OF.get(named, named if named in suffixes else named.partition("-")[0])
     return {named: suffixes[base]}
-
-
-def prepare_index(
-    found: Sequence[Found],
-    form: Format,
-    *,
-    index_dir: str | os.PathLike[str] | None,
-    progress: ProgressHook | None,
-) -> None:
-    """Take over what other commits of a repository have in their indexes; fetch the footers of other tables.
-
-    Indexing reads the footer of one file after the other; here they are fetched many at a time. Of other
-    formats it reads each file as a whole. Nothing is done for local files.
-
-    Args:
-        found: the files.
-        form: their format.
-        index_dir: the user's folder for indexes, if any.
-        progress: is called with the number of footers that were fetched.
-
-    Raises:
-        AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
-    """
-    scanner = form.scanner
-    for run in found:
-        if not is_placeholder_folder(run.root):
-            continue
-        adopt_entries(run, format_name=scanner.name, index_dir=index_dir)
-        if is_table_indexer(scanner):
-            _fetch_footers(_not_indexed(run, form, index_dir=index_dir), scanner, progress)
 
 
 def _not_indexed(run: Found, form: Format, *, index_dir: str | os.PathLike[str] | None) -> list[str]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
+from seekable.dataset.spec import Spec
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.idxpack import SUFFIX, read_pack
 from seekable.formats.jsonl import JsonlScanner
-from seekable.formats.registry import FORMATS, find_data
+from seekable.formats.registry import FORMATS, find_data, format_named, format_of_all
 from seekable.formats.unopened import refuse_unopened
 
 if TYPE_CHECKING:
     from seekable.formats.idxpack import Collection, Pack
     from seekable.formats.registry import Format
-    from seekable.formats.source_options import SourceOptions
     from seekable.index.surveyor import Finder
     from seekable.storage.listing import Found
 
@@ -26,7 +26,7 @@ _MOST_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class IdxpackSpec:
+class IdxpackSpec(Spec):
     """The files of one collection of a pack."""
 
     text: str
@@ -38,17 +38,16 @@ class IdxpackSpec:
     number: int | None
     """The number of the collection; None for the only one whose files can be opened."""
 
-    format: ClassVar[str] = ""
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the files of the collection in its order, and their format; see `found`."""
+        found = self.found(format_name)
+        return found, format_of_all(found) if format_name is None else format_named(format_name)
 
-    def check(self, options: SourceOptions) -> None:
-        """Check options for the files: none is refused here."""
-
-    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
-        """Return the options for the files, unchanged."""
-        return options
-
-    def scanner(self, scanner: Finder) -> Finder:
+    def scanner(self, form: Format) -> Finder:
         """Return the scanner of the files, with the offsets of the pack where it scans JSON lines."""
+        scanner = form.scanner
         return replace(scanner, pack=self.path) if isinstance(scanner, JsonlScanner) else scanner
 
     def found(self, format_name: str | None) -> tuple[Found, ...]:

@@ -206,7 +206,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         form = format_of_all(found) if format is None else format_named(format)
     else:
         spec.check(options)
-        found, form = specs.files_of(spec, format, index_dir=index_dir)
+        found, form = spec.files(format, index_dir=index_dir)
         options = spec.narrowed(options, form)
     form = form.resolved(options, found)
     build = form.source(options)
@@ -216,10 +216,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     refuse_copies(found)
     with progress_or_bar(progress) as shown:
         if spec is not None:
-            specs.prepare_index(spec, found, form, index_dir=index_dir, progress=shown)
+            spec.prepare_index(found, form, index_dir=index_dir, progress=shown)
         files = open_files(
             found,
-            form.scanner if spec is None else specs.scanner_of(spec, form),
+            form.scanner if spec is None else spec.scanner(form),
             index_dir=index_dir,
             jobs=jobs,
             executor=executor,
@@ -230,7 +230,7 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     if key is not None:
         node = _with_keys(node, key, index_dir=index_dir, jobs=jobs, executor=executor, progress=progress)
     if spec is not None:
-        node = specs.kept_of(spec, node)
+        node = spec.kept(node)
     if partitions is not None:
         node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
     return Dataset(node)

@@ -8,17 +8,18 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from seekable._lazy import lazy
+from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import InvalidArgument
-from seekable.formats.registry import format_named, format_of_all, without_their_files
+from seekable.formats.registry import without_their_files
 from seekable.formats.unopened import refuse_unopened
 from seekable.storage.compression import COMPRESSED
 from seekable.storage.listing import Found, find_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from seekable.dataset import energon_files, hub_files, idxpack_files, wids_files
     from seekable.dataset.energon_files import EnergonSpec
@@ -27,12 +28,9 @@ if TYPE_CHECKING:
     from seekable.dataset.wids_files import WidsSpec
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
-    from seekable.index.surveyor import Finder
     from seekable.kaldi.directory import validation
     from seekable.kaldi.files import filenames, specifiers
     from seekable.kaldi.files.specifiers import Rspecifier
-    from seekable.nodes.contract import Node
-    from seekable.parallel.progress import ProgressHook
 else:
     energon_files = lazy("seekable.dataset.energon_files")
     hub_files = lazy("seekable.dataset.hub_files")
@@ -47,11 +45,7 @@ __all__ = [
     "DirectorySpec",
     "KaldiSpec",
     "TextSpec",
-    "files_of",
-    "kept_of",
-    "prepare_index",
     "refuse_specs_among",
-    "scanner_of",
     "spec_of",
 ]
 
@@ -83,7 +77,7 @@ _ADDRESS = re.compile(rf"hf://datasets/({_NAME}/{_NAME}(?:@[^/]+)?)(?:/.*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class TextSpec:
+class TextSpec(Spec):
     """A spec of text files: each line is a record of one column."""
 
     text: str
@@ -94,18 +88,20 @@ class TextSpec:
 
     column: str
 
-    format: ClassVar[str] = "text"
-
-    def check(self, options: SourceOptions) -> None:
-        """Check options for the files: none is refused here."""
-
     def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
         """Return the options for the files: each line is the value of the spec's column."""
         return replace(options, column=self.column)
 
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the files of the path and their format."""
+        form = checked_format(self, "text", format_name)
+        return _files_by_suffix(self.path, form), form
+
 
 @dataclass(frozen=True, slots=True)
-class KaldiSpec:
+class KaldiSpec(Spec):
     """A rspecifier of Kaldi whose table is files: scripts or archives."""
 
     text: str
@@ -118,21 +114,20 @@ class KaldiSpec:
         """The path of a file or a folder, or a glob."""
         return self.rspecifier.rxfilename
 
-    @property
-    def format(self) -> str:
-        """The name of the format: ``"ark"`` or ``"scp"``."""
-        return self.rspecifier.kind
-
-    def check(self, options: SourceOptions) -> None:
-        """Check options for the files: none is refused here."""
-
     def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
         """Return the options for the files: with ``p``, entries that cannot be read become holes."""
         return replace(options, permissive=self.rspecifier.permissive)
 
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the scripts or archives and their format."""
+        form = checked_format(self, self.rspecifier.kind, format_name)
+        return _files_by_suffix(self.path, form), form
+
 
 @dataclass(frozen=True, slots=True)
-class DirectorySpec:
+class DirectorySpec(Spec):
     """A spec of a data directory of Kaldi: each utterance is a record."""
 
     text: str
@@ -141,14 +136,12 @@ class DirectorySpec:
     path: str
     """The path of the directory."""
 
-    format: ClassVar[str] = "kaldi-directory"
-
-    def check(self, options: SourceOptions) -> None:
-        """Check options for the files: none is refused here."""
-
-    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
-        """Return the options for the files, unchanged."""
-        return options
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the text tables of the directory and their format; see `found`."""
+        form = checked_format(self, "kaldi-directory", format_name)
+        return self.found(), form
 
     def found(self) -> tuple[Found, ...]:
         """Return the text tables of the directory, the one that lists the utterances first.
@@ -161,8 +154,12 @@ class DirectorySpec:
         return (Found(folder, tuple(tables)),)
 
 
-if TYPE_CHECKING:
-    Spec = DirectorySpec | EnergonSpec | HubSpec | TextSpec | KaldiSpec | IdxpackSpec | WidsSpec
+def _files_by_suffix(path: str, form: Format) -> tuple[Found, ...]:
+    """Return the files of a path, of a folder those with a suffix of a format, compressed or not."""
+    endings = [
+        f"{suffix}{more}" for suffix in form.suffixes for more in ("", *(f".{kind}" for kind in COMPRESSED))
+    ]
+    return find_files(os.path.expanduser(path), suffixes=endings, inspect=without_their_files)
 
 
 def spec_of(source: object) -> Spec | None:
@@ -225,7 +222,8 @@ def _kaldi_spec(text: str) -> KaldiSpec:
     if kind == "file":
         return spec
     if kind == "offset":
-        found = f"it names one byte of a file. Open all of it: {spec.format}:{spec.path.rpartition(':')[0]}"
+        whole = f"{spec.rspecifier.kind}:{spec.path.rpartition(':')[0]}"
+        found = f"it names one byte of a file. Open all of it: {whole}"
     else:
         what = "standard input" if kind == "stdin" else "a command"
         found = (
@@ -287,90 +285,6 @@ def _local_parts(text: str, rest: str) -> tuple[str, None, str, str]:
     else:
         message = f"{text!r} names no folder that is there: {parts[0]!r}. The form is {_HUB_FORM}"
     raise InvalidArgument(message)
-
-
-def files_of(
-    spec: Spec, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
-) -> tuple[tuple[Found, ...], Format]:
-    """Return the files of a spec, and their format.
-
-    Args:
-        spec: the spec.
-        format_name: the format that the user named, if any.
-        index_dir: the user's folder for indexes, if any; files on the Hub get placeholders there.
-
-    Raises:
-        DataNotFound: the file, the repository or the split does not exist.
-        AccessDenied: this user may not read the folder, or the repository is private or gated.
-        Unreachable: the Hub cannot be reached.
-        InvalidArgument: no format has the name, or the spec is of another one.
-        UnsupportedFormat: the files of a split have several formats.
-    """
-    if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec):
-        if isinstance(spec, idxpack_files.IdxpackSpec):
-            found = spec.found(format_name)
-            return found, format_of_all(found) if format_name is None else format_named(format_name)
-        if isinstance(spec, hub_files.HubSpec):
-            return hub_files.hub_files(replace(spec, format=format_name), index_dir=index_dir)
-    if format_name is not None and not f"{format_name}-".startswith(f"{spec.format}-"):
-        message = f"{spec.text!r} is {spec.format}; leave format={format_name!r} out"
-        raise InvalidArgument(message)
-    if not isinstance(spec, TextSpec | KaldiSpec):
-        return spec.found(), format_named(spec.format)
-    form = format_named(format_name or spec.format)
-    endings = [
-        f"{suffix}{more}" for suffix in form.suffixes for more in ("", *(f".{kind}" for kind in COMPRESSED))
-    ]
-    found = find_files(os.path.expanduser(spec.path), suffixes=endings, inspect=without_their_files)
-    return found, form
-
-
-def prepare_index(
-    spec: Spec,
-    found: Sequence[Found],
-    form: Format,
-    *,
-    index_dir: str | os.PathLike[str] | None,
-    progress: ProgressHook | None,
-) -> None:
-    """Prepare the index of files on the Hub; see `hub_files.prepare_index`. Nothing is done for other specs.
-
-    Args:
-        spec: the spec.
-        found: its files.
-        form: their format.
-        index_dir: the user's folder for indexes, if any.
-        progress: is called with the progress.
-
-    Raises:
-        AccessDenied, DataNotFound, Unreachable, IndexStale: bytes cannot be fetched.
-    """
-    if not isinstance(spec, DirectorySpec | TextSpec | KaldiSpec) and isinstance(spec, hub_files.HubSpec):
-        hub_files.prepare_index(found, form, index_dir=index_dir, progress=progress)
-
-
-def scanner_of(spec: Spec, form: Format) -> Finder:
-    """Return the scanner of the files of a spec, with what the spec itself has of their records."""
-    others = DirectorySpec | TextSpec | KaldiSpec
-    if isinstance(spec, others) or not isinstance(spec, idxpack_files.IdxpackSpec):
-        return form.scanner
-    return spec.scanner(form.scanner)
-
-
-def kept_of(spec: Spec, node: Node) -> Node:
-    """Return the records of a spec, of all those of its files: without the excluded samples of Energon.
-
-    Args:
-        spec: the spec.
-        node: the source of the files.
-
-    Raises:
-        IndexStale: a shard has another number of samples than Energon or wids says.
-        KeyNotFound: an excluded sample is not there.
-    """
-    if isinstance(spec, DirectorySpec | TextSpec | KaldiSpec):
-        return node
-    return spec.kept(node) if isinstance(spec, energon_files.EnergonSpec | wids_files.WidsSpec) else node
 
 
 def refuse_specs_among(source: object) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.dataset.shar import shar_files
-from seekable.dataset.specs import files_of, spec_of
+from seekable.dataset.specs import spec_of
 from seekable.errors import CorruptRecord
 from seekable.formats.registry import find_data, format_named, format_of_all
 from seekable.formats.source_options import SourceOptions
@@ -93,7 +93,7 @@ def verify(
         return _verified_shar(shar, check, decode=decode, jobs=jobs, progress=progress)
     spec = spec_of(source)
     if spec is not None:
-        found, kind = files_of(spec, format, index_dir=index_dir)
+        found, kind = spec.files(format, index_dir=index_dir)
         options = spec.narrowed(options, kind)
     else:
         found = find_data(source, format_name=format)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.unopened import refuse_unopened
 from seekable.nodes.sources.sample_source import SampleSource
@@ -16,7 +17,6 @@ from seekable.storage.listing import find_files
 
 if TYPE_CHECKING:
     from seekable.formats.registry import Format
-    from seekable.formats.source_options import SourceOptions
     from seekable.nodes.contract import Node
     from seekable.storage.listing import Found
 
@@ -42,7 +42,7 @@ class _List(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class WidsSpec:
+class WidsSpec(Spec):
     """The shards of a list of wids."""
 
     text: str
@@ -51,14 +51,12 @@ class WidsSpec:
     path: str
     """The absolute path of the list."""
 
-    format: ClassVar[str] = "tar"
-
-    def check(self, options: SourceOptions) -> None:
-        """Check options for the files: none is refused here."""
-
-    def narrowed(self, options: SourceOptions, form: Format) -> SourceOptions:
-        """Return the options for the files, unchanged."""
-        return options
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the shards in the order of the list, and their format; see `found`."""
+        form = checked_format(self, "tar", format_name)
+        return self.found(), form
 
     def found(self) -> tuple[Found, ...]:
         """Return the shards in the order of the list.

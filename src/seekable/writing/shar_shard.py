@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, BinaryIO, final
 import msgspec
 import numpy as np
 
+from seekable.formats.tar.header import BLOCK_BYTES
 from seekable.storage.compression import WITH_HEADER
-from seekable.writing.tar_archive import BLOCK_BYTES, RECORD_BYTES, end_mark, member
+from seekable.writing.tar_archive import RECORD_BYTES, end_mark, member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

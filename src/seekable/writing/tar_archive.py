@@ -10,13 +10,12 @@ from __future__ import annotations
 import tarfile
 from typing import TYPE_CHECKING
 
+from seekable.formats.tar.header import BLOCK_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["BLOCK_BYTES", "RECORD_BYTES", "archive", "end_mark", "member", "member_header"]
-
-BLOCK_BYTES = 512
-"""The bytes of a header; content is padded to a multiple of it."""
+__all__ = ["RECORD_BYTES", "archive", "end_mark", "member", "member_header"]
 
 RECORD_BYTES = 10_240
 """The bytes of an archive are a multiple of this number."""
