@@ -17,7 +17,7 @@ from seekable.dataset.dataset import Dataset
 from seekable.errors import DuplicateKeys, InvalidArgument
 from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
 from seekable.formats.source_options import SourceOptions
-from seekable.index.opening import open_files
+from seekable.index.opening import Indexing
 from seekable.nodes.display import listed
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
@@ -193,8 +193,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         concatenated=concatenated,
         most_open_files=checked_count("max_open_files", max_open_files, least=1),
     )
+    indexing = Indexing(index_dir, jobs, executor, progress)
     if may_be_shar and (found_shar := shar.shar_files(source, format_name=format)) is not None:
-        opening = shar.SharOpening(found_shar, key, index_dir, jobs, executor, progress)
+        opening = shar.SharOpening(found_shar, key, indexing)
         return Dataset(opening.source(options, with_keys=_with_keys, partitions=partitions))
     if isinstance(source, Mapping):
         open_one = partial(open, format=format, index_dir=index_dir, jobs=jobs, executor=executor)
@@ -217,18 +218,12 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     with progress_or_bar(progress) as shown:
         if spec is not None:
             spec.prepare_index(found, form, index_dir=index_dir, progress=shown)
-        files = open_files(
-            found,
-            form.scanner if spec is None else spec.scanner(form),
-            index_dir=index_dir,
-            jobs=jobs,
-            executor=executor,
-            progress=shown,
-        )
+        scanner = form.scanner if spec is None else spec.scanner(form)
+        files = replace(indexing, progress=shown).files(found, scanner)
     files = files.limited(options.most_open_files)
     node = build(files) if partitions is None else _without_keys(form, options, files)
     if key is not None:
-        node = _with_keys(node, key, index_dir=index_dir, jobs=jobs, executor=executor, progress=progress)
+        node = _with_keys(node, key, indexing)
     if spec is not None:
         node = spec.kept(node)
     if partitions is not None:
@@ -269,15 +264,7 @@ def _chosen_key(
     return key
 
 
-def _with_keys(
-    node: Any,
-    key: KeyOf,
-    *,
-    index_dir: str | os.PathLike[str] | None,
-    jobs: int | None,
-    executor: Executor | None,
-    progress: ProgressHook | None,
-) -> Any:
+def _with_keys(node: Any, key: KeyOf, indexing: Indexing) -> Any:
     """Return a source with the index of its keys, which is built if it does not exist.
 
     Raises:
@@ -286,10 +273,12 @@ def _with_keys(
     Warns:
         DuplicateKeys: some records have the same key.
     """
-    keys = _found_keys(node.files, key, index_dir)
+    keys = _found_keys(node.files, key, indexing.index_dir)
     if keys is None:
-        using = map_ranges.execution_options(jobs, executor, at_once=False)
-        keys = key_index.open_keys(node, key, index_dir=index_dir, using=using, progress=progress)
+        using = map_ranges.execution_options(indexing.jobs, indexing.executor, at_once=False)
+        keys = key_index.open_keys(
+            node, key, index_dir=indexing.index_dir, using=using, progress=indexing.progress
+        )
     if keys.index.duplicates:
         warnings.warn(key_index.duplicates_message(node, keys), DuplicateKeys, stacklevel=3)
     return replace(node, keys=keys)

@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import InvalidArgument
 from seekable.formats.shar.discovery import CUTS, fields_of_folder, is_shar, named_fields
-from seekable.index.opening import open_files
 from seekable.nodes.sources.shar_opening import open_shar
 from seekable.parallel.progress import progress_or_bar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import Executor
 
     from seekable.formats.registry import Format
     from seekable.formats.shar.discovery import SharFiles
     from seekable.formats.source_options import SourceOptions
     from seekable.index.fileset import FileSet
+    from seekable.index.opening import Indexing
     from seekable.nodes.keys.key import KeyOf
     from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.shar_source import SharSource
@@ -92,10 +91,7 @@ class SharOpening:
 
     shar: SharFiles
     key: KeyOf | None
-    index_dir: str | os.PathLike[str] | None
-    jobs: int | None
-    executor: Executor | None
-    progress: ProgressHook | None
+    indexing: Indexing
 
     def source(
         self, options: SourceOptions, *, with_keys: Callable[..., Any], partitions: object
@@ -117,19 +113,13 @@ class SharOpening:
                 f"partitions= is for folders of tables and lines, and this is a Shar (got {partitions!r})"
             )
             raise InvalidArgument(message)
-        with progress_or_bar(self.progress) as shown:
+        with progress_or_bar(self.indexing.progress) as shown:
             counted = _Counted(shown)
+            indexing = replace(self.indexing, progress=counted)
 
             def index(found: Sequence[Found], form: Format) -> FileSet:
                 counted.begin()
-                return open_files(
-                    found,
-                    form.scanner,
-                    index_dir=self.index_dir,
-                    jobs=self.jobs,
-                    executor=self.executor,
-                    progress=counted,
-                )
+                return indexing.files(found, form.scanner)
 
             return open_shar(
                 self.shar, options, index=index, with_keys=lambda lines: self._keyed(lines, with_keys)
@@ -143,12 +133,5 @@ class SharOpening:
             if not isinstance(first, dict) or _KEY not in first:
                 return lines
             key = _KEY
-        found: FileSource = with_keys(
-            lines,
-            key,
-            index_dir=self.index_dir,
-            jobs=self.jobs,
-            executor=self.executor,
-            progress=self.progress,
-        )
+        found: FileSource = with_keys(lines, key, self.indexing)
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -41,7 +41,7 @@ else:
     parts = lazy("seekable.index.build.parts")
     scan = lazy("seekable.index.build.scan")
 
-__all__ = ["find_indexed", "open_files"]
+__all__ = ["Indexing", "find_indexed", "open_files"]
 
 _MOST_BUILDS = 3
 
@@ -68,6 +68,28 @@ class _Index:
     notice: str
     table: Table | None
     status: FileStatus
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """The arguments of `open_files` that say how files are indexed, and where."""
+
+    index_dir: str | os.PathLike[str] | None
+    jobs: int | None
+    executor: Executor | None
+    progress: ProgressHook | None
+
+    def files(self, found: Sequence[Found], scanner: Finder) -> FileSet:
+        """Return an indexed set of files; see `open_files`."""
+        return open_files(
+            found,
+            scanner,
+            index_dir=self.index_dir,
+            jobs=self.jobs,
+            executor=self.executor,
+            progress=self.progress,
+        )
 
 
 def open_files(
