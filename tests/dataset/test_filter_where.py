@@ -312,3 +312,17 @@ def test_bad_arguments_are_named(arguments: dict[str, Any], error: type[Exceptio
 def test_the_filter_tells_what_it_asked() -> None:
     ds = sk.from_sequence(RECORDS).filter(where=[("id", "<", 9)], limit=2)
     assert repr(ds).endswith(".filter(where=[('id', '<', 9)], limit=2)>")
+
+
+def test_a_column_for_a_function_that_no_record_has_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 0}\n{"id": 1, "lang": "de"}\n')
+    ds = sk.open(tmp_path)
+    assert len(ds.filter(lambda record: "lang" in record, columns=["lang"], jobs=1)) == 1
+    with pytest.raises(
+        sk.MissingColumn, match=r"none of the 2 .* column 'lnag', which filter\(bool, columns="
+    ):
+        ds.filter(bool, columns=["id", "lnag"], jobs=1)
+    with pytest.raises(sk.MissingColumn, match="a column 'lnag'"):
+        ds.filter_batches(lambda records: records, columns=["lnag"], jobs=1)
+    assert len(ds.filter(bool, where=[("id", "==", 5)], columns=["lnag"], jobs=1)) == 0
+    assert len(ds.filter(bool, columns=["lnag"], limit=0, jobs=1)) == 0

@@ -86,7 +86,7 @@ class Choosing(Face):
 
         Raises:
             InvalidArgument: the rows are not the same in every epoch, or ``save`` names something else.
-            MissingColumn: there is no column of the name in a condition.
+            MissingColumn: no record has a column that is named in `where` or `columns`.
             WrongType: a condition compares values of different kinds, such as a number and a text.
             StateMismatch: the saved rows are those of another dataset or function.
             CorruptState: the saved rows are damaged.

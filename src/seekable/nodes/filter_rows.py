@@ -146,7 +146,7 @@ def kept_rows(
     """Yield the rows that pass in int64 arrays, ascending over all of them.
 
     Raises:
-        MissingColumn: no evaluated record has a column of the conditions.
+        MissingColumn: no evaluated record has a column of the conditions, or one that the function reads.
     """
     runs = _runs(dataset, criteria, size)
     narrowed = _narrowed(dataset, criteria)
@@ -179,17 +179,18 @@ def kept_rows(
     if unseen and looked:
         message = (
             f"none of the {looked:,} records that were looked at has a column {min(unseen)!r}, which "
-            f"filter(where={criteria.where.written!r}) asks about"  # type: ignore[union-attr]  # there are columns
+            f"filter({criteria.name}) asks about"
         )
         raise MissingColumn(message)
 
 
 def _undeclared(dataset: Node, criteria: Choice) -> set[str]:
-    """Return the columns of the conditions that no file declares, so that only records can show them."""
+    """Return the columns that are asked about and that no file declares, so that only records show them."""
+    named = set() if criteria.where is None else set(criteria.where.columns)
     known = dataset.declared()
-    if criteria.where is None or known is None:
-        return set() if criteria.where is None else set(criteria.where.columns)
-    if missing := criteria.where.columns.difference(known):
+    if known is None:
+        return named.union(criteria.columns or ())
+    if missing := named.difference(known):
         raise MissingColumn(no_such_column(min(missing), known))
     return set()
 
@@ -291,7 +292,8 @@ class _Passing:
         if self.choice.where is not None:
             rows, seen = self._where(self.choice.where, rows)
         if self.choice.fn is not None:
-            rows = self._called(self.choice.fn, rows)
+            rows, found = self._called(self.choice.fn, rows)
+            seen |= found
         return rows, seen
 
     def _rows(self, start: int, stop: int) -> Int64s:
@@ -341,10 +343,15 @@ class _Passing:
             return WrongType(f"{at}: conditions are asked of records that are dicts (got a {kind})")
         return WrongType(f"{at}: {error}")
 
-    def _called(self, fn: Callable[..., Any], rows: Int64s) -> Int64s:
+    def _called(self, fn: Callable[..., Any], rows: Int64s) -> tuple[Int64s, frozenset[str]]:
+        """Return the rows that pass, and the columns that there are: all of them where there is no record."""
         kept: list[int] = []
+        columns = frozenset(self.choice.columns or ())
+        seen: set[str] = set()
         for first, found in read_rows(self.called, rows):
             at, records = first, self._in_columns(found, rows, first)
+            if seen < columns:
+                seen.update(*(columns if record is HOLE else record for record in records))
             try:
                 if self.choice.together is not None:
                     kept += [first + i for i in self._together(fn, records)]
@@ -357,7 +364,7 @@ class _Passing:
                     error, f"filter({self.choice.name}) of {self.dataset!r}", self.dataset, int(rows[at])
                 )
                 raise
-        return rows[kept]
+        return rows[kept], frozenset(seen) if rows.size else columns
 
     def _in_columns(self, records: list[Any], rows: Int64s, first: int) -> list[Any]:
         """Return records with the columns that the function reads, as far as they have them."""
