@@ -339,6 +339,12 @@ class CorruptRecord(SeekableError, ValueError):
                 f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be read: "
                 f"{what}. Mend the file, or leave such records out: {option}with errors= of sk.open"
             )
+        if isinstance(self.cause, MissingColumn):
+            return (
+                f"{self.path}: record {self.row} with the key {self.key!r} at byte {self.offset} "
+                f"{self.cause}. missing='none' of sk.open delivers None for a field that a sample lacks; or "
+                f"say what to deliver instead with errors= of sk.open, or leave the field out of columns="
+            )
         if self.field is not None:
             member = f"its field {self.field!r} at byte {self.offset} ({self.length} bytes)"
             of = f"{self.path}: record {self.row} with the key {self.key!r}"

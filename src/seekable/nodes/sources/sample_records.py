@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seekable.errors import CorruptRecord, IndexStale, MissingDependency
+from seekable.errors import CorruptRecord, IndexStale, MissingColumn, MissingDependency
 from seekable.formats.tar.member_name import member_name
 from seekable.formats.tar.samples import split_name
 from seekable.nodes.keys.key import SAMPLE_KEY
@@ -134,11 +134,7 @@ def _in_columns(record: dict[str, Any], shape: SampleShape, start: int) -> dict[
     if shape.fills:
         return {name: record.get(name) for name in columns}
     lacking = next(name for name in columns if name not in record)
-    message = (
-        f"the sample has no field {lacking!r}; sk.open(..., missing='none') delivers None for a field that "
-        f"a sample lacks"
-    )
-    raise FieldError(start, 0, lacking, ValueError(message))
+    raise FieldError(start, 0, lacking, MissingColumn(f"has no field {lacking!r}"))
 
 
 class FieldError(Exception):
