@@ -141,6 +141,8 @@ def test_a_manifest_may_count_frames_at_another_rate() -> None:
         ({"duration": 0}, sk.InvalidArgument, "more than 0 seconds"),
         ({"offset": "1"}, sk.WrongType, "offset must be a number of seconds .* str"),
         ({"offset": True}, sk.WrongType, "offset must be"),
+        ({"offset": b"RIFF"}, sk.WrongType, r"returns a decoder.* sk.audio\(\)"),
+        ({"offset": [0] * 99}, sk.WrongType, r"got \[0, 0.{,80} of type list"),
         ({"short": "pad"}, sk.InvalidArgument, "short must be 'error' or 'keep'"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, WrongType
 from seekable.sound.part import Part, checked_seconds
 from seekable.sound.payload import payload_of
 from seekable.sound.wave_file import is_wave, read_wave_frames, read_wave_header
@@ -62,6 +62,9 @@ def audio(
         >>> audio(offset=0.5, duration=1)(wav + samples.tobytes())
         (array([0.25 , 0.375, 0.5  , 0.625], dtype=float32), 4)
     """
+    if isinstance(offset, bytes | bytearray | memoryview):
+        message = "sk.audio() returns a decoder, and is none itself: say decode={'wav': sk.audio()}"
+        raise WrongType(message)
     seconds = None if duration is None else checked_seconds("duration", duration)
     if seconds == 0:
         message = (

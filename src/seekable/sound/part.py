@@ -33,7 +33,7 @@ def checked_seconds(name: str, value: object) -> float:
         1.0
     """
     if isinstance(value, bool | str) or not isinstance(value, SupportsFloat):
-        message = f"{name} must be a number of seconds (got {value!r} of type {type(value).__name__})"
+        message = f"{name} must be a number of seconds (got {value!r:.80} of type {type(value).__name__})"
         raise WrongType(message)
     seconds = float(value)
     if not (seconds >= 0 and math.isfinite(seconds)):
