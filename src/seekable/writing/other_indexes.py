@@ -19,12 +19,14 @@ from seekable.errors import DataNotFound, IndexStale, InvalidArgument, Unsupport
 from seekable.formats.jsonl import JsonlScanner
 from seekable.formats.lhotse_index import NUMBERS, index_path
 from seekable.formats.shar.discovery import fields_of_folder
-from seekable.formats.tar.forward_bytes import DescriptorForward
+from seekable.formats.tar.header import BLOCK_BYTES
 from seekable.formats.tar.samples import SampleRule, group_samples
 from seekable.formats.tar.walk import walk
+from seekable.index.build.forward import ForwardFile
 from seekable.index.digest import END_BYTES
 from seekable.storage.files import stat_file, unreadable_error, write_atomically
 from seekable.storage.listing import find_files
+from seekable.writing.tar_archive import RECORD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,10 +45,6 @@ _ARCHIVE = ".tar"
 _SHAR = "shar:"
 _COMPRESSED = (".gz", ".tgz", ".zst", ".bz2", ".xz", ".lz4")
 _CHUNK_BYTES = 8 << 20
-_RECORD_BYTES = 10_240
-"""Lhotse reads archives in pieces of this size, and its last number counts whole pieces."""
-
-_BLOCK_BYTES = 512
 _AT_ONCE = 8
 """The most files that are written at once: the time of a small one is that of the disk."""
 
@@ -192,14 +190,16 @@ def _archive_bounds(descriptor: int, path: str, tool: Tool, *, size: int) -> Seq
     """Return where the samples of an archive start, and the last number, which depends on the tool."""
     rule = SampleRule(pairs=True) if tool == "lhotse" else SampleRule()
     try:
-        found = group_samples(walk(DescriptorForward(descriptor, path=path)), rule, path=path)
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            found = group_samples(walk(ForwardFile(file, path, size=size)), rule, path=path)
     except UnsupportedFormat as error:
         if tool == "lhotse":
             error.add_note("an index of Lhotse is of pairs, a payload and its .json; --energon is of samples")
         raise
     starts = found.starts.astype(NUMBERS)
     if tool == "lhotse":
-        read = -(-(int(starts[-1]) + _BLOCK_BYTES) // _RECORD_BYTES) * _RECORD_BYTES
+        # Lhotse reads whole records of the archive, and its last number counts them.
+        read = -(-(int(starts[-1]) + BLOCK_BYTES) // RECORD_BYTES) * RECORD_BYTES
         starts[-1] = min(read, size)
     return [starts]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.forward_bytes import StreamForward
 from seekable.formats.tar.samples import group_samples
 from seekable.formats.tar.walk import walk
+from seekable.index.build.forward import ForwardStream
 from seekable.writing.compressed import read_pieces
 from seekable.writing.tar_archive import end_mark
 
@@ -35,7 +35,7 @@ def samples_in(path: str, rule: SampleRule) -> int | None:
             yield piece
 
     try:
-        found = group_samples(walk(StreamForward(counted(), path=path)), rule, path=path)
+        found = group_samples(walk(ForwardStream(counted(), path=path)), rule, path=path)
     except UnsupportedFormat:
         return None
     end = int(found.starts[-1])

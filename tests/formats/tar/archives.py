@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.forward_bytes import StreamForward
 from seekable.formats.tar.samples import SampleRule, Samples, group_samples
 from seekable.formats.tar.walk import Walk, walk
+from seekable.index.build.forward import ForwardStream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,9 +73,9 @@ def pax(records: bytes, kind: bytes = b"x") -> bytes:
     return head(b"PaxHeader/a", len(records), kind=kind) + padded(records)
 
 
-def stream(data: bytes, chunk_bytes: int = 1000) -> StreamForward:
+def stream(data: bytes, chunk_bytes: int = 1000) -> ForwardStream:
     chunks = [data[at : at + chunk_bytes] for at in range(0, len(data), chunk_bytes)]
-    return StreamForward(chunks, path=PATH)
+    return ForwardStream(chunks, path=PATH)
 
 
 def walked(data: bytes, *, concatenated: bool = False) -> tuple[list[Member], Walk]:

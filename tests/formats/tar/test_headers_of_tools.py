@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.formats.tar.archives import END, head, listed, padded, pax, refused, walked
 
-from seekable.formats.tar.forward_bytes import DescriptorForward
 from seekable.formats.tar.walk import walk
+from seekable.index.build.forward import ForwardFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,8 +178,8 @@ def test_members_of_gigabytes(form: str, size: int, tmp_path: Path) -> None:
         file.write(before)
         file.seek(-(-size // 512) * 512, os.SEEK_CUR)
         file.write(head(b"b.txt", 0) + END)
-    with path.open("rb") as file:
-        (run,) = walk(DescriptorForward(file.fileno(), path=str(path)))
+    with path.open("rb", buffering=0) as file:
+        (run,) = walk(ForwardFile(file, str(path), size=path.stat().st_size))
         expected = [(name, info.offset, info.offset_data, info.size) for name, info in members(path)]
     assert [
         *zip(run.names, run.starts.tolist(), run.payloads.tolist(), run.sizes.tolist(), strict=True)

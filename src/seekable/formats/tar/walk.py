@@ -13,7 +13,6 @@ import numpy as np
 import xxhash
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.forward_bytes import HeaderWindow
 from seekable.formats.tar.header import (
     BLOCK_BYTES,
     PAX,
@@ -25,6 +24,7 @@ from seekable.formats.tar.header import (
     size_field,
 )
 from seekable.formats.tar.header_batch import HeaderBatch, Members
+from seekable.formats.tar.header_window import HeaderWindow
 from seekable.formats.tar.link_targets import LinkTargets
 from seekable.formats.tar.pax import TIMES, PaxFields, matters, pax_fields
 

@@ -7,12 +7,12 @@ import os
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from seekable.index.scanner import ByteSource, Chunk
     from seekable.storage.ranges import SeekableBytes
 
-__all__ = ["ForwardContent", "ForwardFile"]
+__all__ = ["ForwardContent", "ForwardFile", "ForwardStream"]
 
 _STEP_BYTES = 4 << 20
 """The bytes between two reports of progress."""
@@ -28,7 +28,7 @@ _ADVISES = hasattr(os, "posix_fadvise")
 class ForwardFile:
     """The bytes of an open file that is not compressed: what is left out is not read."""
 
-    __slots__ = ("_descriptor", "_end", "_file", "_on_bytes", "_passed", "_size", "_told", "path")
+    __slots__ = ("_advised", "_descriptor", "_end", "_file", "_on_bytes", "_passed", "_size", "path")
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ForwardFile:
         self._file = file
         self._descriptor = file.fileno() if isinstance(file, io.FileIO) else None
         self._end = 0
-        self._told = 0
+        self._advised = 0
         self._size = size
         self._passed = 0
         self._on_bytes = on_bytes
@@ -78,10 +78,10 @@ class ForwardFile:
 
     def _advise(self, start: int, count: int) -> None:
         """Have a disk read all of what comes next, where reads are near each other."""
-        near = 0 < start - self._end < _NEAR_BYTES and start > self._told
+        near = 0 < start - self._end < _NEAR_BYTES and start > self._advised
         self._end = start + count
         if near and _ADVISES and self._descriptor is not None:
-            self._told = start + _AHEAD_BYTES // 2
+            self._advised = start + _AHEAD_BYTES // 2
             os.posix_fadvise(self._descriptor, start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
 
     def finish(self) -> None:
@@ -95,10 +95,43 @@ class ForwardFile:
 
 
 @final
+class ForwardStream:
+    """The bytes of chunks that follow each other: those of a compressed file, decompressed.
+
+    Example:
+        >>> stream = ForwardStream([b"good", b" day"], path="a.tar.gz")
+        >>> stream.read(1, 5), stream.read(6, 9)
+        (b'ood d', b'ay')
+    """
+
+    __slots__ = ("_chunks", "_held", "_start", "path")
+
+    def __init__(self, chunks: Iterable[bytes | bytearray | memoryview], *, path: str) -> None:
+        """Read from chunks; each is copied before the next one is made."""
+        self.path = path
+        self._chunks = iter(chunks)
+        self._start = 0
+        self._held = b""
+
+    def read(self, start: int, count: int) -> bytes:
+        """Return bytes of the stream; what lies before them is dropped where a chunk is added."""
+        stop, end = start + count, self._start + len(self._held)
+        parts = [] if end >= stop else [self._held[max(start - self._start, 0) :]]
+        while end < stop and (chunk := next(self._chunks, None)) is not None:
+            parts = parts if end > start else []
+            parts.append(bytes(chunk))
+            end += len(chunk)
+        if parts:
+            self._held = b"".join(parts)
+            self._start = end - len(self._held)
+        return self._held[max(start - self._start, 0) : max(stop - self._start, 0)]
+
+
+@final
 class ForwardContent:
     """The content of a compressed file: all of it is decompressed, and what is left out is dropped."""
 
-    __slots__ = ("_chunks", "_held", "_start", "path")
+    __slots__ = ("_chunks", "_stream", "path")
 
     def __init__(self, source: ByteSource, path: str) -> None:
         """Read from the start of a source, whose chunks nothing else reads.
@@ -110,32 +143,15 @@ class ForwardContent:
         self.path = path
         """The name of the file in error messages."""
         self._chunks: Iterator[Chunk] = source.chunks()
-        self._held = memoryview(b"")
-        self._start = 0
+        self._stream = ForwardStream(
+            (memoryview(chunk.buffer)[: chunk.size] for chunk in self._chunks), path=path
+        )
 
     def read(self, start: int, count: int) -> bytes:
         """Return up to ``count`` bytes from a position on, fewer only at the end of the content."""
-        parts: list[memoryview] = []
-        at, missing = start, count
-        while missing:
-            piece = self._held[max(at - self._start, 0) :][:missing]
-            parts.append(piece)
-            at, missing = at + len(piece), missing - len(piece)
-            if missing and not self._next(keep_from=start):
-                break
-        return b"".join(parts)
+        return self._stream.read(start, count)
 
     def finish(self) -> None:
         """Decompress the rest of the file, so that all of it is hashed and has seek points."""
         for _ in self._chunks:
             pass
-
-    def _next(self, *, keep_from: int) -> bool:
-        chunk = next(self._chunks, None)
-        if chunk is None:
-            return False
-        # A later read may begin where this one did, so that what it was given is held on.
-        kept = self._held[max(keep_from - self._start, 0) :]
-        self._start = chunk.base - len(kept)
-        self._held = memoryview(bytes(kept) + memoryview(chunk.buffer)[: chunk.size])
-        return True

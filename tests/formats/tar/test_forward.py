@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, final
 import pytest
 from tests.formats.tar.archives import PATH, archive, stream
 
-from seekable.formats.tar.forward_bytes import DescriptorForward, StreamForward
 from seekable.formats.tar.walk import walk
-from seekable.index.build.forward import ForwardFile
+from seekable.index.build.forward import ForwardFile, ForwardStream
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +59,7 @@ def test_a_stream_may_come_in_chunks_of_any_size(chunk_bytes: int) -> None:
 
 def test_a_stream_gives_what_any_later_range_holds() -> None:
     data = bytes(range(256)) * 4
-    source = StreamForward([data[at : at + 100] for at in range(0, 1024, 100)], path=PATH)
+    source = ForwardStream([data[at : at + 100] for at in range(0, 1024, 100)], path=PATH)
     for start, count in (
         (0, 5),
         (0, 150),
@@ -77,7 +76,7 @@ def test_a_stream_gives_what_any_later_range_holds() -> None:
 
 def test_a_stream_holds_no_more_than_a_range_and_a_chunk() -> None:
     tracemalloc.start()
-    source = StreamForward((bytes(1000) for _ in range(5000)), path=PATH)
+    source = ForwardStream((bytes(1000) for _ in range(5000)), path=PATH)
     for start in range(0, 5_000_000, 700):
         assert len(source.read(start, 900)) == min(900, 5_000_000 - start)
     peak = tracemalloc.get_traced_memory()[1]
@@ -88,8 +87,8 @@ def test_a_stream_holds_no_more_than_a_range_and_a_chunk() -> None:
 def test_a_file_is_read_at_offsets_without_moving_its_position(tmp_path: Path) -> None:
     path = tmp_path / "a.tar"
     path.write_bytes(archive([file_of(100_000, row) for row in range(20)]))
-    with path.open("rb") as file:
-        assert len(names(DescriptorForward(file.fileno(), path=str(path)))) == 20
+    with path.open("rb", buffering=0) as file:
+        assert len(names(ForwardFile(file, str(path), size=path.stat().st_size))) == 20
         assert os.lseek(file.fileno(), 0, os.SEEK_CUR) == 0
 
 
