@@ -256,6 +256,8 @@ def test_equal_fields_need_a_suffix(folder: Path) -> None:
     [
         ({}, {}, sk.InvalidArgument, "at least one"),
         ({3: "a/*.tar"}, {}, sk.WrongType, "must be names"),
+        ({"a": None}, {}, sk.WrongType, "a list of those; got None"),
+        ({"a": {"b": "c"}}, {}, sk.WrongType, "a list of those; got {'b': 'c'}"),
         ({"a": "a/*.tar"}, {"suffix": ""}, sk.InvalidArgument, "suffix must be a text"),
         ({"a": "a/*.tar"}, {"suffix": {"x": "_"}}, sk.InvalidArgument, "suffix has 'x'"),
         ({"a": "a/*.tar"}, {"key": "cls"}, sk.InvalidArgument, "key="),

@@ -177,7 +177,10 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     """
     _check_suffix(source, suffix)
     may_be_shar = _may_be_shar(source)
-    source = source if isinstance(source, Mapping) else checked_asked(source)
+    if isinstance(source, Mapping):
+        source = {name: checked_asked(asked) for name, asked in source.items()}
+    else:
+        source = checked_asked(source)
     options = SourceOptions(
         shown=_shown(source),
         decode=decode,
