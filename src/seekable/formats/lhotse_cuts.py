@@ -13,6 +13,7 @@ import numpy as np
 
 from seekable._optional import optional
 from seekable.errors import WrongType
+from seekable.formats.shar.cut import OWN_KEYS
 from seekable.sound.wave_file import wave_file
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ __all__ = ["cut_from_record", "cut_to_record", "is_cut_record"]
 _KINDS = frozenset({"MonoCut", "MultiCut", "MixedCut", "PaddingCut", "Cut"})
 """The values of ``"type"`` that make a dict a cut's; "Cut" is what Lhotse before 0.8 wrote."""
 
-_OF_A_CUT = frozenset(
-    {"id", "start", "duration", "channel", "supervisions", "features", "recording", "custom", "type"}
-)
+_OF_A_CUT = OWN_KEYS | {"type"}
 """The names of a MonoCut's and a MultiCut's own fields; any other is one of ``custom``."""
 
 _NESTED = (dict, list)

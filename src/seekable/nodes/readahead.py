@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
 
-__all__ = ["ReadAhead", "SequentialReads", "read_rows", "seconds_a_row"]
+__all__ = ["STREAK", "STREAK_BEGINS", "ReadAhead", "SequentialReads", "read_rows", "seconds_a_row"]
 
 _RECORDS = 4096
 """The number of records to announce ahead, so that a disk can serve many requests at once."""
@@ -45,6 +45,10 @@ class ReadAhead:
             until = min(stop + 2 * self._step, len(self._plan))
             self._plan.slice(self._announced, until).advise()
             self._announced = until
+
+
+STREAK, STREAK_BEGINS = 64, 8
+"""Of rows read one by one in their order: the rows between two fetches, and the rows before the first one."""
 
 
 class SequentialReads:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import MissingDependency
+from seekable.formats.shar.cut import DATA
 from seekable.writing.shar_layout import ARRAYS, AUDIO
-from seekable.writing.shar_manifests import DATA, array_placeholder, json_line, recording_placeholder
+from seekable.writing.shar_manifests import array_placeholder, json_line, recording_placeholder
 from seekable.writing.shar_payloads import array_payload, audio_payload, loaded
 from seekable.writing.shar_shard import EncodedCut
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.formats.shar.cut import DATA
 from seekable.writing.shar_audio import num_samples
 
 if TYPE_CHECKING:
@@ -14,10 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["DATA", "array_placeholder", "json_line", "recording_placeholder"]
-
-DATA = "data"
-"""The key of the payload in a manifest of a cut that is to be written."""
+__all__ = ["array_placeholder", "json_line", "recording_placeholder"]
 
 _STORED = {"storage_type": "shar", "storage_path": "", "storage_key": ""}
 

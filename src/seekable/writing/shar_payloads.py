@@ -9,8 +9,8 @@ import numpy as np
 
 from seekable._optional import is_installed, optional
 from seekable.errors import MissingDependency
+from seekable.formats.shar.cut import DATA
 from seekable.writing.shar_audio import audio_form, decoded_audio, encoded_audio, num_samples
-from seekable.writing.shar_manifests import DATA
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from seekable.formats.fields.encode import encode_field
+from seekable.nodes.keys.key import SAMPLE_KEY
 from seekable.writing.encoded_pieces import EncodedRecords
 from seekable.writing.file_format import UnwritableRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["KEY", "EncodedSample", "encoded", "members"]
-
-KEY = "__key__"
-"""The name of the field of a record that holds the key of its sample."""
+__all__ = ["EncodedSample", "encoded", "members"]
 
 _KEY_DIGITS = 9
 
@@ -92,7 +90,7 @@ def _encoded(record: Any) -> EncodedSample:
         fields.append((field, encode_field(field, value)))
     if not fields:
         raise ValueError("it has no field that could be written, and a sample has at least one")
-    key = record.get(KEY)
+    key = record.get(SAMPLE_KEY)
     if key is not None and (fault := _key_fault(key)):
         raise ValueError(f"the key {key!r} {fault}")
     return EncodedSample(key, fields)

@@ -18,7 +18,7 @@ from seekable.nodes.contract import Leaf
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins
-from seekable.nodes.readahead import SequentialReads
+from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
 from seekable.nodes.sources.recovery import recovered
 from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
 from seekable.state.functions import describe_function
@@ -43,9 +43,6 @@ else:
 
 __all__ = ["FileSource"]
 
-
-_STREAK, _STREAK_BEGINS = 64, 8
-"""Of rows read one by one in their order: the rows between two fetches, and the rows before the first one."""
 
 _GAP_BYTES = 32 << 10
 """Ranges of a file that are nearer than this are fetched in one go: a disk reads that much in the time that
@@ -137,7 +134,7 @@ class FileSource(Leaf):
         streak = self._streak
         if position == streak.expected:
             streak.length += 1
-            if streak.length % _STREAK == _STREAK_BEGINS:
+            if streak.length % STREAK == STREAK_BEGINS:
                 self._advise(file, row)
         else:
             streak.length = 0
@@ -180,7 +177,7 @@ class FileSource(Leaf):
         """Advise the system to fetch the rows of a file from this one on."""
         if self.decoder.needs_head_only:
             return
-        last = min(row + 2 * _STREAK, int(self.files.records[file])) - 1
+        last = min(row + 2 * STREAK, int(self.files.records[file])) - 1
         self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
 
     @cached

@@ -17,7 +17,7 @@ from seekable.formats.tar.tar_format import sample_rule_of
 from seekable.nodes.columns.names import checked_names
 from seekable.nodes.contract import Leaf
 from seekable.nodes.keys.key import SAMPLE_KEY
-from seekable.nodes.readahead import SequentialReads
+from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
 from seekable.nodes.sources.sample_reading import SampleFiles, SamplesReader
 from seekable.nodes.sources.sample_records import (
     FILE_COLUMN,
@@ -50,9 +50,6 @@ __all__ = ["SampleSource", "sample_source"]
 
 _MOST_WARNED = 5
 """The most files that one warning names."""
-
-_STREAK, _STREAK_BEGINS = 64, 8
-"""Of rows read one by one in their order: the rows between two fetches, and the rows before the first one."""
 
 
 @final
@@ -149,7 +146,7 @@ class SampleSource(Leaf):
         streak = self._streak
         if position == streak.expected:
             streak.length += 1
-            if streak.length % _STREAK == _STREAK_BEGINS:
+            if streak.length % STREAK == STREAK_BEGINS:
                 self._advise(file, row)
         else:
             streak.length = 0
@@ -214,7 +211,7 @@ class SampleSource(Leaf):
     def _advise(self, file: int, row: int) -> None:
         """Advise the system to fetch the rows of a file from this one on."""
         if self.needed is None and self.columns is None:
-            last = min(row + 2 * _STREAK, int(self.files.records[file])) - 1
+            last = min(row + 2 * STREAK, int(self.files.records[file])) - 1
             self.files.mapped(file).advise(self.files.range(file, row)[0], self.files.range(file, last)[1])
 
     @cached
