@@ -43,6 +43,9 @@ A message names the argument or the file, the rule, the value found, and what to
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 __all__ = [
     "AccessDenied",
     "AmbiguousKey",
@@ -318,75 +321,50 @@ class CorruptRecord(SeekableError, ValueError):
 
     def __str__(self) -> str:
         """Return the location of the record, its first bytes, the cause and what to do."""
-        end = f"tail -c +{self.offset + 1} | head -c {self.length}"
-        unpacked = {".gz": "gzip", "tgz": "gzip", "zst": "zstd"}.get(self.path[-3:].lower())
-        look = (
-            f"{unpacked} -dc FILE | {end}"
-            if unpacked
-            else f"tail -c +{self.offset + 1} FILE | head -c {self.length}"
-        )
+        place = f"at byte {self.offset} ({self.length} bytes)"
         what = f"{type(self.cause).__name__}: {self.cause}"
+        record = f"{self.path}: record {self.row}"
         if self.path.lower().endswith(_TABLES):
             return (
-                f"{self.path}: record {self.row} cannot be decoded: {what}; what it is read from lies at "
-                f"byte {self.offset} ({self.length} bytes). Put an undamaged copy of the file there, or say "
-                f"what to deliver instead with errors= of sk.open"
+                f"{record} cannot be decoded: {what}; what it is read from lies {place}. Put an undamaged "
+                f"copy of the file there, or say what to deliver instead with errors= of sk.open"
             )
         is_entry = self.path.lower().endswith(_ENTRIES)
         if is_entry or isinstance(self.cause, CorruptTable | OSError):
             option = "with the option p ('scp,p:...'), or " if is_entry else ""
             return (
-                f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be read: "
-                f"{what}. Mend the file, or leave such records out: {option}with errors= of sk.open"
+                f"{record} {place} cannot be read: {what}. Mend the file, or leave such records out: "
+                f"{option}with errors= of sk.open"
             )
         if isinstance(self.cause, MissingColumn):
             return (
-                f"{self.path}: record {self.row} with the key {self.key!r} at byte {self.offset} "
-                f"{self.cause}. missing='none' of sk.open delivers None for a field that a sample lacks; or "
-                f"say what to deliver instead with errors= of sk.open, or leave the field out of columns="
+                f"{record} with the key {self.key!r} at byte {self.offset} {self.cause}. missing='none' of "
+                f"sk.open delivers None for a field that a sample lacks; or say what to deliver instead with "
+                f"errors= of sk.open, or leave the field out of columns="
             )
         if self.field is not None:
-            member = f"its field {self.field!r} at byte {self.offset} ({self.length} bytes)"
-            of = f"{self.path}: record {self.row} with the key {self.key!r}"
             return (
-                f"{of}: {member} cannot be decoded: {what}. Look at it with `{look}`. Say what to deliver "
-                f"instead with errors= of sk.open, leave the field out with columns=, or take it with "
-                f"decode={{{self.field!r}: 'bytes'}}"
+                f"{record} with the key {self.key!r}: its field {self.field!r} {place} cannot be decoded: "
+                f"{what}. {self._look()}. Say what to deliver instead with errors= of sk.open, leave the "
+                f"field out with columns=, or take it with decode={{{self.field!r}: 'bytes'}}"
             )
         return (
-            f"{self.path}: record {self.row} at byte {self.offset} ({self.length} bytes) cannot be "
-            f"decoded: {what}; it starts with {self.preview!r}. "
-            f"Look at it with `{look}`, mend the file, "
-            f"or open it with decode='bytes' to read past it"
+            f"{record} {place} cannot be decoded: {what}; it starts with {self.preview!r}. {self._look()}, "
+            f"mend the file, or open it with decode='bytes' to read past it"
         )
+
+    def _look(self) -> str:
+        """Return the advice to look at the bytes, with the command that prints them."""
+        tool = {".gz": "gzip", "tgz": "gzip", "zst": "zstd"}.get(self.path[-3:].lower())
+        first, last = f"tail -c +{self.offset + 1}", f"head -c {self.length}"
+        command = f"{tool} -dc FILE | {first} | {last}" if tool else f"{first} FILE | {last}"
+        return f"Look at it with `{command}`"
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle with every attribute, so that an error from a worker process is complete."""
-        return _corrupt_record, (
-            self.path,
-            self.row,
-            self.offset,
-            self.length,
-            self.preview,
-            self.cause,
-            self.key,
-            self.field,
-        )
-
-
-def _corrupt_record(  # noqa: PLR0913, PLR0917 - all attributes, as an error is pickled
-    path: str,
-    row: int,
-    offset: int,
-    length: int,
-    preview: bytes,
-    cause: Exception,
-    key: str | None,
-    field: str | None,
-) -> CorruptRecord:
-    return CorruptRecord(
-        path, row, offset=offset, length=length, preview=preview, cause=cause, key=key, field=field
-    )
+        place: dict[str, Any] = {"offset": self.offset, "length": self.length, "preview": self.preview}
+        of_sample: dict[str, Any] = {"key": self.key, "field": self.field}
+        return partial(CorruptRecord, self.path, self.row, cause=self.cause, **place, **of_sample), ()
 
 
 class KaldiWarning(UserWarning):
