@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import gzip
+import io
+import tarfile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,3 +78,19 @@ def test_an_empty_dataset_has_no_lengths(tmp_path: Path) -> None:
     (told,) = documents("info", tmp_path)
     assert (told["records"], told["record_bytes"]) == (0, None)
     assert b"no record" in output("info", tmp_path)
+
+
+def test_a_pickled_field_keeps_no_command_from_an_archive(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name, payload in (("a.pyd", b"\x80\x04K\x03."), ("a.txt", b"text")):
+            member = tarfile.TarInfo(name)
+            member.size = len(payload)
+            archive.addfile(member, io.BytesIO(payload))
+    (indexed,) = documents("index", tmp_path, "--json")
+    assert indexed["datasets"][0]["records"] == 1
+    assert indexed["datasets"][0]["files_indexed"] == 1
+    (info,) = documents("info", tmp_path, "--json")
+    assert info["fields"] == {"pyd": {"bytes": 5, "members": 1}, "txt": {"bytes": 4, "members": 1}}
+    (line,) = documents("get", tmp_path, "0")
+    assert line["record"]["txt"] == "text"
+    assert line["record"]["pyd"].startswith("<5 bytes")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +14,8 @@ from seekable.cli.progress_output import BuildWatch
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
 from seekable.dataset.pipeline.pipeline_file import needed_names, read_pipeline
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
+from seekable.formats.fields.decode_argument import checked_decode
 from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
@@ -21,7 +24,7 @@ from seekable.nodes.sources.shar_source import SharSource
 from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Leaf, Node
@@ -142,18 +145,39 @@ class Opening:
         if is_pipeline_file(self.path):
             return Dataset(self._pipeline())
         try:
-            return open_dataset(
-                self.path,
-                format=self.format,
-                index_dir=self.index_dir,
-                jobs=self.jobs,
-                progress=self.watch,
-                key=self.key,
-                partitions=self.partitions,
-                holder=self.holder,
-            )
+            return self._opened(None)
+        except UnsupportedFormat:
+            pickled = self._pickled_fields()
+            if not pickled:
+                raise
+            return self._opened(dict.fromkeys(pickled, "bytes"))
         finally:
             self.watch.close()
+
+    def _opened(self, decode: Mapping[str, str] | None) -> Dataset:
+        return open_dataset(
+            self.path,
+            format=self.format,
+            decode=decode,
+            index_dir=self.index_dir,
+            jobs=self.jobs,
+            progress=self.watch,
+            key=self.key,
+            partitions=self.partitions,
+            holder=self.holder,
+        )
+
+    def _pickled_fields(self) -> list[str]:
+        """Return the fields of archives that are never loaded: commands take their bytes."""
+        with warnings.catch_warnings(), suppress(SeekableError):
+            warnings.simplefilter("ignore")
+            node = open_dataset(
+                self.path, format=self.format, decode="bytes", index_dir=self.index_dir, progress=self.watch
+            ).node
+            leaves = [leaf for leaf in leaves_of(node) if isinstance(leaf, SampleSource)]
+            default = checked_decode(None)
+            return [field for leaf in leaves for field in leaf.fields if default.of(field).refusal]
+        return []
 
 
 def files_of(sources: Iterable[Leaf]) -> list[FileSet]:

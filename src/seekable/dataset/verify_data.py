@@ -87,7 +87,7 @@ def verify(
         >>> good.problems, good.records, bad.kind
         ((), 2, 'changed')
     """
-    options = SourceOptions(shown="")
+    options = SourceOptions(shown=repr(os.fspath(source) if isinstance(source, os.PathLike) else source))
     check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
     if (shar := shar_files(source, format_name=format)) is not None:
         return _verified_shar(shar, check, decode=decode, jobs=jobs, progress=progress)
