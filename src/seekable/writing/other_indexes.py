@@ -20,7 +20,8 @@ from seekable.formats.jsonl import JsonlScanner
 from seekable.formats.lhotse_index import NUMBERS, index_path
 from seekable.formats.shar.discovery import fields_of_folder
 from seekable.formats.tar.header import BLOCK_BYTES
-from seekable.formats.tar.samples import SampleRule, group_samples
+from seekable.formats.tar.sample_rule import SampleRule
+from seekable.formats.tar.samples import group_samples
 from seekable.formats.tar.walk import walk
 from seekable.index.build.forward import ForwardFile
 from seekable.index.digest import END_BYTES

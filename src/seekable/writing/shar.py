@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, NoReturn
 
 from seekable.errors import InvalidArgument
-from seekable.formats.tar.samples import SampleRule
+from seekable.formats.tar.sample_rule import SampleRule
 from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
 from seekable.writing.file_format import FileFormat, UnwritableRecord
 from seekable.writing.jsonl import json_lines

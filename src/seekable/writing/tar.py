@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 from seekable.formats.registry import find_data
-from seekable.formats.tar.samples import SampleRule
+from seekable.formats.tar.sample_rule import SampleRule
 from seekable.formats.tar.tar_format import TarSurveyor
 from seekable.index.opening import open_files
 from seekable.writing.compressed import checked_compression, one_file_compression, write_pieces

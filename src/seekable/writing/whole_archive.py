@@ -14,7 +14,7 @@ from seekable.writing.tar_archive import end_mark
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from seekable.formats.tar.samples import SampleRule
+    from seekable.formats.tar.sample_rule import SampleRule
 
 __all__ = ["samples_in"]
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.samples import SampleRule, Samples, group_samples
+from seekable.formats.tar.sample_rule import SampleRule
+from seekable.formats.tar.samples import Samples, group_samples
 from seekable.formats.tar.walk import Walk, walk
 from seekable.index.build.forward import ForwardStream
 

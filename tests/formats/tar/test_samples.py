@@ -14,7 +14,7 @@ from tests.formats.tar.archives import END, archive, grouped, head, pax, records
 from xxhash import xxh3_64_intdigest
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tar.samples import SampleRule, split_name
+from seekable.formats.tar.sample_rule import SampleRule, split_name
 from seekable.index.keys.key_hash import key_hash
 
 LAST = SampleRule(split="last")
@@ -69,6 +69,19 @@ def compare(data: bytes, expected: list[Sample] | None) -> None:
 def test_samples_are_those_of_the_rules(names: list[str]) -> None:
     data = archive(names)
     compare(data, model(names, [f"{row} {name}".encode() for row, name in enumerate(names)]))
+
+
+@given(NAMES, st.integers(1, 3))
+def test_samples_are_the_same_in_runs_of_any_length(names: list[str], length: int) -> None:
+    names = ["a.txt", "b.jpg", "b.a.b", "b.__m__", *names, "c.txt", "c.jpg", "d.jpg", "d.txt"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seekable.formats.tar.walk._BATCH", length)
+        compare(archive(names), model(names, [f"{row} {name}".encode() for row, name in enumerate(names)]))
+
+
+def test_metadata_is_left_out_behind_a_sample_whose_key_it_seems_to_have() -> None:
+    names = ["a.b__", "__a.txt", "__a.b__"]
+    compare(archive(names), [("a", {"b__": b"0 a.b__"}), ("__a", {"txt": b"1 __a.txt"})])
 
 
 def test_samples_are_those_of_webdataset() -> None:

@@ -9,24 +9,26 @@ samples.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar, final
+from itertools import compress, repeat
+from operator import ne
+from typing import TYPE_CHECKING, TypeVar, final
 
 import numpy as np
 
 from seekable.errors import UnsupportedFormat
+from seekable.formats.tar.sample_rule import split_name
 from seekable.index.keys.key_hash import text_key_hashes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from seekable.formats.tar.sample_rule import SampleRule
     from seekable.formats.tar.walk import Members, Walk
 
-__all__ = ["SampleRule", "Samples", "group_samples", "split_name"]
+__all__ = ["Samples", "group_samples"]
 
 _MOST_FIELDS = 1 << 16
-_META = re.compile(rb"__[^/]*__(?:$|/)")
 _RESERVED = frozenset({"__key__", "__url__", "__local_path__"})
 _MANY_FIELDS = 64
 _RARE_MEMBERS = 4
@@ -35,25 +37,13 @@ _RARE_MEMBERS = 4
 _FIRST_CHECK = 4096
 """The samples after which keys that come again are looked for; then each time that samples have doubled."""
 
+_NO_PREFIX = b"\0"
+"""No name begins so."""
+
 _DOTS = "if the ids of samples hold dots, open the archive with splitname='last'"
 
 _Number = TypeVar("_Number", bound=np.generic)
-_Grouped = tuple[list[int], list[bytes], list[int], list[int]]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class SampleRule:
-    """The rule by which the names of members decide which members make a sample."""
-
-    split: Literal["first", "last"] = "first"
-    """The dot of the basename that ends the key."""
-
-    adjacent: bool = True
-    """False: members of one key are one sample wherever they lie, ``group="key"``."""
-
-    pairs: bool = False
-    """True: each two members are a sample, split at their last dots, as in Lhotse Shar."""
+_Grouped = tuple["list[int] | NDArray[np.int64]", list[bytes], "list[int] | NDArray[np.int64]", list[int]]
 
 
 @final
@@ -87,27 +77,6 @@ class Samples:
 
     warnings: tuple[str, ...]
     """Texts about what is allowed and may not be meant."""
-
-
-def split_name(name: bytes, rule: SampleRule) -> tuple[bytes, bytes] | None:
-    """Return the key and the field of a member, the field in its own case; None if it is part of no sample.
-
-    Example:
-        >>> split_name(b"d.x/a.b.JPG", SampleRule()), split_name(b"d.x/a.b.JPG", SampleRule(split="last"))
-        ((b'd.x/a', b'b.JPG'), (b'd.x/a.b', b'JPG'))
-        >>> [split_name(name, SampleRule()) for name in (b"__meta__", b"d/._a.jpg", b"README")]
-        [None, None, None]
-    """
-    base = name.rfind(b"/") + 1
-    if rule.pairs:
-        dot = name.rfind(b".", base)
-        return (name[:dot], name[dot + 1 :]) if dot > base else None
-    if name.startswith(b"__") and _META.match(name):
-        return None
-    dot = name.find(b".", base) if rule.split == "first" else name.rfind(b".", base)
-    if dot <= base or name[base] == ord("."):
-        return None
-    return name[:dot], name[dot + 1 :]
 
 
 def group_samples(members: Walk, rule: SampleRule, *, path: str) -> Samples:
@@ -163,17 +132,18 @@ class _Grouping:
 
     def add(self, run: Members) -> None:
         """Add the members that follow those of the last call."""
-        rows, keys, fields, left_out = self._paired(run) if self._rule.pairs else self._grouped(run)
+        grouped = self._paired(run) if self._rule.pairs else self._usual(run) or self._grouped(run)
+        rows, keys, fields, left_out = grouped
         payloads, sizes = run.payloads, run.sizes
         if left_out:
             payloads, sizes = np.delete(payloads, left_out), np.delete(sizes, left_out)
-        first = np.array(rows, np.int64)
+        first = np.asarray(rows, np.int64)
         self._starts.append(run.starts[first])
         self._firsts.append(self._members + first - np.searchsorted(left_out, first))
         self._hashes.append(text_key_hashes(keys))
         self._payloads.append(payloads)
         self._sizes.append(sizes)
-        self._fields.append(np.array(fields, np.uint16))
+        self._fields.append(np.asarray(fields, np.uint16))
         self._members += len(fields)
         self._samples += len(keys)
         self._left_out += len(left_out)
@@ -203,6 +173,36 @@ class _Grouping:
             starts, firsts, hashes, payloads, sizes, fields, names, members.header_digest, warnings
         )
 
+    def _usual(self, run: Members) -> _Grouped | None:
+        """Return what `_grouped` does, several times as fast; None if a name is unusual or would be an error.
+
+        Usual names have a field that came before, and neither their basenames nor their folders begin with a
+        dot. Fields have no slash, so one that is known ends at the dot of the basename.
+        """
+        joined = b"\n%b" % b"\n".join(run.names)
+        if b"" in self._numbers or b"/." in joined or b"\n." in joined or b"\n__" in joined:
+            return None
+        split = bytes.partition if self._rule.split == "first" else bytes.rpartition
+        keys, _, suffixes = zip(*[split(name, b".") for name in run.names], strict=True)
+        fields = np.fromiter(map(self._numbers.get, suffixes, repeat(-1)), np.int64, len(keys))
+        begins = np.fromiter(map(ne, keys, (self._key, *keys)), np.bool_, len(keys))
+        begins[0] |= not self._samples
+        samples = begins.cumsum() + (self._samples - 1)
+        places = np.sort(samples * _MOST_FIELDS + fields)
+        continued = fields[samples == self._samples - 1].tolist()
+        if (
+            fields.min() < 0
+            or (places[1:] == places[:-1]).any()
+            or any(self._seen_in[field] == self._samples - 1 for field in continued)
+        ):
+            return None
+        for field in fields[samples == samples[-1]].tolist():
+            self._seen_in[field] = int(samples[-1])
+        rows = begins.nonzero()[0]
+        if rows.size:
+            self._key, self._begin = keys[-1], int(run.starts[rows[-1]])
+        return rows, list(compress(keys, begins)), fields, []
+
     def _grouped(self, run: Members) -> _Grouped:
         """Return the rows of first members, their keys, the fields of members, and the rows left out."""
         rows: list[int] = []
@@ -210,7 +210,7 @@ class _Grouping:
         fields: list[int] = []
         left_out: list[int] = []
         numbers, seen_in, sample = self._numbers, self._seen_in, self._samples - 1
-        prefix = self._key + b"." if sample >= 0 else b"/"  # No name begins so and has a field behind it.
+        prefix = _prefix(self._key) if sample >= 0 else _NO_PREFIX
         for row, name in enumerate(run.names):
             # A known field has no slash: with the prefix before it, the member is of the same sample.
             field = numbers.get(name[len(prefix) :], -1) if name.startswith(prefix) else -1
@@ -222,7 +222,7 @@ class _Grouping:
                 if (field := numbers.get(suffix, -1)) < 0:
                     field = self._new_field(suffix, name, int(run.starts[row]))
                 if sample < 0 or key != self._key:
-                    self._key, prefix = key, key + b"."
+                    self._key, prefix = key, _prefix(key)
                     sample += 1
                     rows.append(row)
                     keys.append(key)
@@ -365,6 +365,11 @@ def _by_key(
     firsts = np.zeros(runs.size + 1, np.int64)
     np.cumsum(np.bincount(samples, minlength=runs.size), out=firsts[1:])
     return runs, np.argsort(samples, kind="stable"), firsts
+
+
+def _prefix(key: bytes) -> bytes:
+    """Return what a name begins with that is of the sample with a key, if a known field is behind it."""
+    return _NO_PREFIX if key.startswith(b"__") else key + b"."  # ``__a.b__`` is left out as metadata.
 
 
 def _joined(arrays: list[NDArray[_Number]], dtype: type[_Number]) -> NDArray[_Number]:

@@ -10,7 +10,8 @@ from seekable._arguments import checked_flag
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.tar.layout import encode_samples
-from seekable.formats.tar.samples import SampleRule, group_samples
+from seekable.formats.tar.sample_rule import SampleRule
+from seekable.formats.tar.samples import group_samples
 from seekable.index.surveyor import Survey
 from seekable.storage.compression import compression_of
 

@@ -47,6 +47,9 @@ _MOST_EXTENDED = 64 << 20
 _MOST_SIZE = 1 << 62
 """A size that no file has: larger ones are an error at the next header."""
 
+_SMALL_SIZES = {b"%011o\0" % size: size for size in range(512)}
+"""Small sizes, those of nearly all extended headers among them, by their usual form in a header."""
+
 _ZEROS = bytes(BLOCK_BYTES)
 _MULTIPLE = -BLOCK_BYTES
 _FILE, _LINK, _SYMLINK, _DIRECTORY, _VOLUME, _SPARSE, _GLOBAL, _LONG_NAME, _LONG_LINK = b"0125MSgLK"
@@ -163,6 +166,7 @@ class Walk:
         heads, bodies = batch.heads.append, batch.bodies.append
         offsets, sizes = batch.offsets.append, batch.sizes.append
         start = at = self._start
+        small = _SMALL_SIZES
         buffer, base, pending = window.buffer, window.base, False
         while True:
             first = at - base
@@ -175,7 +179,7 @@ class Walk:
                 first = at - base
             kind = block[TYPE_AT]
             try:
-                size = int(block[124:136].rstrip(b"\0 "), 8)
+                size = small[digits] if (digits := block[124:136]) in small else int(digits.rstrip(b"\0 "), 8)
             except ValueError:
                 size = -1
             if kind == PAX and start == at and size >= 0:
@@ -319,8 +323,11 @@ class Walk:
 
     def _block(self, at: int) -> bytes:
         """Return the header at an offset, which the window does not hold; nothing at the end of the file."""
-        self._fill(at, 0)
-        block = self._window.take(at, BLOCK_BYTES)
+        window = self._window
+        if not window.fill(at, 0, headers=self._walked + len(self._batch.heads)):
+            raise self._cut(at)
+        first = at - window.base
+        block = window.buffer[first : first + BLOCK_BYTES]
         if 0 < len(block) < BLOCK_BYTES:
             raise _Broken(at, f"{len(block)} bytes, where a header has 512: the file ends there")
         return block
@@ -329,17 +336,18 @@ class Walk:
         """Return the data behind the extended header at an offset."""
         body = self._window.take(at + 512, size)
         if len(body) < size:
-            self._fill(at + 512, size)
+            if not self._window.fill(at + 512, size, headers=self._walked + len(self._batch.heads)):
+                raise self._cut(at + 512)
             body = self._window.take(at + 512, size)
         if len(body) < size:
             raise _Broken(at, f"an extended header of {size} bytes is cut: the file ends there")
         return body
 
-    def _fill(self, at: int, count: int) -> None:
-        if not self._window.fill(at, count, headers=self._walked + len(self._batch.heads)):
-            headers = [*self._batch.offsets[-1:]] or [offset for offset, _ in self._recent] or [0]
-            what = f"the member is cut: its data end at byte {at}, behind the end of the file"
-            raise _Broken(headers[-1], what)
+    def _cut(self, at: int) -> _Broken:
+        """Return the error that the file ends before data that end at an offset."""
+        headers = [*self._batch.offsets[-1:]] or [offset for offset, _ in self._recent] or [0]
+        what = f"the member is cut: its data end at byte {at}, behind the end of the file"
+        return _Broken(headers[-1], what)
 
     def _checked(self) -> NDArray[np.uint8]:
         """Return the headers of the batch, one a row, and add them to the digest.

@@ -6,6 +6,8 @@ import io
 import os
 from typing import TYPE_CHECKING, final
 
+from seekable.storage.memory import DiskActivity, disk_reads
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -21,14 +23,16 @@ _NEAR_BYTES = 64 << 10
 """A disk reads as many bytes that are not needed in less time than it finds another place."""
 
 _AHEAD_BYTES = 512 << 10
-_ADVISES = hasattr(os, "posix_fadvise")
 
 
 @final
 class ForwardFile:
     """The bytes of an open file that is not compressed: what is left out is not read."""
 
-    __slots__ = ("_advised", "_descriptor", "_end", "_file", "_on_bytes", "_passed", "_size", "path")
+    __slots__ = (
+        *("_activity", "_descriptor", "_end", "_file", "_on_bytes", "_passed", "_reads", "_size", "_advised"),
+        "path",
+    )
 
     def __init__(
         self,
@@ -52,6 +56,8 @@ class ForwardFile:
         self._descriptor = file.fileno() if isinstance(file, io.FileIO) else None
         self._end = 0
         self._advised = 0
+        self._activity = DiskActivity()
+        self._reads = disk_reads()
         self._size = size
         self._passed = 0
         self._on_bytes = on_bytes
@@ -61,14 +67,19 @@ class ForwardFile:
         count = min(count, self._size - start)
         if count <= 0:
             return b""
-        self._advise(start, count)
-        parts, missing = [], count
-        while missing and (part := self._part(start + count - missing, missing)):
-            parts.append(part)
-            missing -= len(part)
+        if 0 < start - self._end < _NEAR_BYTES and start > self._advised:
+            self._advise(start)
+        self._end = start + count
+        data = self._part(start, count)
+        if len(data) < count:
+            parts, missing = [data], count - len(data)
+            while missing and (part := self._part(start + count - missing, missing)):
+                parts.append(part)
+                missing -= len(part)
+            data = b"".join(parts)
         if start - self._passed >= _STEP_BYTES:
             self._pass(start)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return data
 
     def _part(self, at: int, count: int) -> bytes:
         if self._descriptor is not None:
@@ -76,12 +87,13 @@ class ForwardFile:
         self._file.seek(at)
         return self._file.read(count) or b""
 
-    def _advise(self, start: int, count: int) -> None:
-        """Have a disk read all of what comes next, where reads are near each other."""
-        near = 0 < start - self._end < _NEAR_BYTES and start > self._advised
-        self._end = start + count
-        if near and _ADVISES and self._descriptor is not None:
-            self._advised = start + _AHEAD_BYTES // 2
+    def _advise(self, start: int) -> None:
+        """Have a disk read all of what comes next, as reads are near each other; in memory it costs time."""
+        self._advised = start + _AHEAD_BYTES // 2
+        reads = disk_reads()
+        self._activity.note(reads - self._reads)
+        self._reads = reads
+        if self._activity.may_wait and self._descriptor is not None:
             os.posix_fadvise(self._descriptor, start, _AHEAD_BYTES, os.POSIX_FADV_WILLNEED)
 
     def finish(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptRecord, IndexStale, MissingColumn, MissingDependency
 from seekable.formats.tar.member_name import member_name
-from seekable.formats.tar.samples import split_name
+from seekable.formats.tar.sample_rule import split_name
 from seekable.nodes.keys.key import SAMPLE_KEY
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from seekable.formats.fields.decode_argument import FieldDecoders
     from seekable.formats.source_options import OnError
     from seekable.formats.tar.layout import TarSchema
-    from seekable.formats.tar.samples import SampleRule
+    from seekable.formats.tar.sample_rule import SampleRule
     from seekable.storage.mapped import MappedFile, View
 
 __all__ = ["FILE_COLUMN", "FieldError", "SampleShape", "key_at", "made_record", "recovered_sample"]
