@@ -165,7 +165,7 @@ def test_a_writer_killed_in_any_part_of_any_step(name: str, here: Path) -> None:
     table = TABLES[name]
     write_all(table, lambda: None)
     whole = content(here)
-    for part in np.linspace(0, 1, 23):
+    for part in np.linspace(0, 1, 12):
         at = 0
         while check_kill(table, here, whole, at=at, part=float(part)):
             at += 1
