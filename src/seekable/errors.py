@@ -283,6 +283,12 @@ _ENTRIES = tuple(f"{suffix}{more}" for suffix in (".ark", ".scp") for more in ("
 """Suffixes of Kaldi's tables."""
 
 
+_ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.zst")
+"""Suffixes of tar files, in which bytes instead of values are no way past members that do not go together."""
+
+_AS_BYTES = "open it with decode='bytes' to read past it"
+
+
 class CorruptRecord(SeekableError, ValueError):
     """One record cannot be decoded.
 
@@ -348,9 +354,11 @@ class CorruptRecord(SeekableError, ValueError):
                 f"{what}. {self._look()}. Say what to deliver instead with errors= of sk.open, leave the "
                 f"field out with columns=, or take it with decode={{{self.field!r}: 'bytes'}}"
             )
+        is_archive = self.path.lower().endswith(_ARCHIVES)
+        way_out = "say what to deliver instead with errors= of sk.open"
         return (
             f"{record} {place} cannot be decoded: {what}; it starts with {self.preview!r}. {self._look()}, "
-            f"mend the file, or open it with decode='bytes' to read past it"
+            f"mend the file, or {way_out if is_archive else _AS_BYTES}"
         )
 
     def _look(self) -> str:

@@ -21,6 +21,7 @@ from seekable.errors import SeekableError, UnsupportedFormat
 from seekable.formats import forager
 from seekable.formats.shar import discovery
 from seekable.formats.unopened import unopened_suffix
+from seekable.storage.compression import uncompressed_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
 else:
     energon = lazy("seekable.formats.energon")
 
-__all__ = ["OTHER_TOOLS", "Folder", "OtherTool", "inspect_folder"]
+__all__ = ["OTHER_TOOLS", "Folder", "OtherTool", "inspect_folder", "of_one_kind"]
 
 _PEEKED_BYTES = 1 << 16
+
+_DESCRIPTIONS = frozenset({"index.json", "sizes.json", "meta.json"})
+"""The names of files that describe tar files: the index of wids, and those that other tools keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +273,38 @@ def inspect_folder(listing: Listing, *, refuse: bool) -> frozenset[str]:
         if not data:
             _refuse_files(listing, own)
     return own
+
+
+def of_one_kind(names: Sequence[str], format_name: str | None = None) -> Sequence[str]:
+    """Return the tar files of a folder, or its other files of data.
+
+    Files beside tar files are facts about the shards if each has the name of a numbered shard at its
+    beginning, or describes all of them; the tar files are the dataset then. Else they are a list of what is
+    in the tar files, a manifest say, and are the dataset themselves.
+
+    Args:
+        names: the files of known suffixes.
+        format_name: the format that the user named.
+
+    Example:
+        >>> of_one_kind(["0.tar", "0_stats.json", "1.tar"]), of_one_kind(["audio_0.tar", "cuts.jsonl"])
+        (['0.tar', '1.tar'], ['cuts.jsonl'])
+    """
+    tars = [name for name in names if _is_tar(name)]
+    if not tars or len(tars) == len(names):
+        return names
+    others = [name for name in names if not _is_tar(name)]
+    if format_name is not None:
+        return tars if format_name.partition("-")[0] == "tar" else others
+    stems = (os.path.splitext(uncompressed_name(name))[0] for name in tars)
+    numbered = tuple(stem for stem in stems if stem[-1:].isdigit())
+    beside = all(name.startswith(numbered) or os.path.basename(name) in _DESCRIPTIONS for name in others)
+    return tars if beside else others
+
+
+def _is_tar(name: str) -> bool:
+    """Return True if a file is an archive by its name, compressed or not."""
+    return uncompressed_name(name.lower()).endswith(".tar")
 
 
 def _recognised(listing: Listing, files: Mapping[str, set[str]]) -> dict[str, OtherTool]:

@@ -16,7 +16,6 @@ from seekable._lazy import lazy
 from seekable.errors import InvalidArgument, UnsupportedFormat
 from seekable.formats.huggingface import data_files
 from seekable.formats.source_options import SourceOptions
-from seekable.formats.tar_folder import of_one_kind
 from seekable.storage.compression import COMPRESSED, compression_of, uncompressed_name
 from seekable.storage.listing import find_files
 
@@ -241,7 +240,7 @@ def find_data(asked: Asked, *, format_name: str | None = None) -> tuple[Found, .
     inspect = without_other_tools if format_name is None else without_their_files
 
     def arranged(folder: str, names: Sequence[str]) -> Sequence[str]:
-        return data_files(folder, of_one_kind(names, format_name))
+        return data_files(folder, folders.of_one_kind(names, format_name))
 
     return find_files(asked, suffixes=SUFFIXES, inspect=inspect, arrange=arranged)
 

@@ -199,6 +199,7 @@ def test_a_pair_of_another_cut_is_an_error_that_names_both(shar: Path) -> None:
         assert (os.path.basename(caught.value.path), caught.value.row) == ("recording.000001.tar", 0)
         for word in ("'utt-4'", "'utt-3'", "cuts.000001.jsonl: record 0 at byte 0"):
             assert word in str(caught.value)
+        assert str(caught.value).endswith("say what to deliver instead with errors= of sk.open")
 
 
 def test_a_line_of_another_cut_is_an_error(shar: Path) -> None:
