@@ -28,12 +28,16 @@ PEERS := data-forager lhotse datasets grain lance webdataset indexed-parquet-dat
 streaming := torch==2.13.0 mosaicml-streaming==0.13.0
 litdata := torch==2.13.0 litdata==0.2.76
 energon := torch==2.13.0 megatron-energon==7.4.1
-APART := streaming litdata energon
+megatron-core := torch==2.13.0 megatron-core==0.16.1
+APART := streaming litdata energon megatron-core
 # What is tested beside ours goes without its requirements, which exclude our NumPy and Transformers, into a folder
 # that its tests alone import from: the modules that it imports, and no client of an object store.
 streaming-alone := mosaicml-streaming==0.13.0 torchvision==0.28.0 brotli catalogue pillow python-snappy zstd
 # Energon too: what else it asks for is 20 MB of clients for remote files, which its tests do without.
 tar-alone := wids==0.1.11 megatron-energon==7.4.1 rapidyaml==0.15.2 filetype==1.2.0 mfusepy==3.1.1 deprecation==2.1.0
+
+# Writers and readers of tokens: Megatron's index, LitData with its client of S3, datatrove.
+tokens-alone := megatron-core==0.16.1 litdata==0.2.76 boto3 botocore s3transfer jmespath tifffile datatrove==0.10.1 loguru humanize
 
 # One process a processor, but no more than 8: each collects all tests.
 SHARED := -n $(shell nproc 2>/dev/null || echo 2) --maxprocesses=8
@@ -100,6 +104,7 @@ $(VENV)/.frameworks: $(VENV)/.made
 	@$(VENV)/bin/python $(PIP) install --no-compile --editable '.[frameworks]'
 	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/streaming $(streaming-alone)
 	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/tar $(tar-alone)
+	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/tokens $(tokens-alone)
 	@$(VENV)/bin/python $(COMPILE) $(VENV)/lib $(VENV)/apart || true
 	@touch $@
 
