@@ -11,7 +11,7 @@ import numpy as np
 
 from seekable._arguments import checked_count
 from seekable.errors import BadToken, InvalidArgument, WrongType
-from seekable.order.packing import BestFit
+from seekable.order.packing.open_bins import OpenBins
 from seekable.stream.rebuild import add_token, rebuilt
 from seekable.stream.shapes import OneInput
 from seekable.stream.stall import CHECK_EVERY, StallDetector
@@ -369,12 +369,12 @@ class PackBestFit(_Pack):
             if self.options.end == "pad":
                 yield self._packed(pieces)
 
-    def _restored(self, lane: Lane) -> BestFit:
+    def _restored(self, lane: Lane) -> OpenBins:
         """Return the open bins, as the notes of the buffer say."""
         free: dict[int, int] = {}
         for number, start, stop in lane.buffer(self.options.document).notes:
             free[number] = free.get(number, self.options.length) - (stop - start)
-        bins = BestFit(self.options.length, most=self.bins)
+        bins = OpenBins(self.options.length, most=self.bins)
         bins.restore(free, lane.state.get("bins", 0))
         return bins
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 
-__all__ = ["BestFit", "Placed"]
+__all__ = ["OpenBins", "Placed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,11 @@ class Placed:
     """The bin that was closed, if any: the bin of the piece, which is full, or the fullest open one."""
 
 
-class BestFit:
+class OpenBins:
     """The open bins, by the space that is left in them; of bins with equal space the oldest is filled first.
 
     Example:
-        >>> bins = BestFit(10, most=2)
+        >>> bins = OpenBins(10, most=2)
         >>> [bins.place(size) for size in (6, 5, 4)]
         [Placed(bin=0, closed=None), Placed(bin=1, closed=None), Placed(bin=0, closed=0)]
         >>> bins.place(7), bins.place(9)

@@ -1,0 +1,81 @@
+"""Pieces of documents, and the contract of the methods that fill samples with them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+
+__all__ = ["LITERAL", "Packing", "Pieces"]
+
+LITERAL = -1
+"""The document of a piece that is one literal token: a sentinel of fill-in-the-middle."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """The pieces of some samples, sample after sample, as columns.
+
+    A piece is some tokens of a document that stand together, or one literal token.
+    """
+
+    bounds: Int64s
+    """For each sample the number of its first piece, then the number of all pieces: (samples + 1,)."""
+
+    documents: Int64s
+    """The document of each piece, as a row of the child; `LITERAL` for a literal token."""
+
+    starts: Int64s
+    """The first token of each piece in its document; of a literal token its id."""
+
+    counts: Int64s
+    """The number of tokens of each piece, at least 1."""
+
+    joined: NDArray[np.bool_] | None = None
+    """True for each piece that goes on with the segment of the piece before it; None if no piece does."""
+
+
+class Packing(ABC):
+    """A method that fills the samples of every epoch with pieces of documents: a pure function of a row.
+
+    Instances are immutable, can be pickled, and may be used by several threads at once.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def samples(self) -> int:
+        """The number of samples of an epoch."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """The number of tokens of a full sample, that of the next token included if there is one."""
+
+    @abstractmethod
+    def pieces(self, rows: Int64s, epochs: Int64s) -> Pieces:
+        """Return the pieces of several samples.
+
+        Args:
+            rows: rows of samples, from 0 to ``samples - 1``.
+            epochs: the epoch of each row, of the same length; they may differ.
+        """
+
+    @abstractmethod
+    def pieces_of_one(self, row: int, epoch: int) -> list[tuple[int, int, int, bool]]:
+        """Return the pieces of one sample without arrays: (document, start, count, joined) of each."""
+
+    @abstractmethod
+    def samples_with(self, document: int, epoch: int) -> Int64s:
+        """Return the rows of the samples of an epoch that have tokens of a document, ascending."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, int | float | str]:
+        """Return what is to be said of the whole epoch: its tail or its padding, and what never moves."""
