@@ -19,6 +19,7 @@ Each error is also the builtin that a caller would expect, so ``except ValueErro
     |-- Unreachable          (ConnectionError)    data on another machine cannot be read now
     |-- UnsupportedFormat    (ValueError)         a file of an unknown format
     |-- CorruptRecord        (ValueError)         one record cannot be decoded
+    |   `-- CorruptTokens    (UnsupportedFormat)  a file of tokens, or one beside it, is torn or damaged
     |-- CorruptTable         (ValueError)         a table or a script of Kaldi is torn or damaged
     |   `-- CorruptObject                         one object of it is not what its holder reads
     |-- PipeRefused          (PermissionError)    a command where a file may stand, and pipes are off
@@ -58,6 +59,7 @@ __all__ = [
     "CorruptRecord",
     "CorruptState",
     "CorruptTable",
+    "CorruptTokens",
     "DataNotFound",
     "DeliveryUnknown",
     "DuplicateKeys",
@@ -282,11 +284,11 @@ _TABLES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _ENTRIES = tuple(f"{suffix}{more}" for suffix in (".ark", ".scp") for more in ("", ".gz", ".zst"))
 """Suffixes of Kaldi's tables."""
 
-
 _ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.zst")
 """Suffixes of tar files, in which bytes instead of values are no way past members that do not go together."""
 
 _AS_BYTES = "open it with decode='bytes' to read past it"
+_DELIVER = "say what to deliver instead with errors= of sk.open"
 
 
 class CorruptRecord(SeekableError, ValueError):
@@ -333,7 +335,7 @@ class CorruptRecord(SeekableError, ValueError):
         if self.path.lower().endswith(_TABLES):
             return (
                 f"{record} cannot be decoded: {what}; what it is read from lies {place}. Put an undamaged "
-                f"copy of the file there, or say what to deliver instead with errors= of sk.open"
+                f"copy of the file there, or {_DELIVER}"
             )
         is_entry = self.path.lower().endswith(_ENTRIES)
         if is_entry or isinstance(self.cause, CorruptTable | OSError):
@@ -345,8 +347,8 @@ class CorruptRecord(SeekableError, ValueError):
         if isinstance(self.cause, MissingColumn):
             return (
                 f"{record} with the key {self.key!r} at byte {self.offset} {self.cause}. missing='none' of "
-                f"sk.open delivers None for a field that a sample lacks; or say what to deliver instead with "
-                f"errors= of sk.open, or leave the field out of columns="
+                f"sk.open delivers None for a field that a sample lacks; or {_DELIVER}, or leave the field "
+                f"out of columns="
             )
         if self.field is not None:
             return (
@@ -355,10 +357,9 @@ class CorruptRecord(SeekableError, ValueError):
                 f"field out with columns=, or take it with decode={{{self.field!r}: 'bytes'}}"
             )
         is_archive = self.path.lower().endswith(_ARCHIVES)
-        way_out = "say what to deliver instead with errors= of sk.open"
         return (
             f"{record} {place} cannot be decoded: {what}; it starts with {self.preview!r}. {self._look()}, "
-            f"mend the file, or {way_out if is_archive else _AS_BYTES}"
+            f"mend the file, or {_DELIVER if is_archive else _AS_BYTES}"
         )
 
     def _look(self) -> str:
@@ -372,7 +373,15 @@ class CorruptRecord(SeekableError, ValueError):
         """Pickle with every attribute, so that an error from a worker process is complete."""
         place: dict[str, Any] = {"offset": self.offset, "length": self.length, "preview": self.preview}
         of_sample: dict[str, Any] = {"key": self.key, "field": self.field}
-        return partial(CorruptRecord, self.path, self.row, cause=self.cause, **place, **of_sample), ()
+        return partial(type(self), self.path, self.row, cause=self.cause, **place, **of_sample), ()
+
+
+class CorruptTokens(CorruptRecord, UnsupportedFormat):
+    """A file of tokens, or one beside it, is torn or damaged; ``row`` is the number of a document."""
+
+    def __str__(self) -> str:
+        """Return the location, what was expected there, what was found, and what to do."""
+        return f"{self.path!r}: byte {self.offset}: {self.cause}"
 
 
 class KaldiWarning(UserWarning):

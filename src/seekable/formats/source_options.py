@@ -59,6 +59,15 @@ class SourceOptions:
     concatenated: bool = False
     """Of tar files: True if a file may be several archives, one behind the other."""
 
+    dtype: Any = None
+    """Of tokens: the type of a token, as ``"uint16"``; None where files say it."""
+
+    eos: int | None = None
+    """Of tokens: the last token of each document; None where files say where documents end."""
+
+    bos: int | None = None
+    """Of tokens: the first token of each document; None where files say where documents end."""
+
     strict: bool = False
     """Of tables: whether all files must have the same columns of the same types."""
 
@@ -83,6 +92,20 @@ class SourceOptions:
         if self.errors is not None and not callable(self.errors):
             message = f"errors must be a function of a CorruptRecord (got {self.errors!r})"
             raise WrongType(message)
+
+    def refuse_those_of_tokens(self, name: str) -> None:
+        """Refuse the options that only tokens have.
+
+        Args:
+            name: the name of the format.
+
+        Raises:
+            InvalidArgument: there is such an option.
+        """
+        for option in ("dtype", "eos", "bos"):
+            if (given := getattr(self, option)) is not None:
+                message = f"{option}= is for files of tokens, and this is {name} (got {given!r}): drop it"
+                raise InvalidArgument(message)
 
     def refuse_those_of_archives(self, name: str) -> None:
         """Refuse the options that only archives of samples have.

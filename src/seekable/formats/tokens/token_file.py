@@ -1,0 +1,174 @@
+"""A file of tokens as the families of formats see it, and the files beside it that tell its documents."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+import xxhash
+
+from seekable.errors import CorruptTokens, InvalidArgument
+from seekable.formats.tokens.words import SideFile
+from seekable.storage.files import stat_file, unreadable_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import FileIO
+
+    from numpy.typing import NDArray
+
+    from seekable.formats.tokens.options import TokenOptions
+    from seekable.index.surveyor import ForwardBytes
+
+__all__ = ["CHUNK_BYTES", "Side", "TokenFile", "damage", "opened_side"]
+
+CHUNK_BYTES = 4 << 20
+"""The bytes that are read at a time, of a file of tokens and of one beside it."""
+
+
+def damage(path: str, offset: int, *, expected: str, found: str, way_out: str, row: int = 0) -> CorruptTokens:
+    """Return the error of a file that is not as expected at some byte.
+
+    Args:
+        path: the absolute path of the file.
+        offset: the byte.
+        expected: the description of the bytes that belong there.
+        found: the description of the bytes that are there.
+        way_out: the advice.
+        row: the number of the document there.
+    """
+    cause = ValueError(f"expected {expected}, found {found}; {way_out}")
+    return CorruptTokens(path, row, offset=offset, length=0, preview=b"", cause=cause)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TokenFile:
+    """A file of tokens that is being surveyed."""
+
+    path: str
+    """Its absolute path."""
+
+    size: int
+    """Its number of bytes."""
+
+    source: ForwardBytes
+    """Its bytes, read from start to end."""
+
+    options: TokenOptions
+    """The arguments of the user."""
+
+    def sibling(self, suffix: str) -> str:
+        """Return the path of the file that has another last suffix."""
+        return os.path.splitext(self.path)[0] + suffix
+
+    def chunks(self, first: int, dtype: str) -> Iterator[NDArray[Any]]:
+        """Yield the items of the file from a byte on, in arrays of at most 4 MiB."""
+        size = np.dtype(dtype).itemsize
+        for start in range(first, self.size, CHUNK_BYTES):
+            data = self.source.read(start, min(CHUNK_BYTES, self.size - start))
+            yield np.frombuffer(data, dtype, len(data) // size)
+
+    def dtype_of(self, found: str, *, where: str) -> str:
+        """Return the type of tokens that a file says, which the user may have said too.
+
+        Args:
+            found: the type.
+            where: the name of what says it, for messages.
+
+        Raises:
+            InvalidArgument: the user named another type.
+        """
+        asked = self.options.dtype
+        if asked is not None and asked != found:
+            message = (
+                f"dtype={np.dtype(asked).name!r} contradicts {where}, which says that the tokens of "
+                f"{self.path!r} are {np.dtype(found).name}: leave dtype= out"
+            )
+            raise InvalidArgument(message)
+        return found
+
+    def torn(self, first: int, dtype: str) -> CorruptTokens:
+        """Return the error of a file whose bytes from one on are no whole number of tokens."""
+        width = np.dtype(dtype).itemsize
+        count = (self.size - first) // width
+        return damage(
+            self.path,
+            first + count * width,
+            expected=f"a token of {width} bytes ({np.dtype(dtype).name})",
+            found=f"the end of the file after {(self.size - first) % width}",
+            way_out="the file is cut, or its tokens are of another type: write it again, or say dtype=",
+        )
+
+
+@final
+@dataclass(slots=True)
+class Side:
+    """An open file beside a file of tokens, which is hashed as it is read."""
+
+    path: str
+    """Its absolute path."""
+
+    size: int
+    """Its number of bytes."""
+
+    mtime_ns: int
+    """Its modification time."""
+
+    file: FileIO
+    """The open file."""
+
+    hasher: xxhash.xxh3_64 = field(default_factory=xxhash.xxh3_64)
+    """The hasher of all bytes that were read, in the order in which they were read."""
+
+    def array(self, first: int, count: int, dtype: str) -> NDArray[Any]:
+        """Return consecutive numbers of the file, fewer only at its end; nothing is allocated beyond it."""
+        size = np.dtype(dtype).itemsize
+        data = self.read(first, count * size)
+        return np.frombuffer(data, dtype, len(data) // size)
+
+    def read(self, first: int, count: int) -> bytes:
+        """Return consecutive bytes of the file, fewer only at its end."""
+        count = max(min(count, self.size - first), 0)
+        parts = []
+        while count and (part := os.pread(self.file.fileno(), count, first)):
+            parts.append(part)
+            first += len(part)
+            count -= len(part)
+        data = b"".join(parts)
+        self.hasher.update(data)
+        return data
+
+    def digest(self) -> bytes:
+        """Return the digest of all that was read."""
+        return self.hasher.intdigest().to_bytes(8, "little")
+
+    def entry(self, data_file: str) -> SideFile:
+        """Return what the schema of a data file keeps of this file."""
+        name = os.path.relpath(self.path, os.path.dirname(data_file))
+        return SideFile(name, self.size, self.mtime_ns)
+
+    def error(self, offset: int, *, expected: str, found: str, way_out: str, row: int = 0) -> CorruptTokens:
+        """Return the error of bytes of this file that are not as expected."""
+        return damage(self.path, offset, expected=expected, found=found, way_out=way_out, row=row)
+
+
+@contextmanager
+def opened_side(path: str) -> Iterator[Side]:
+    """Yield a file beside a file of tokens, open.
+
+    Raises:
+        DataNotFound: there is no such file.
+        AccessDenied: this user may not read it.
+    """
+    stat_file(path)
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
+    except PermissionError:
+        raise unreadable_error(path) from None
+    with file:
+        status = os.fstat(file.fileno())
+        yield Side(path, status.st_size, status.st_mtime_ns, file)
