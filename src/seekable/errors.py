@@ -356,10 +356,9 @@ class CorruptRecord(SeekableError, ValueError):
                 f"{what}. {self._look()}. Say what to deliver instead with errors= of sk.open, leave the "
                 f"field out with columns=, or take it with decode={{{self.field!r}: 'bytes'}}"
             )
-        is_archive = self.path.lower().endswith(_ARCHIVES)
         return (
             f"{record} {place} cannot be decoded: {what}; it starts with {self.preview!r}. {self._look()}, "
-            f"mend the file, or {_DELIVER if is_archive else _AS_BYTES}"
+            f"mend the file, or {_DELIVER if self.path.lower().endswith(_ARCHIVES) else _AS_BYTES}"
         )
 
     def _look(self) -> str:
