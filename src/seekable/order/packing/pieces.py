@@ -6,13 +6,16 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
 
-__all__ = ["LITERAL", "Packing", "Pieces"]
+__all__ = ["LITERAL", "NO_PIECES", "Packing", "Pieces", "reordered"]
 
 LITERAL = -1
 """The document of a piece that is one literal token: a sentinel of fill-in-the-middle."""
@@ -39,6 +42,11 @@ class Pieces:
 
     joined: NDArray[np.bool_] | None = None
     """True for each piece that goes on with the segment of the piece before it; None if no piece does."""
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+NO_PIECES = Pieces(np.zeros(1, dtype=np.int64), _NONE, _NONE, _NONE)
+"""The pieces of no samples."""
 
 
 class Packing(ABC):
@@ -79,3 +87,26 @@ class Packing(ABC):
     @abstractmethod
     def facts(self) -> dict[str, int | float | str]:
         """Return what is to be said of the whole epoch: its tail or its padding, and what never moves."""
+
+
+def reordered(groups: Sequence[Pieces], at: Int64s) -> Pieces:
+    """Return the pieces of groups of samples as one, in another order of the samples.
+
+    Args:
+        groups: pieces, all of the same form.
+        at: the number in the result of each sample, group after group.
+    """
+    sizes = np.concatenate([np.diff(group.bounds) for group in groups])
+    begins = np.cumsum(sizes) - sizes
+    order = np.argsort(at)
+    sizes, begins = sizes[order], begins[order]
+    bounds = np.append(0, np.cumsum(sizes))
+    take = np.arange(bounds[-1]) + np.repeat(begins - bounds[:-1], sizes)
+    joined = [group.joined for group in groups if group.joined is not None]
+    return Pieces(
+        bounds,
+        documents=np.concatenate([group.documents for group in groups])[take],
+        starts=np.concatenate([group.starts for group in groups])[take],
+        counts=np.concatenate([group.counts for group in groups])[take],
+        joined=np.concatenate(joined)[take] if joined else None,
+    )

@@ -1,0 +1,199 @@
+"""The axis of tokens: documents end to end, each in an interval, cut into windows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from seekable.order.packing.length_order import COARSE
+
+if TYPE_CHECKING:
+    from seekable._typing import Int64s
+
+__all__ = ["Axis", "Cut", "OffsetsAxis", "cut", "cut_one", "windows_over"]
+
+
+class Axis(ABC):
+    """Intervals end to end, each the place of one document.
+
+    The width of an interval is the number of the document's tokens, and of the sentinels that are put between
+    them.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def intervals(self) -> int:
+        """The number of intervals."""
+
+    @property
+    @abstractmethod
+    def end(self) -> int:
+        """The number of tokens; behind the last of them the axis goes on with the first."""
+
+    @abstractmethod
+    def at(self, tokens: Int64s) -> Int64s:
+        """Return the interval of each token, from 0 to ``end - 1``; never one of width 0."""
+
+    @abstractmethod
+    def at_one(self, token: int) -> int:
+        """Return ``at`` of one token, without arrays."""
+
+    @abstractmethod
+    def edges(self, intervals: Int64s) -> Int64s:
+        """Return the first token of each interval; of the number behind the last interval, ``end``."""
+
+    @abstractmethod
+    def edge_one(self, interval: int) -> int:
+        """Return ``edges`` of one interval, without arrays."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class OffsetsAxis(Axis):
+    """An axis whose edges are an array.
+
+    Example:
+        >>> axis = OffsetsAxis.of(np.array([0, 3, 3, 8]))
+        >>> axis.at(np.array([2, 3, 7])).tolist(), axis.at_one(3), axis.end
+        ([0, 2, 2], 2, 8)
+    """
+
+    offsets: Int64s
+    """The first token of each interval, then the number of all tokens; it may be a memory map."""
+    coarse: Int64s
+    """Each 256th offset, from the first on."""
+
+    @classmethod
+    def of(cls, offsets: Int64s) -> OffsetsAxis:
+        """Return the axis of some offsets, with the coarse ones taken from them."""
+        return cls(offsets, offsets[::COARSE].copy())
+
+    @property
+    def intervals(self) -> int:
+        """The number of intervals."""
+        return self.offsets.size - 1
+
+    @property
+    def end(self) -> int:
+        """The number of tokens."""
+        return int(self.offsets[-1])
+
+    def at(self, tokens: Int64s) -> Int64s:
+        """Return the interval of each token: a search in ``coarse``, then eight halvings in ``offsets``."""
+        found = np.searchsorted(self.coarse, tokens, side="right") - 1
+        found *= COARSE
+        last = self.offsets.size - 1
+        half = COARSE // 2
+        while half:
+            later = found + half
+            np.minimum(later, last, out=later)
+            found = np.where(self.offsets[later] <= tokens, later, found)
+            half //= 2
+        return found
+
+    def at_one(self, token: int) -> int:
+        """Return the interval of one token."""
+        block = (bisect_right(self.coarse.data, token) - 1) * COARSE
+        offsets = self.offsets.data
+        return bisect_right(offsets, token, block, min(block + COARSE, len(offsets))) - 1
+
+    def edges(self, intervals: Int64s) -> Int64s:
+        """Return the offsets of intervals."""
+        return self.offsets[intervals]
+
+    def edge_one(self, interval: int) -> int:
+        """Return the offset of one interval."""
+        return int(self.offsets[interval])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """The parts of intervals that windows consist of, window after window; none is empty."""
+
+    bounds: Int64s
+    """For each window the number of its first part, then the number of all parts."""
+    intervals: Int64s
+    """The interval of each part."""
+    starts: Int64s
+    """The first token of the part, counted from the begin of the interval."""
+    counts: Int64s
+    """The number of tokens of the part."""
+    widths: Int64s
+    """The width of the interval."""
+
+
+def cut(axis: Axis, begins: Int64s, length: int) -> Cut:
+    """Return the parts of windows.
+
+    Args:
+        axis: the axis; a window that passes its end goes on at its begin.
+        begins: the first token of each window.
+        length: the number of tokens of each window, at least 1 and at most ``axis.end``.
+    """
+    lasts = begins + (length - 1)
+    turned = lasts >= axis.end
+    lasts = lasts - turned * axis.end
+    found = axis.at(np.concatenate([begins, lasts]))
+    first, last = found[: begins.size], found[begins.size :]
+    sizes = last + turned * axis.intervals - first + 1
+    bounds = _bounds(sizes)
+    intervals = np.arange(bounds[-1]) + np.repeat(first - bounds[:-1], sizes)
+    intervals -= (intervals >= axis.intervals) * axis.intervals
+    edges = axis.edges(intervals)
+    widths = axis.edges(intervals + 1) - edges
+    heads, tails = bounds[:-1], bounds[1:] - 1
+    starts = np.zeros_like(widths)
+    starts[heads] = begins - edges[heads]
+    stops = widths.copy()
+    stops[tails] = lasts + 1 - edges[tails]
+    counts = stops - starts
+    if counts.all():
+        return Cut(bounds, intervals, starts, counts, widths)
+    held = counts > 0
+    bounds = np.append(0, np.cumsum(held))[bounds]
+    return Cut(bounds, *(column[held] for column in (intervals, starts, counts, widths)))
+
+
+def cut_one(axis: Axis, begin: int, length: int) -> list[tuple[int, int, int, int]]:
+    """Return ``cut`` of one window, without arrays: interval, start, count and width of each part."""
+    parts = []
+    interval = axis.at_one(begin)
+    edge = axis.edge_one(interval)
+    start = begin - edge
+    while length:
+        stop = axis.edge_one(interval + 1)
+        if count := min(stop - edge - start, length):
+            parts.append((interval, start, count, stop - edge))
+        length -= count
+        start, edge, interval = 0, stop, interval + 1
+        if interval == axis.intervals:
+            edge = interval = 0
+    return parts
+
+
+def windows_over(start: int, stop: int, *, stride: int, length: int, windows: int) -> Int64s:
+    """Return the windows with any of the tokens ``start <= t < stop``, ascending.
+
+    Args:
+        start: the first token, counted from the begin of window 0.
+        stop: the token behind the last one.
+        stride: the number of tokens from the begin of a window to the begin of the next one.
+        length: the number of tokens of a window.
+        windows: the number of windows.
+    """
+    if start >= stop:
+        return np.empty(0, dtype=np.int64)
+    first = max(0, (start - length) // stride + 1)
+    return np.arange(first, min(windows, (stop - 1) // stride + 1), dtype=np.int64)
+
+
+def _bounds(sizes: Int64s) -> Int64s:
+    bounds = np.zeros(sizes.size + 1, dtype=np.int64)
+    np.cumsum(sizes, out=bounds[1:])
+    return bounds

@@ -1,0 +1,171 @@
+"""Documents one after another in the order of an epoch, cut into samples of one length."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.order.arrays import united
+from seekable.order.keys import U64, derive, derive_each, kind_key
+from seekable.order.packing.axis import cut, cut_one, windows_over
+from seekable.order.packing.pieces import NO_PIECES, Packing, Pieces, reordered
+from seekable.order.permutation import permute, permute_one, unpermute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+    from seekable.order.packing.axis import Axis
+
+    Uint64s = NDArray[np.uint64]
+
+__all__ = ["Concat", "Filling", "keys_of_epochs"]
+
+_PACK = kind_key("pack")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filling(ABC):
+    """The axis of one epoch or several, and the documents that fill its intervals."""
+
+    axis: Axis
+    seed: int
+
+    @abstractmethod
+    def begins(self, tokens: Int64s, epochs: Int64s) -> Int64s:
+        """Return the places on the axis of tokens that are counted from the begin of their epoch.
+
+        ``epochs`` has the epoch of each token, or one epoch for all.
+        """
+
+    @abstractmethod
+    def begin_one(self, token: int, epoch: int) -> int:
+        """Return ``begins`` of one token, without arrays."""
+
+    @abstractmethod
+    def documents(self, intervals: Int64s, lengths: Int64s, epochs: Int64s) -> Int64s:
+        """Return the documents in intervals.
+
+        Args:
+            intervals: numbers of intervals.
+            lengths: the length in tokens of the document in each.
+            epochs: the epoch of each, or one epoch for all.
+        """
+
+    @abstractmethod
+    def document_one(self, interval: int, length: int, epoch: int) -> int:
+        """Return ``documents`` of one interval, without arrays."""
+
+    @abstractmethod
+    def interval_of(self, document: int, epoch: int) -> int:
+        """Return the interval of a document."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Concat(Packing):
+    """Base of the methods that concatenate documents.
+
+    Window k of an epoch begins ``k * stride`` tokens behind the begin of the epoch. The samples are the
+    windows, permuted. What is left behind the last window, fewer tokens than a sample has, is in no sample.
+    """
+
+    stride: int
+    """The number of tokens from the begin of a window to the begin of the next one: L."""
+    overlap: int = 0
+    """The number of tokens that a window shares with the next one: 1 for the next token, else 0."""
+    seed: int
+
+    @property
+    @abstractmethod
+    def documents(self) -> int:
+        """The number of documents."""
+
+    @property
+    @abstractmethod
+    def tokens(self) -> int:
+        """The number of tokens of an epoch, sentinels included."""
+
+    @abstractmethod
+    def _fillings(self, epochs: Int64s) -> Sequence[tuple[NDArray[Any] | slice, Filling]]:
+        """Return the axes of some epochs, each with the indices of the elements of ``epochs`` on it."""
+
+    @abstractmethod
+    def _filling(self, epoch: int) -> Filling:
+        """Return the axis of one epoch."""
+
+    def concat_facts(self) -> dict[str, int | float | str]:
+        """Return the documents, tokens and samples of an epoch, and the tokens of its tail."""
+        used = self.samples * self.stride + self.overlap * (self.samples > 0)
+        sizes = {"documents": self.documents, "tokens": self.tokens, "samples": self.samples}
+        return {**sizes, "tail": self.tokens - used}
+
+    @property
+    def samples(self) -> int:
+        """The number of samples of an epoch."""
+        return max(0, (self.tokens - self.overlap) // self.stride)
+
+    @property
+    def length(self) -> int:
+        """The number of tokens of a sample."""
+        return self.stride + self.overlap
+
+    def pieces(self, rows: Int64s, epochs: Int64s) -> Pieces:
+        """Return the pieces of several samples, as the contract says."""
+        if not rows.size:
+            return NO_PIECES
+        windows = permute(rows, self.samples, keys_of_epochs(_PACK, self.seed, epochs))
+        tokens = windows * self.stride
+        groups = self._fillings(epochs)
+        found = [self._pieces(filling, tokens[where], epochs[where]) for where, filling in groups]
+        if len(found) == 1:
+            return found[0]
+        return reordered(found, np.concatenate([np.arange(rows.size)[where] for where, _ in groups]))
+
+    def pieces_of_one(self, row: int, epoch: int) -> list[tuple[int, int, int, bool]]:
+        """Return the pieces of one sample, as the contract says."""
+        window = permute_one(row, self.samples, derive(_PACK, self.seed, epoch))
+        filling = self._filling(epoch)
+        begin = filling.begin_one(window * self.stride, epoch)
+        out: list[tuple[int, int, int, bool]] = []
+        for interval, start, count, width in cut_one(filling.axis, begin, self.length):
+            document = filling.document_one(interval, width, epoch)
+            out.append((document, start, count, False))
+        return out
+
+    def samples_with(self, document: int, epoch: int) -> Int64s:
+        """Return the rows of the samples with tokens of a document, ascending."""
+        filling = self._filling(epoch)
+        interval = filling.interval_of(document, epoch)
+        edge, stop = filling.axis.edge_one(interval), filling.axis.edge_one(interval + 1)
+        spans = [(0, stop - edge)]
+        begin = (edge - filling.begin_one(0, epoch)) % self.tokens if stop > edge else 0
+        windows = [
+            windows_over(low, high, stride=self.stride, length=self.length, windows=self.samples)
+            for start, end in spans
+            for low, high in self._unturned(begin + start, begin + end)
+        ]
+        rows = unpermute(np.concatenate(windows), self.samples, derive(_PACK, self.seed, epoch))
+        return np.unique(rows)
+
+    def _unturned(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Return spans of tokens of an epoch; those from ``tokens`` on are the first ones of the epoch."""
+        tokens = self.tokens
+        return [(start, min(stop, tokens)), (max(0, start - tokens), stop - tokens)]
+
+    def _pieces(self, filling: Filling, tokens: Int64s, epochs: Int64s) -> Pieces:
+        epochs = united(epochs)
+        parts = cut(filling.axis, filling.begins(tokens, epochs), self.length)
+        if epochs.size > 1:
+            epochs = np.repeat(epochs, np.diff(parts.bounds))
+        documents = filling.documents(parts.intervals, parts.widths, epochs)
+        return Pieces(parts.bounds, documents, parts.starts, parts.counts)
+
+
+def keys_of_epochs(kind: int, seed: int, epochs: Int64s) -> Uint64s:
+    """Return ``derive(kind, seed, epoch)`` of each epoch; an array of one element if all are equal."""
+    return derive_each(np.array([derive(kind, seed)], dtype=np.uint64), united(epochs).astype(U64))
