@@ -17,9 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from seekable.formats.tokens.words import TokenSchema
 from tests.concrete import node_classes
 from tests.formats.shar.shar_folders import write_shar
 from tests.induction import check_every_cut, check_in_a_new_process
+from tests.nodes.token_data import open_source, write_tokens
 from tests.storage.compressing import compressed
 
 import seekable as sk
@@ -51,6 +53,7 @@ from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.shar_source import SharSource
 from seekable.nodes.sources.siblings import Siblings
 from seekable.nodes.sources.tables import TableSource
+from seekable.nodes.sources.token_source import TokenSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
@@ -281,6 +284,15 @@ def joined_twice(n: int) -> sk.Dataset:
     return sk.join(steady_dicts(-(-n // 2)), right, on="id", how="left", duplicates="all", jobs=1)
 
 
+def from_tokens(n: int, folder: Path) -> sk.Dataset:
+    """Three files of documents with a mask, the middle one empty; every seventh document has no token."""
+    for name, rows in (("a", range(n // 3)), ("b", range(0)), ("c", range(n // 3, n))):
+        documents = [{"tokens": np.full(row % 7, row), "mask": np.ones(row % 7)} for row in rows]
+        schema = TokenSchema("<u4", skip=name == "c", inside=(("mask", "|u1"),))
+        write_tokens(folder / f"{name}.bin", documents, schema)
+    return sk.Dataset(open_source(folder, ["a.bin", "b.bin", "c.bin"]))
+
+
 BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     Alias: [lambda n, _: dicts(n).alias("body", "text")],
     Batch: [lambda n, _: shuffled(3 * n - 1 if n else 0).batch(3)],
@@ -355,6 +367,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
         lambda n, folder: from_files(n, folder).shuffle(5, window=1, lanes=2),
     ],
     TableSource: [from_tables],
+    TokenSource: [from_tokens],
     UnifyColumns: [unified],
     Zip: [lambda n, _: sk.zip([shuffled(n), shuffled(n, "b").map(squared)])],
 }

@@ -1,0 +1,235 @@
+"""The source of documents of token files, and the copies of slices of them, against arrays in memory."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from seekable.formats.tokens.words import AlignedFile, TokenSchema
+from tests.nodes.token_data import MASK, dataset_of, open_source, simple_source, write_tokens
+
+from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
+from seekable.nodes.concat import Concat
+from seekable.nodes.sources.token_copies import copy_elements
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from seekable.nodes.contract import Node
+    from seekable.nodes.sources.token_reading import TokensPlan
+    from seekable.nodes.sources.token_source import TokenSource
+
+FORMS = {
+    "plain": TokenSchema("<u2"),
+    "header in each": TokenSchema("<u4", skip=3),
+    "explicit": TokenSchema("<i4", explicit=True),
+    "one more is stored": TokenSchema("<i4", minus=1),
+    "big-endian": TokenSchema(">u2"),
+    "arrays inside": TokenSchema("<u2", inside=(("mask", "|u1"), ("weight", "<f4"))),
+    "fixed": TokenSchema("<u2", sample=3, inside=(("mask", "|b1"),)),
+    "aligned": TokenSchema("<u2", aligned=(MASK, AlignedFile("weight", "<f4", "w.f4"))),
+}
+
+
+def plan_of(node: Node, rows: NDArray[np.int64]) -> TokensPlan:
+    """Return the plan of documents with its own type."""
+    return cast("TokensPlan", node.plan(rows))
+
+
+def made_documents(schema: TokenSchema, lengths: list[int], seed: int = 0) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    kinds = {"tokens": schema.dtype, **dict(schema.inside), **{a.name: a.dtype for a in schema.aligned}}
+    return [
+        {name: rng.integers(0, 2 if "b" in kind else 99, count).astype(kind) for name, kind in kinds.items()}
+        for count in lengths
+    ]
+
+
+def assert_same(record: dict[str, Any], document: dict[str, Any]) -> None:
+    assert list(record) == list(document)
+    for name, array in record.items():
+        assert array.tolist() == document[name].tolist(), name
+        assert array.dtype == document[name].dtype.newbyteorder("="), name
+        assert array.dtype.isnative
+        assert array.flags.aligned
+        assert not array.flags.writeable
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("header", [0, 5, 8])
+def test_records_are_the_arrays_that_were_written(tmp_path: Path, form: str, header: int) -> None:
+    schema = FORMS[form]
+    lengths = [3] * 6 if schema.sample else [3, 0, 1, 5, 0, 2]
+    documents = made_documents(schema, lengths)
+    schema = TokenSchema(**{**_fields(schema), "first": header})
+    write_tokens(tmp_path / "a.bin", documents, schema, header=header)
+    source = open_source(tmp_path, ["a.bin"])
+    assert source.size == 6
+    every = source.fetch(np.array([5, 0, 3, 9, 1], np.int64))
+    for record, row in zip(every, [5, 0, 3, 3, 1], strict=True):
+        assert_same(record, documents[row])
+    for row, document in enumerate(documents):
+        assert_same(source.record(row), document)
+    assert source.words.lengths().tolist() == lengths
+    assert list(source.declared() or ()) == list(documents[0])
+
+
+def _fields(schema: TokenSchema) -> dict[str, Any]:
+    return {name: getattr(schema, name) for name in schema.__slots__}
+
+
+def test_tokens_are_no_copies_where_the_file_is_aligned(tmp_path: Path) -> None:
+    source = simple_source(tmp_path, [3, 4])
+    first, second = source.fetch(np.array([0, 1]))
+    assert (
+        second["tokens"].__array_interface__["data"][0] - first["tokens"].__array_interface__["data"][0] == 6
+    )
+    assert first["tokens"].base is not None
+
+
+def test_locations_are_bytes_of_the_file(tmp_path: Path) -> None:
+    documents = made_documents(FORMS["arrays inside"], [2, 3])
+    write_tokens(tmp_path / "a.bin", documents, FORMS["arrays inside"], header=6)
+    data = dataset_of(open_source(tmp_path, ["a.bin"]))
+    where = data.locate(1)
+    assert (where.path, where.row, where.offset, where.length) == (str(tmp_path / "a.bin"), 1, 20, 21)
+    assert data.find(where.path, 1) == [1]
+    assert data.plan(np.array([1])).bytes == 21
+
+
+@pytest.mark.parametrize("columns", [["mask"], ["weight", "tokens"], []])
+def test_columns_are_read_alone(tmp_path: Path, columns: list[str]) -> None:
+    documents = made_documents(FORMS["aligned"], [2, 3])
+    write_tokens(tmp_path / "a.bin", documents, FORMS["aligned"])
+    chosen = open_source(tmp_path, ["a.bin"], columns=columns)
+    assert_same(chosen.record(1), {name: documents[1][name] for name in columns})
+    data = dataset_of(open_source(tmp_path, ["a.bin"]))
+    assert list(data.columns) == ["tokens", "mask", "weight"]
+    if columns:
+        assert_same(data.select_columns(columns)[1], {name: documents[1][name] for name in columns})
+    if columns == ["mask"]:
+        Path(tmp_path / "w.f4").unlink()
+        assert_same(data.select_columns(columns)[0], {"mask": documents[0]["mask"]})
+
+
+def test_a_column_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    write_tokens(tmp_path / "a.bin", made_documents(FORMS["plain"], [2]), FORMS["plain"])
+    with pytest.raises(InvalidArgument, match="no column 'mask'"):
+        open_source(tmp_path, ["a.bin"], columns=["mask"])
+    for option in ({"decode": "json"}, {"strict": True}):
+        with pytest.raises(InvalidArgument, match="drop it"):
+            open_source(tmp_path, ["a.bin"], **option)
+
+
+def test_files_of_different_arrays_are_refused(tmp_path: Path) -> None:
+    write_tokens(tmp_path / "a.bin", made_documents(FORMS["plain"], [2]), FORMS["plain"])
+    write_tokens(tmp_path / "b.bin", made_documents(FORMS["aligned"], [2]), FORMS["aligned"])
+    with pytest.raises(
+        UnsupportedFormat, match=r"a\.bin' has the arrays tokens, and .*b\.bin' has tokens, mask"
+    ):
+        open_source(tmp_path, ["a.bin", "b.bin"])
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    documents = made_documents(FORMS["aligned"], [2, 3])
+    write_tokens(tmp_path / "a.bin", documents, FORMS["aligned"])
+    source = open_source(tmp_path, ["a.bin"])
+    source.record(0)
+    mask = (tmp_path / "mask.u1").read_bytes()
+    (tmp_path / "mask.u1").write_bytes(mask[:-1])
+    with pytest.raises(IndexStale, match=r"mask\.u1"):
+        source.record(0)
+    with pytest.raises(IndexStale, match=r"mask\.u1"):
+        source.fetch(np.array([1]))
+    (tmp_path / "a.bin").write_bytes(b"")
+    with pytest.raises(IndexStale, match=r"a\.bin"):
+        source.fetch(np.array([1]))
+
+
+def test_a_short_aligned_file_is_a_corrupt_record(tmp_path: Path) -> None:
+    documents = made_documents(FORMS["aligned"], [2, 3])
+    write_tokens(tmp_path / "a.bin", documents, FORMS["aligned"])
+    (tmp_path / "mask.u1").write_bytes(b"\x7f\x7f\x7f\x01\x01")
+    source = open_source(tmp_path, ["a.bin"])
+    assert source.record(0)["mask"].tolist() == [1, 1]
+    with pytest.raises(CorruptRecord, match=r"mask\.u1: record 1 at byte 5 \(3 bytes\).*it needs 1 a token"):
+        source.record(1)
+    out = {"mask": np.zeros((1, 2), np.uint8)}
+    with pytest.raises(CorruptRecord, match="record 1 at byte 5"):
+        plan_of(source, np.array([1])).copy_into(out, *np.array([[0], [0], [0], [1]]))
+    instead = open_source(tmp_path, ["a.bin"], errors=lambda error: error.row)
+    assert instead.record(1) == 1
+    assert instead.fetch(np.array([1])) == [1]
+
+
+def test_pickles_hold_no_documents(tmp_path: Path) -> None:
+    source = simple_source(tmp_path, [3] * 1000)
+    source.record(0)
+    pickled = pickle.dumps(source)
+    assert len(pickled) < 1500
+    again = pickle.loads(pickled)
+    assert again.record(2)["tokens"].tolist() == [6, 7, 8]
+    assert again.fingerprint == source.fingerprint
+
+
+def _two_sources(folder: Path) -> tuple[list[dict[str, Any]], list[TokenSource]]:
+    made, sources = [], []
+    for number, form in enumerate(("plain", "one more is stored")):
+        documents = made_documents(FORMS[form], [7, 0, 2, 9], seed=number)
+        write_tokens(folder / f"{number}.bin", documents, FORMS[form])
+        write_tokens(folder / f"{number}.more", documents, FORMS[form], header=3)
+        sources.append(open_source(folder, [f"{number}.bin", f"{number}.more"]))
+        made += documents * 2
+    return made, sources
+
+
+@pytest.mark.parametrize("dtype", ["u2", "i8"])
+def test_slices_are_copied_from_several_files(tmp_path: Path, dtype: str) -> None:
+    documents, sources = _two_sources(tmp_path)
+    rng = np.random.default_rng(5)
+    for equal in (False, True):
+        rows = rng.integers(0, len(documents), 40)
+        counts = np.array([len(documents[row]["tokens"]) for row in rows])
+        starts = rng.integers(0, counts + 1)
+        lengths = np.minimum(2, counts - starts) if equal else rng.integers(0, counts - starts + 1)
+        out = {"tokens": np.full((40, 12), 77, dtype)}
+        expected = out["tokens"].copy()
+        at = rng.integers(0, 12 - lengths + 1)
+        targets = rng.permutation(40)
+        for row, start, count, target, first in zip(rows, starts, lengths, targets, at, strict=True):
+            expected[target, first : first + count] = documents[row]["tokens"][start : start + count]
+        plan_of(Concat(tuple(sources)), rows).copy_into(out, targets, at, starts, lengths)
+        assert (out["tokens"] == expected).all()
+
+
+@given(
+    most=st.integers(1, 6),
+    slices=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=12),
+    kind=st.sampled_from(
+        [("<u2", "u2", 0), ("<u4", "u4", 0), ("<u2", "i8", 0), ("<i4", "i4", 1), (">u2", "u2", 0)]
+    ),
+    equal=st.booleans(),
+    shift=st.integers(0, 3),
+)
+@settings(max_examples=60, deadline=None)
+def test_elements_are_copied_as_by_a_loop(
+    *, most: int, slices: list[tuple[int, int]], kind: tuple[str, str, int], equal: bool, shift: int
+) -> None:
+    stored, wanted, minus = kind
+    values = np.arange(1, 60).astype(stored)
+    source = memoryview(b"\x7f" * shift + values.tobytes())
+    counts = np.array([most if equal else count % (most + 1) for count, _ in slices], np.int64)
+    starts = np.array([start % 50 for _, start in slices], np.int64)
+    out = np.zeros((len(slices) + 1, 8), wanted)
+    expected = out.copy()
+    to = 8 * np.arange(len(slices), dtype=np.int64)[::-1] + (0 if shift % 2 else 1)
+    for target, start, count in zip(to.tolist(), starts.tolist(), counts.tolist(), strict=True):
+        expected.reshape(-1)[target : target + count] = values[start : start + count] - minus
+    begins = shift + starts * values.itemsize
+    copy_elements(out, source, to=to, starts=begins, counts=counts, dtype=values.dtype, minus=minus)
+    assert (out == expected).all()
