@@ -17,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from seekable.formats.tokens.words import TokenSchema
 from tests.concrete import node_classes
 from tests.formats.shar.shar_folders import write_shar
 from tests.induction import check_every_cut, check_in_a_new_process
-from tests.nodes.token_data import open_source, write_tokens
+from tests.nodes.token_data import write_pair
 from tests.storage.compressing import compressed
 
 import seekable as sk
@@ -284,13 +283,11 @@ def joined_twice(n: int) -> sk.Dataset:
     return sk.join(steady_dicts(-(-n // 2)), right, on="id", how="left", duplicates="all", jobs=1)
 
 
-def from_tokens(n: int, folder: Path) -> sk.Dataset:
-    """Three files of documents with a mask, the middle one empty; every seventh document has no token."""
+def from_tokens(n: int, folder: Path, **options: Any) -> sk.Dataset:
+    """Three files of documents, the middle one empty; every seventh document has no token."""
     for name, rows in (("a", range(n // 3)), ("b", range(0)), ("c", range(n // 3, n))):
-        documents = [{"tokens": np.full(row % 7, row), "mask": np.ones(row % 7)} for row in rows]
-        schema = TokenSchema("<u4", skip=name == "c", inside=(("mask", "|u1"),))
-        write_tokens(folder / f"{name}.bin", documents, schema)
-    return sk.Dataset(open_source(folder, ["a.bin", "b.bin", "c.bin"]))
+        write_pair(folder / f"{name}.bin", [np.full(row % 7, row) for row in rows])
+    return sk.open(str(folder / "*.bin"), format="tokens", **options)
 
 
 BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {

@@ -151,9 +151,7 @@ def test_a_name_that_is_not_there(tmp_path: Path) -> None:
         row_lengths(sk.open(parquet(tmp_path / "a.parquet")).node, "idss")
     path = jsonl(tmp_path / "a.jsonl", [[1], [2]])
     path.write_text(path.read_text() + '{"other": 1}\n')
-    with pytest.raises(
-        sk.MissingColumn, match=r"a\.jsonl row 2: pack\(\) needs the list 'ids': "
-    ):
+    with pytest.raises(sk.MissingColumn, match=r"a\.jsonl row 2: pack\(\) needs the list 'ids': "):
         row_lengths(sk.open(path).node, "ids")
     with pytest.raises(sk.WrongType, match=r"row 0: .*a list.*key=None"):
         row_lengths(sk.from_sequence(DOCUMENTS).node, "tokens")

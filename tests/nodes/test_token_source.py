@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seekable.formats.tokens.words import AlignedFile, TokenSchema
 from tests.nodes.token_data import MASK, dataset_of, open_source, simple_source, write_tokens
 
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
+from seekable.formats.tokens.words import AlignedFile, TokenSchema
 from seekable.nodes.concat import Concat
 from seekable.nodes.sources.token_copies import copy_elements
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,19 @@ def write_tokens(path: Path, documents: Sequence[Any], schema: TokenSchema, *, h
     explicit = [[starts[number] for number in numbers], counts] if schema.explicit else None
     form = {"bounds": bounds, "explicit": explicit, "schema": schema.encode().decode()}
     Path(f"{path}.form").write_text(json.dumps(form))
+
+
+def write_pair(path: Path, documents: Sequence[Any], dtype: str = "<u2") -> None:
+    """Write documents, given as arrays, as a pair of Megatron: ``PREFIX.bin``, and ``PREFIX.idx`` beside."""
+    arrays = [np.asarray(document).astype(dtype) for document in documents]
+    path.write_bytes(b"".join(array.tobytes() for array in arrays))
+    sizes, count = [array.size for array in arrays], len(arrays)
+    starts = np.cumsum([0, *sizes])[:-1] * np.dtype(dtype).itemsize
+    head = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, {"<u2": 8, "<i4": 4}[dtype], count, count + 1)
+    numbers = ((sizes, "<i4"), (starts, "<i8"), (np.arange(count + 1), "<i8"))
+    path.with_suffix(".idx").write_bytes(
+        head + b"".join(np.asarray(values, kind).tobytes() for values, kind in numbers)
+    )
 
 
 def open_source(folder: Path, names: Sequence[str], **options: Any) -> TokenSource:

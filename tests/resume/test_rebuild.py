@@ -22,6 +22,7 @@ from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.shar_source import SharSource
 from seekable.nodes.sources.tables import TableSource
+from seekable.nodes.sources.token_source import TokenSource
 from seekable.resume.from_description import (
     FORMATS_WITH_RUNS,
     REBUILT,
@@ -38,7 +39,14 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
 
-LEAVES = {FileSource.kind, SampleSource.kind, SequenceSource.kind, SharSource.kind, TableSource.kind}
+LEAVES = {
+    FileSource.kind,
+    SampleSource.kind,
+    SequenceSource.kind,
+    SharSource.kind,
+    TableSource.kind,
+    TokenSource.kind,
+}
 
 
 def described(dataset: sk.Dataset) -> dict[str, Any]:

@@ -146,6 +146,8 @@ class Format:
             InvalidArgument: the files can be of several holders, or the options are of another format.
             WrongType: ``holder`` is of another type.
         """
+        if self.name.partition("-")[0] != "tokens":
+            options.refuse_those_of_tokens(self.name)
         if self.variants and options.holder is None and options.pipes == "refuse":
             variant: Callable[[SourceOptions, str], str] = _imported(self.variants)
             return replace(self, name=variant(options, self.name))
@@ -209,6 +211,9 @@ FORMATS = MappingProxyType(
             Format("tar", (".tar", ".tgz"), "seekable.formats.tar.tar_format:TarSurveyor",
                    "seekable.nodes.sources.sample_source:sample_source", "fields", compressible=True,
                    key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant"),
+            Format("tokens", (), "seekable.formats.tokens.surveyor:TokenSurveyor",
+                   "seekable.nodes.sources.token_source:token_source", "arrays",
+                   variants="seekable.formats.tokens.options:token_variant"),
         )
     }
 )  # fmt: skip

@@ -65,7 +65,7 @@ UNKNOWN_ROWS = {
 """The kinds of node whose order cannot be rebuilt, and why."""
 
 FORMATS_WITH_RUNS = frozenset(
-    {"jsonl", "text", "csv", "tsv", "csv-semicolon", "ark", "scp", "kaldi-directory", "tar"}
+    {"jsonl", "text", "csv", "tsv", "csv-semicolon", "ark", "scp", "kaldi-directory", "tar", "tokens"}
 )
 """The formats whose files have blocks of 1,024 rows; of others a description does not have the blocks."""
 
@@ -206,8 +206,8 @@ def _check_order_is_known(tree: Tree, where: str) -> None:
         )
         raise InvalidArgument(message)
     # The format of an archive has the name of its holder too, "ark-matrix", that of a tar file its options.
-    known = kind not in ("files", "samples") or tree["format"] in FORMATS_WITH_RUNS
-    if not known and not tree["format"].startswith(("ark-", "tar-")):
+    known = kind not in ("files", "samples", "tokens") or tree["format"] in FORMATS_WITH_RUNS
+    if not known and not tree["format"].startswith(("ark-", "tar-", "tokens-")):
         message = f"{where}: where blocks end in files of {tree['format']!r} is not in the description"
         raise InvalidArgument(message)
 
@@ -223,7 +223,7 @@ def _names_and_lengths(tree: Tree) -> tuple[tuple[str, ...], tuple[int, ...]]:
     return (f"<{tree['type']}{version}>",), (tree["length"],)
 
 
-_SOURCES = frozenset({"files", "samples", "sequence", "shar", "table"})
+_SOURCES = frozenset({"files", "samples", "sequence", "shar", "table", "tokens"})
 """The kinds of nodes that are sources."""
 
 

@@ -35,6 +35,7 @@ from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.shar_source import SharSource
 from seekable.nodes.sources.siblings import Siblings
 from seekable.nodes.sources.tables import TableSource
+from seekable.nodes.sources.token_source import TokenSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
@@ -62,6 +63,7 @@ NODE_KINDS: dict[str, type[Node]] = {
             Split,
             StableSplit,
             TableSource,
+            TokenSource,
         ),
         *(Siblings, UnifyColumns, WindowedShuffle, Zip),
     )
