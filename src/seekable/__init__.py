@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from seekable.index.location import Location
     from seekable.loader.arguments import distributed
     from seekable.loader.checkpoints import load_state, save_state
-    from seekable.loader.collate import FillCollate
+    from seekable.loader.collate import FillCollate, collate
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
     from seekable.nodes.hole import HOLE
@@ -126,6 +126,7 @@ __all__ = [
     "__version__",
     "audio",
     "audio_mix",
+    "collate",
     "concat",
     "distributed",
     "from_iterable",
@@ -153,6 +154,7 @@ _HOMES = {
     "Stream": "stream.stream",
     "audio": "sound.decoder",
     "audio_mix": "sound.mix",
+    "collate": "loader.collate",
     "concat": "dataset.combine",
     "distributed": "loader.arguments",
     "from_iterable": "stream.iterable",

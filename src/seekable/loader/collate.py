@@ -5,7 +5,7 @@ gets columns instead, where the dataset decodes tables as ``"numpy"`` (a dict of
 ``"arrow"`` (a record batch), which are made without making records first. The default collate function is
 such a one, and so is a function that ``functools.wraps`` or ``functools.partial`` makes of it. Any other
 function around the default gets records, and returns batches of the same types.
-`FillCollate` is for records of which some values are None.
+`FillCollate` is for records of which some values are None, ``collate.varlen`` for packed samples.
 """
 
 from __future__ import annotations
@@ -13,11 +13,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 import numpy as np
 
+from seekable._arguments import checked_count
+from seekable._lazy import lazy
 from seekable.errors import BadValue, InvalidArgument, NothingPassed, WrongType
+
+if TYPE_CHECKING:
+    from seekable.loader import varlen as varlen_batches
+else:
+    varlen_batches = lazy("seekable.loader.varlen")
 
 __all__ = ["FillCollate", "collate", "takes_columns"]
 
@@ -27,6 +34,62 @@ _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _TIMES = (np.datetime64, np.timedelta64)
 
 
+def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> varlen_batches.Varlen:
+    """Return a collate function that joins packed samples to one flat sequence of pieces of documents.
+
+    Its batches are what attention kernels with ``cu_seqlens`` take (``flash_attn_varlen_func``). For B
+    samples of L tokens a batch is a dict with
+
+    - ``tokens``: the tokens of all samples, B * L of them, in the dtype of the samples,
+    - ``cu_seqlens``: int32, where each piece starts in these, then their number: k + 1 entries for k pieces,
+    - ``max_seqlen``: the number of tokens of the longest piece, an int,
+    - ``positions``: int32, those of the samples, or counted from 0 in each piece,
+    - labels, loss masks and every other array with one value a token, flat like the tokens. What else the
+      samples have is collated as ``sk.collate`` does.
+
+    Pieces come from ``segment_ids``, else from ``cu_seqlens`` of each sample; without both a sample is one
+    piece (``windows``). No piece reaches beyond its sample. The padding of a sample is a piece of its own, so
+    the last entry of ``cu_seqlens`` is the number of tokens: kernels compute every row of their output, and
+    no document attends to padding. ``loss_mask`` is 0 there.
+
+    Args:
+        pad_documents: the number of pieces that ``cu_seqlens`` is filled up to with the number of tokens, for
+            kernels that are compiled for one shape; it then has ``pad_documents + 1`` entries.
+        key: the key of the tokens in the samples.
+
+    Raises:
+        InvalidArgument: ``pad_documents`` is less than 1; later, a batch has more pieces than that.
+
+    Example:
+        >>> flat = varlen(pad_documents=4)
+        >>> sample = {"tokens": np.array([5, 6, 7, 8]), "segment_ids": np.array([1, 1, 1, 2])}
+        >>> batch = flat([sample, sample])
+        >>> batch["cu_seqlens"].tolist(), batch["max_seqlen"], batch["positions"].tolist()
+        ([0, 3, 4, 7, 8], 3, [0, 1, 2, 0, 0, 1, 2, 0])
+    """
+    if pad_documents is not None:
+        pad_documents = checked_count("pad_documents", pad_documents, least=1)
+    return varlen_batches.Varlen(pad_documents=pad_documents, key=key, rest=collate)
+
+
+class _DefaultCollate(Protocol):
+    """The function ``collate`` with its attributes."""
+
+    columnar: bool
+    varlen: Callable[..., varlen_batches.Varlen]
+
+    def __call__(self, records: Any) -> Any:
+        """Return a batch of records or columns."""
+
+
+def _with_attributes(function: Callable[[Any], Any]) -> _DefaultCollate:
+    collate = cast("_DefaultCollate", function)
+    collate.columnar = True
+    collate.varlen = varlen
+    return collate
+
+
+@_with_attributes
 def collate(records: Any) -> Any:
     """Return a batch: dicts and tuples by their parts, numbers and arrays stacked, anything else as a list.
 
@@ -64,9 +127,6 @@ def collate(records: Any) -> Any:
     ):
         return tuple(collate(list(part)) for part in zip(*records, strict=True))
     return _stacked(records)
-
-
-collate.columnar = True  # type: ignore[attr-defined]
 
 
 def takes_columns(function: Callable[[Any], Any]) -> bool:
