@@ -62,7 +62,7 @@ def test_columns_and_arrow_give_the_batch_of_the_records() -> None:
     varlen = sk.collate.varlen(pad_documents=8)
     expected = varlen(SAMPLES)
     assert equal(varlen(columns_of(SAMPLES)), expected)
-    lists = [{name: value.tolist() for name, value in sample.items()} for sample in SAMPLES]
+    lists = [{name: np.asarray(value).tolist() for name, value in sample.items()} for sample in SAMPLES]
     found = varlen(pa.RecordBatch.from_pylist(lists))
     assert {name: np.asarray(value).tolist() for name, value in found.items()} == {
         name: np.asarray(value).tolist() for name, value in expected.items()

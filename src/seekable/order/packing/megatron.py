@@ -14,7 +14,7 @@ seed, length and number of samples. The arrays are those of the files that Megat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
@@ -233,7 +233,7 @@ def build_indexes(
     )
     cuts = _cuts(lengths, documents, np.minimum(np.arange(total + 1) * length, axis), extra)
     middle = before_last if alone else total
-    kind = np.uint32 if total < _UINT32 - 1 else np.int64
+    kind: Any = np.uint32 if total < _UINT32 - 1 else np.int64
     ranges = [np.arange(0, middle, dtype=kind), np.arange(middle, total, dtype=kind)]
     return MegatronIndexes(documents, cuts, np.concatenate([_shuffled(part, random) for part in ranges]))
 
@@ -269,7 +269,7 @@ def _cuts(lengths: Int64s, documents: Whole, axis: Int64s, extra: int) -> Whole:
     """
     small = max(len(documents), int(lengths.max(initial=0))) <= _INT32
     cuts = np.zeros((len(axis), 2), dtype=np.int32 if small else np.int64)
-    side = "right" if extra else "left"
+    side: Literal["left", "right"] = "right" if extra else "left"
     done, before = int(axis[0] == 0), 0
     for start in range(0, len(documents), _CHUNK):
         ends = before + np.cumsum(lengths[documents[start : start + _CHUNK]])
