@@ -23,8 +23,9 @@ EMPTY_NAMES = frozenset({"helper", "helpers", "misc", "util", "utils"})
 # Data flows one way, and imports point back along it: a room may import the rooms before it. Of these, the
 # first four know as little of each other as `state` does: errors alone.
 FLOW = (
-    *("errors", "order", "state", "storage", "remote", "parallel", "index", "kaldi", "sound", "formats"),
-    *("nodes", "writing", "stream", "dataset", "resume", "loader", "integrations", "testing", "view", "cli"),
+    *("errors", "order", "state", "storage", "remote", "parallel", "index", "kaldi", "sound", "tokens"),
+    *("formats", "nodes", "writing", "stream", "dataset", "resume", "loader", "integrations", "testing"),
+    *("view", "cli"),
 )
 MAY_IMPORT: dict[str, frozenset[str]] = {room: frozenset(FLOW[:number]) for number, room in enumerate(FLOW)}
 MAY_IMPORT |= {
@@ -36,7 +37,8 @@ MAY_IMPORT |= {
     "index": frozenset({"errors", "storage", "remote", "parallel"}),
     "kaldi": frozenset({"errors", "storage", "remote", "index"}),
     "sound": frozenset({"errors", "storage"}),
-    "formats": frozenset({"errors", "storage", "remote", "parallel", "index", "kaldi", "sound"}),
+    "tokens": frozenset({"errors", "state", "storage", "parallel"}),
+    "formats": frozenset({"errors", "storage", "remote", "parallel", "index", "kaldi", "sound", "tokens"}),
     "cli": frozenset(FLOW) | {"_version"},
     "__main__": frozenset({"cli"}),
     "_version": frozenset(),
@@ -53,7 +55,8 @@ IMPORTERS = frozenset({"__import__", "import_module", "lazy"})
 OPTIONAL = frozenset(
     {
         *("accelerate", "grain", "huggingface_hub", "indexed_gzip", "jax", "lhotse", "lightning", "obstore"),
-        *("pyarrow", "ray", "soundfile", "starlette", "torch", "uvicorn", "zstandard"),
+        *("gigatoken", "pyarrow", "ray", "soundfile", "starlette", "tiktoken", "tokenizers", "torch"),
+        *("uvicorn", "zstandard"),
     }
 )
 

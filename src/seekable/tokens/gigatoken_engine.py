@@ -1,0 +1,136 @@
+"""The package gigatoken, which makes the ids of Hugging Face's tokenizers much faster."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from seekable._optional import optional
+from seekable.errors import InvalidArgument
+from seekable.tokens.engine import Engine, fail_at_culprit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import gigatoken
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+    from seekable.tokens.huggingface import HuggingFace
+else:
+    gigatoken = optional("gigatoken", extra="gigatoken")
+
+__all__ = ["Gigatoken", "gigatoken_engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Gigatoken(Engine):
+    """Encodes by gigatoken what a tokenizer of Hugging Face would encode, to the same ids."""
+
+    name: ClassVar[str] = "gigatoken"
+    reference: HuggingFace
+    """The tokenizer whose ids are made, and compared."""
+
+    digest: str
+    vocabulary: int
+    functions: ClassVar[tuple[()]] = ()
+
+    @property
+    def library(self) -> str:
+        """The version of the package gigatoken."""
+        return f"gigatoken {metadata.version('gigatoken')}"
+
+    def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.uint32], Int64s]:
+        """Return the ids of texts; see `Engine.encode`."""
+        tokenizer = self._loaded()
+        try:
+            layout = tokenizer.encode_batch(list(texts), parallel=False).layout
+        except Exception as error:  # noqa: BLE001 - the package raises whatever its Rust code does
+            fail_at_culprit(tokenizer.encode, texts, error)
+        offsets = np.asarray(layout.offsets.data, dtype=np.int64)
+        ids = layout.content.data[offsets[0] : offsets[-1]]
+        return ids, np.diff(offsets)
+
+    def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
+        """Return the text of ids, special tokens included."""
+        return self.reference.decode(ids)
+
+    def id_of(self, token: str | int) -> int:
+        """Return the id of a token; see `Engine.id_of`."""
+        return self.reference.id_of(token)
+
+    def keeping_as_text(self, ids: tuple[int, ...]) -> Gigatoken:
+        """Return an engine that reads added tokens as text; see `Engine.keeping_as_text`."""
+        return replace(self, reference=self.reference.keeping_as_text(ids))
+
+    def compared(self, texts: Sequence[str]) -> dict[str, Any]:
+        """Compare the ids of some texts with those of Hugging Face's package; see `Engine.compared`."""
+        if texts:
+            ours, lengths = self.encode(texts)
+            theirs, expected = self.reference.encode(texts)
+            ends, expected_ends = np.cumsum(lengths), np.cumsum(expected)
+            for index, text in enumerate(texts):
+                made = ours[ends[index] - lengths[index] : ends[index]]
+                rule = theirs[expected_ends[index] - expected[index] : expected_ends[index]]
+                if not np.array_equal(made, rule):
+                    raise InvalidArgument(_difference(text, made, rule, index, len(texts)))
+        return {
+            "with": self.reference.library,
+            "documents": len(texts),
+            "characters": sum(map(len, texts)),
+            "different": 0,
+        }
+
+    def _loaded(self) -> Any:
+        reference = self.reference
+        return _load(_Key(reference.digest, reference.as_text, reference.json))
+
+
+def gigatoken_engine(reference: HuggingFace) -> Gigatoken:
+    """Return the engine that makes the ids of a tokenizer of Hugging Face by gigatoken."""
+    return Gigatoken(reference, reference.digest, reference.vocabulary)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What a loaded tokenizer is found by: its digest, not its megabytes of text."""
+
+    digest: str
+    as_text: tuple[int, ...]
+    json: str = field(compare=False, repr=False)
+
+
+@functools.lru_cache(maxsize=8)
+def _load(key: _Key) -> Any:
+    """Return a tokenizer without the special tokens, which are text where they are written out.
+
+    Raises:
+        InvalidArgument: gigatoken cannot load the tokenizer.
+    """
+    described = msgspec.json.decode(key.json)
+    added = described.get("added_tokens") or []
+    described["added_tokens"] = [
+        token for token in added if not token.get("special") and token["id"] not in key.as_text
+    ]
+    try:
+        return gigatoken.Tokenizer.from_json(msgspec.json.encode(described))
+    except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
+        message = f"gigatoken cannot load this tokenizer: {error}: leave out engine=, or give engine='hf'"
+        raise InvalidArgument(message) from error
+
+
+def _difference(text: str, made: NDArray[Any], rule: NDArray[Any], index: int, count: int) -> str:
+    shared = min(len(made), len(rule))
+    odd = np.flatnonzero(made[:shared] != rule[:shared])
+    place = int(odd[0]) if len(odd) else shared
+    return (
+        f"gigatoken gives other ids than the package tokenizers for document {index} of the {count} that "
+        f"were compared, from token {place} on: {made[place : place + 4].tolist()} in place of "
+        f"{rule[place : place + 4].tolist()}; its text begins {text[:40]!r}: leave out engine=, or give "
+        f"engine='hf'"
+    )
