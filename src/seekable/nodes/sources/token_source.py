@@ -193,9 +193,12 @@ def token_source(form: Format, options: SourceOptions) -> Callable[[FileSet], To
         InvalidArgument: an option is for other formats.
         WrongType: ``columns`` is no list of names.
     """
-    for name, given in (("decode", options.decode), ("strict", options.strict or None)):
+    for name, given, of in (
+        ("decode", options.decode, "lines and fields"),
+        ("strict", options.strict or None, "tables"),
+    ):
         if given is not None:
-            message = f"{name}= is not for tokens ({form.name}), which are arrays as they are stored: drop it"
+            message = f"{name}= is for {of}, and {form.name} are arrays as they are stored: drop it"
             raise InvalidArgument(message)
     columns = None if options.columns is None else checked_names("columns", options.columns)
 
