@@ -60,12 +60,12 @@ FOLDERS: dict[str, tuple[str, Files]] = {
         {"_versions/1.manifest": b"", "_transactions/0.txn": b"", "data/0.lance": b""},
     ),
     "an indexed dataset of Megatron or fairseq": (
-        "IndexedDataset",
+        "sk.open('megatron:",
         {"web_text_document.bin": b"", "web_text_document.idx": MEGATRON, "web.jsonl": LINE},
     ),
     "tokens of datatrove": (
-        "DatatroveFolderDataset",
-        {"00000.ds": b"", "00000.ds.index": b"", "00000.ds.metadata": b""},
+        "sk.open('tokens:",
+        {"00000.ds": b"", "00000.ds.index": b"", "00000.ds.metadata": b"", "a.jsonl": LINE},
     ),
     "a data directory of Kaldi": (
         "kaldi:",

@@ -16,8 +16,6 @@ LINE = b'{"a": 1}\n'
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ("megatron:data/web_text_document", "Megatron"),
-        ("tokens:train.bin", "tokens.*memmap"),
         ("wds:a.tar", "WebDataset"),
         ("s3://bucket/a.jsonl", "object store.*copy it"),
         ("S3://bucket/a.jsonl", "object store"),
@@ -59,6 +57,27 @@ def test_a_spec_of_shar_is_opened_alone_and_never_as_a_stream() -> None:
         sk.open_stream("shar:DIR")
 
 
+def test_specs_of_tokens_are_opened_alone_and_never_as_a_stream() -> None:
+    for spec in ("megatron:data/web_text_document", "tokens:train.bin"):
+        with pytest.raises(sk.DataNotFound, match="there is no "):
+            sk.open(spec)
+        with pytest.raises(sk.InvalidArgument, match=r"is opened alone.*sk\.concat"):
+            sk.open([spec])
+        with pytest.raises(sk.UnsupportedFormat, match=r"sk\.open\('megatron:PREFIX'\).*stream\(\)"):
+            sk.open_stream(spec)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "train.bin", "a.ds"])
+def test_files_that_may_be_of_tokens_are_opened_where_the_user_names_them(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\1\0\2\0")
+    with pytest.raises(sk.InvalidArgument, match=rf"{name}' does not say of which type .* dtype='uint16'"):
+        sk.open(tmp_path / name)
+    told = rf"'{name}' in it is a file of tokens or .* sk\.open\('tokens:PATH'\), with dtype="
+    with pytest.raises(sk.UnsupportedFormat, match=told):
+        sk.open(tmp_path)
+    assert sk.open(tmp_path, dtype="uint16")[0]["tokens"].tolist() == [1, 2]
+
+
 def test_an_address_as_a_path_object_is_an_address() -> None:
     for address in ("s3://bucket/a.jsonl", "https://example.org/a.jsonl"):
         for asked in (Path(address), [Path(address)]):
@@ -79,9 +98,9 @@ def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("a.npy", "numpy.*yet.*mmap_mode"),
-        ("train.bin", "tokens.*yet"),
-        ("train.idx", "index.*yet"),
+        ("train.idx", r"index.*open the \.bin"),
+        ("a.ds.index", r"datatrove.*open the \.ds"),
+        ("a.npz", r"numpy.*one array of numpy\.load"),
         ("shard.00000.mds", "MosaicML.*yet"),
         ("0.lance", "Lance.*yet"),
         ("a.tfrecord", "TFRecord.*yet"),
@@ -89,7 +108,6 @@ def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.Mon
         ("a.orc", "ORC.*yet.*pyarrow"),
         ("a.h5", "HDF5.*yet"),
         ("a.wav", r"audio.*yet.*ds\.map"),
-        ("a.ds", "datatrove.*yet"),
         ("a.jpg", "image.*yet"),
         ("a.safetensors", "safetensors.*yet"),
         ("a.xlsx", r"spreadsheet, which cannot be opened; save it as \.csv"),

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,17 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
+from seekable.dataset.source_kinds import has_spec, may_be_shar, shown_source, spec_of_tokens
 from seekable.errors import DuplicateKeys, InvalidArgument
 from seekable.formats.registry import find_data, format_named, format_of_all, refuse_copies
 from seekable.formats.source_options import SourceOptions
 from seekable.index.opening import Indexing
-from seekable.nodes.display import listed
 from seekable.nodes.keys.key import SAMPLE_KEY, Keys, entry_key
 from seekable.parallel.progress import progress_or_bar
 from seekable.storage.listing import checked_asked
 from seekable.storage.mapped import MOST_OPEN_FILES
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
     from concurrent.futures import Executor
 
@@ -57,12 +55,6 @@ else:
 
 __all__ = ["open"]
 
-_SPEC = re.compile(r"[A-Za-z][A-Za-z0-9+., -]+:")
-"""The beginning of specs (`seekable.dataset.specs`) and addresses; one letter is a drive of Windows."""
-
-_PACK = ".idxpack"
-"""The end of the names of packs of Lhotse's indexes, which stand for the files that they name."""
-
 
 def open(  # noqa: PLR0913 - the one public place that owns these defaults
     source: Asked | Mapping[str, Asked],
@@ -87,6 +79,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     missing: Literal["none"] | None = None,
     concatenated: bool = False,
     suffix: str | Mapping[str, str] | None = None,
+    dtype: Any = None,
+    eos: int | None = None,
+    bos: int | None = None,
 ) -> Dataset:
     r"""Return a dataset over files, after indexing those that are new or changed.
 
@@ -101,6 +96,9 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
             ``kaldi:DIR``, the utterances of a data directory of Kaldi as dicts of what its tables have,
             ``shar:DIR``, or the folder itself, the cuts of a Shar of Lhotse with their payloads, also a dict
             of the files of ``"cuts"`` and of other fields,
+            ``megatron:PREFIX``, the documents of ``PREFIX.bin`` as ``PREFIX.idx`` has them, and
+            ``tokens:PATH``, those of any files of tokens, as dicts with an array ``"tokens"``; both may be
+            globs or folders,
             ``energon:DIR:SPLIT``, the shards of a split of a dataset of Energon, without excluded samples,
             ``wids:PATH``, the shards that a list of wids names,
             ``x.idxpack`` or ``idxpack:PATH:NUMBER``, the files that a pack of Lhotse's indexes names, or a
@@ -152,6 +150,12 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         concatenated: of tar files, True if a file may be several archives, one behind the other.
         suffix: of sibling archives, what is appended to a field that another archive has too: a text for all
             archives but the first, or a dict by archive.
+        dtype: of files of tokens that do not say it, the type of a token, as ``"uint16"``.
+        eos: of files of tokens that have no index, the last token of each document. Without ``eos`` and
+            ``bos`` such a file is one document. With an index, the documents are counted by it too, and a
+            warning says so if the index has others, which are delivered.
+        bos: the first token of each document, as in files of llm.c; with ``eos``, a document begins at each
+            ``bos`` that follows an ``eos``.
 
     Raises:
         DataNotFound: there is no such file, repository or split, or no data file in the folder.
@@ -176,13 +180,13 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         (2, {'id': 1}, 10)
     """
     _check_suffix(source, suffix)
-    may_be_shar = _may_be_shar(source)
+    is_shar = may_be_shar(source)
     if isinstance(source, Mapping):
         source = {name: checked_asked(asked) for name, asked in source.items()}
     else:
         source = checked_asked(source)
     options = SourceOptions(
-        shown=_shown(source),
+        shown=shown_source(source),
         decode=decode,
         version=version,
         errors=errors,
@@ -194,17 +198,22 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
         splitname=splitname,
         missing=missing,
         concatenated=concatenated,
+        dtype=dtype,
+        eos=eos,
+        bos=bos,
         most_open_files=checked_count("max_open_files", max_open_files, least=1),
     )
     indexing = Indexing(index_dir, jobs, executor, progress)
-    if may_be_shar and (found_shar := shar.shar_files(source, format_name=format)) is not None:
+    if is_shar and (found_shar := shar.shar_files(source, format_name=format)) is not None:
+        options.refuse_those_of_tokens("a Shar")
         opening = shar.SharOpening(found_shar, key, indexing)
         return Dataset(opening.source(options, with_keys=_with_keys, partitions=partitions))
     if isinstance(source, Mapping):
+        options.refuse_those_of_tokens("tar")
         open_one = partial(open, format=format, index_dir=index_dir, jobs=jobs, executor=executor)
         open_one = partial(open_one, progress=progress, partitions=partitions)
         return sibling_archives.open_siblings(source, open_one, options, suffix=suffix, key=key)
-    spec = specs.spec_of(source) if _has_spec(source) else None
+    spec = specs.spec_of(source) if has_spec(source) else spec_of_tokens(source, format, options)
     if spec is None:
         found = find_data(source, format_name=format)
         form = format_of_all(found) if format is None else format_named(format)
@@ -232,18 +241,6 @@ def open(  # noqa: PLR0913 - the one public place that owns these defaults
     if partitions is not None:
         node = partition_columns.partitioned(node, hive_folders.key_types(files), options.columns)
     return Dataset(node)
-
-
-def _may_be_shar(source: object) -> bool:
-    """Return True for a dict of fields, a spec ``shar:DIR``, and a folder with files of cuts."""
-    if not isinstance(source, str | os.PathLike):
-        return isinstance(source, Mapping)
-    path = os.fsdecode(source)
-    if path.startswith("shar:") or not os.path.isdir(path):
-        return path.startswith("shar:")
-    with suppress(OSError):
-        return any(name.startswith("cuts.") for name in os.listdir(path))
-    return False
 
 
 def _check_suffix(source: object, suffix: object) -> None:
@@ -353,27 +350,3 @@ def _found_keys(files: FileSet, key: KeyOf, index_dir: str | os.PathLike[str] | 
         if index := hashes.read_keys(folder, wanted):
             return Keys(key, index)
     return None
-
-
-def _has_spec(source: object) -> bool:
-    """Return True if a source may be a spec.
-
-    Raises:
-        InvalidArgument: the source is a list, and an item is a spec.
-    """
-    if isinstance(source, list | tuple) and any(map(_has_spec, source)):
-        specs.refuse_specs_among(source)
-    if not isinstance(source, str | os.PathLike):
-        return False
-    text = os.fsdecode(source)
-    return _SPEC.match(text) is not None or text.endswith(_PACK)
-
-
-def _shown(source: Asked | Mapping[str, Asked]) -> str:
-    """Return the source as the user would write it in code."""
-    if isinstance(source, Mapping):
-        return f"{{{', '.join(f'{name!r}: {_shown(asked)}' for name, asked in source.items())}}}"
-    if isinstance(source, str | os.PathLike):
-        return repr(os.fspath(source))
-    paths = [os.fspath(path) for path in source]
-    return f"[{listed([repr(path) for path in paths])}]"

@@ -21,10 +21,11 @@ from seekable.storage.listing import Found, find_files
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from seekable.dataset import energon_files, hub_files, idxpack_files, wids_files
+    from seekable.dataset import energon_files, hub_files, idxpack_files, token_files, wids_files
     from seekable.dataset.energon_files import EnergonSpec
     from seekable.dataset.hub_files import HubSpec
     from seekable.dataset.idxpack_files import IdxpackSpec
+    from seekable.dataset.token_files import TokensSpec
     from seekable.dataset.wids_files import WidsSpec
     from seekable.formats.registry import Format
     from seekable.formats.source_options import SourceOptions
@@ -38,6 +39,7 @@ else:
     validation = lazy("seekable.kaldi.directory.validation")
     filenames = lazy("seekable.kaldi.files.filenames")
     specifiers = lazy("seekable.kaldi.files.specifiers")
+    token_files = lazy("seekable.dataset.token_files")
     wids_files = lazy("seekable.dataset.wids_files")
 
 
@@ -52,7 +54,7 @@ __all__ = [
 
 _HUB, _TEXT, _DIRECTORY, _PACK, _ENERGON = "hf:", "txt:", "kaldi:", "idxpack:", "energon:"
 
-_WIDS = "wids:"
+_WIDS, _TOKENS = "wids:", ("megatron:", "tokens:")
 
 _PACK_SUFFIX = ".idxpack"
 
@@ -188,7 +190,7 @@ def spec_of(source: object) -> Spec | None:
         return None
     if source.startswith((_HUB, _TEXT)):
         return _hub_spec(source) if source.startswith(_HUB) else _text_spec(source)
-    if source.startswith((_DIRECTORY, _ENERGON, _WIDS)):
+    if source.startswith((_DIRECTORY, _ENERGON, _WIDS, *_TOKENS)):
         return _spec_of_tool(source)
     if not _KALDI.isdisjoint(_ITEMS.split(source.partition(":")[0])):
         return _kaldi_spec(source)
@@ -196,13 +198,13 @@ def spec_of(source: object) -> Spec | None:
     return None
 
 
-def _spec_of_tool(source: str) -> DirectorySpec | EnergonSpec | WidsSpec:
+def _spec_of_tool(source: str) -> DirectorySpec | EnergonSpec | TokensSpec | WidsSpec:
     """Return the spec of a dataset that a tool describes in files of its own."""
     if source.startswith(_DIRECTORY):
         return _directory_spec(source)
     if source.startswith(_ENERGON):
         return energon_files.energon_spec(source)
-    return wids_files.wids_spec(source)
+    return token_files.tokens_spec(source) if source.startswith(_TOKENS) else wids_files.wids_spec(source)
 
 
 def _idxpack_spec(text: str) -> IdxpackSpec | None:

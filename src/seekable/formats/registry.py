@@ -125,6 +125,10 @@ class Format:
     """A function from options to the name of the format with those that decide where records start,
     ``module:name``; empty if no options do."""
 
+    named_suffixes: tuple[str, ...] = ()
+    """The ends of names, in lower case, that tell the format of files that the user names, and of no others:
+    files of other data in a folder may have names with these ends."""
+
     names_commands: bool = False
     """True if its files name commands, so that ``pipes`` means something, without a holder_finder."""
 
@@ -153,6 +157,7 @@ class Format:
             return replace(self, name=variant(options, self.name))
         if not self.variants:
             options.refuse_those_of_archives(self.name)
+            options.refuse_those_of_tokens(self.name)
         if not self.holder_finder:
             has_pipes = options.pipes != "refuse" and not self.names_commands
             if options.holder is not None or has_pipes:
@@ -213,7 +218,8 @@ FORMATS = MappingProxyType(
                    key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant"),
             Format("tokens", (), "seekable.formats.tokens.surveyor:TokenSurveyor",
                    "seekable.nodes.sources.token_source:token_source", "arrays",
-                   variants="seekable.formats.tokens.options:token_variant"),
+                   variants="seekable.formats.tokens.options:token_variant",
+                   named_suffixes=(".bin", ".ds", ".npy")),
         )
     }
 )  # fmt: skip
@@ -279,7 +285,8 @@ def format_of(name: str) -> Format:
     lower = name.lower()
     content = uncompressed_name(lower)
     for form in FORMATS.values():
-        if lower.endswith(form.suffixes) or (form.compressible and content.endswith(form.suffixes)):
+        own = (*form.suffixes, *form.named_suffixes)
+        if lower.endswith(own) or (form.compressible and content.endswith(own)):
             return form
     suffix = os.path.splitext(lower)[1]
     if suffix in unopened.NO_WAY_IN:

@@ -93,6 +93,11 @@ class SourceOptions:
             message = f"errors must be a function of a CorruptRecord (got {self.errors!r})"
             raise WrongType(message)
 
+    @property
+    def tells_tokens(self) -> bool:
+        """True if there is an option that only tokens have."""
+        return any(option is not None for option in (self.dtype, self.eos, self.bos))
+
     def refuse_those_of_tokens(self, name: str) -> None:
         """Refuse the options that only tokens have.
 

@@ -12,12 +12,14 @@ import numpy as np
 from seekable._arguments import check_workers
 from seekable._lazy import lazy
 from seekable.errors import IndexStale
+from seekable.index import companions
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.companions import has_points, schema_name
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
-from seekable.index.status import FileStatus, file_status
+from seekable.index.status import RACY_NS, FileStatus, file_status
+from seekable.index.surveyor import ReadsSideFiles
 from seekable.index.table_indexer import is_table_indexer
 from seekable.storage.compression import compression_of
 from seekable.storage.files import stat_file
@@ -212,10 +214,44 @@ def _look_up(
     location = find_index(files.root, index_dir=index_dir)
     if location.shared:
         # Always doubted: this process cannot write it.
-        shared = _sure(_compared(files, scanner.name, location.shared, notice="", doubt=True), scanner)
-        if shared is not None:
-            return shared
-    return _compared(files, scanner.name, location.folder, notice=location.notice, doubt=doubt)
+        shared = _compared(files, scanner.name, location.shared, notice="", doubt=True)
+        sure = _sure(_with_side_files(shared, scanner, doubt=True), scanner)
+        if sure is not None:
+            return sure
+    index = _compared(files, scanner.name, location.folder, notice=location.notice, doubt=doubt)
+    return _with_side_files(index, scanner, doubt=doubt)
+
+
+def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
+    """Leave out files that were surveyed with other files beside them, and doubt those beside new ones."""
+    if not isinstance(scanner, ReadsSideFiles) or index.table is None:
+        return index
+    rows, racy = index.status.rows.copy(), index.status.racy.copy()
+    paths = _paths(index)
+    known = np.flatnonzero(rows >= 0)
+    schemas = index.table.column("schema", rows[known]).view(np.uint64).tolist()
+    indexed_ns = index.table.column("indexed_ns", rows[known]).tolist()
+    beside = {
+        digest: tuple(scanner.side_files(companions.read_schema(index.folder, digest)))
+        for digest in set(schemas)
+    }
+    for file, schema, time_ns in zip(known.tolist(), schemas, indexed_ns, strict=True):
+        folder = os.path.dirname(paths[file])
+        for side in beside[schema]:
+            if _side_status(os.path.join(folder, side.file)) != (side.size, side.mtime_ns):
+                rows[file] = -1
+            elif doubt and side.size >= 0 and abs(time_ns - side.mtime_ns) < RACY_NS:
+                racy[file] = True
+    return replace(index, status=FileStatus(rows, racy & (rows >= 0)))
+
+
+def _side_status(path: str) -> tuple[int, int]:
+    """Return the size and the modification time of a file, -1 and -1 if it is not there."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return -1, -1
+    return status.st_size, status.st_mtime_ns
 
 
 def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:

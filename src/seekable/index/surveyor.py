@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import TypeIs
@@ -14,7 +16,15 @@ if TYPE_CHECKING:
     from seekable.index.table_indexer import TableIndexer
 
 
-__all__ = ["ForwardBytes", "Survey", "Surveyor", "is_splittable", "is_surveyor"]
+__all__ = [
+    "ForwardBytes",
+    "ReadsSideFiles",
+    "SideFile",
+    "Survey",
+    "Surveyor",
+    "is_splittable",
+    "is_surveyor",
+]
 
 
 class ForwardBytes(Protocol):
@@ -75,6 +85,28 @@ class Surveyor(Protocol):
             UnsupportedFormat: the file is damaged, or has members that cannot be read; the message says
                 which one, where, and what to do.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class SideFile:
+    """A file beside a data file that was read to survey it, as it was then."""
+
+    file: str
+    """The path of the file relative to the folder of the data file."""
+
+    size: int
+    """Its number of bytes; -1 for a file that was not there."""
+
+    mtime_ns: int
+    """Its modification time; -1 for a file that was not there."""
+
+
+@runtime_checkable
+class ReadsSideFiles(Protocol):
+    """A surveyor that reads files beside a data file: it is surveyed again when one of them has changed."""
+
+    def side_files(self, schema: bytes) -> Iterable[SideFile]:
+        """Return the files beside a data file that its survey read, or looked for, given its schema."""
 
 
 if TYPE_CHECKING:

@@ -57,6 +57,7 @@ def tar_variant(options: SourceOptions, name: str) -> str:
         InvalidArgument: the name has an unknown option, or an argument has a wrong value.
         WrongType: ``concatenated`` is no bool.
     """
+    options.refuse_those_of_tokens("tar")
     for argument, given, known in (
         ("group", options.group, ("key",)),
         ("splitname", options.splitname, ("first", "last")),

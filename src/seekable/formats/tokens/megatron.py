@@ -8,11 +8,13 @@ modes of a multimodal dataset follow. A sequence is a document here, as it is in
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from seekable.errors import UnsupportedFormat
+from seekable.formats.tokens.document_ends import ends_compared
 from seekable.formats.tokens.token_file import CHUNK_BYTES, damage, opened_side
 from seekable.formats.tokens.words import TokenSchema, token_survey
 
@@ -53,7 +55,10 @@ def survey_megatron(file: TokenFile) -> Survey:
         layout = _Layout(file, side)
         bounds = layout.bounds()
         layout.check_documents()
-        schema = TokenSchema(layout.dtype, beside=(side.entry(file.path),))
+        warnings = ends_compared(
+            file, 0, layout.dtype, documents=len(bounds) - 1, where=os.path.basename(side.path)
+        )
+        schema = TokenSchema(layout.dtype, beside=(side.entry(file.path),), warnings=warnings)
         return token_survey(bounds, schema, digest=side.digest())
 
 
@@ -75,8 +80,8 @@ class _Layout:
             )
             raise UnsupportedFormat(message)
         self._count = int.from_bytes(header[18:26], "little")
-        self._entries = int.from_bytes(header[26:34], "little") if len(header) == _HEADER_BYTES else 0
         self._is_fairseq = side.size == _FAIRSEQ_HEADER_BYTES + 12 * self._count
+        self._entries = 0 if self._is_fairseq else int.from_bytes(header[26:34], "little")
         if not self._is_fairseq:
             self._check_size()
         self._lengths = _FAIRSEQ_HEADER_BYTES if self._is_fairseq else _HEADER_BYTES
@@ -125,11 +130,13 @@ class _Layout:
         before, at = 0, self._offsets + 8 * self._count
         for start in range(0, self._entries, _STEP):
             entries = self._side.array(at + 8 * start, min(_STEP, self._entries - start), "<i8")
-            steps = np.diff(entries, prepend=before)
-            wrong = steps < 0 if start else np.append(entries[0] != 0, steps[1:] < 0)
+            wrong = np.diff(entries, prepend=before) < 0
+            if not start:
+                wrong[0] = entries[0] != 0
             if wrong.any():
                 row = int(wrong.argmax())
-                expected = f"a document from sequence {before if not row else entries[row - 1]} on or behind"
+                least = before if row == 0 else int(entries[row - 1])
+                expected = f"a document from sequence {least} on" + (" or behind" if start + row else "")
                 raise self._error(at + 8 * (start + row), expected, f"{entries[row]}", _CUT)
             before = int(entries[-1])
         if self._entries and before != self._count:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._cached import cached
-from seekable.index.surveyor import Survey
+from seekable.index.surveyor import SideFile, Survey
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,20 +46,6 @@ class AlignedFile:
 
     first: int = 0
     """The byte of the element of token 0; that of token t is ``first + t * itemsize``."""
-
-
-@dataclass(frozen=True, slots=True)
-class SideFile:
-    """A file beside a data file that was read to survey it, as it was then."""
-
-    file: str
-    """The path of the file relative to the folder of the data file."""
-
-    size: int
-    """Its number of bytes; -1 for a file that was not there."""
-
-    mtime_ns: int
-    """Its modification time; -1 for a file that was not there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, final
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from seekable.index.surveyor import Surveyor
 
 __all__ = ["TokenSource", "token_source"]
+
+_MOST_WARNED = 5
+"""The most files that one warning names."""
 
 
 @final
@@ -211,9 +215,28 @@ def token_source(form: Format, options: SourceOptions) -> Callable[[FileSet], To
             errors=options.errors,
         )
         _check_arrays(made)
+        _warn(made)
         return made
 
     return source
+
+
+def _warn(source: TokenSource) -> None:
+    """Warn of files whose documents may not be those that the user meant.
+
+    Warns:
+        UserWarning: no token of a file is the one that ends documents, say.
+    """
+    schemas = source.words.schemas
+    if not any(schema.warnings for schema in schemas):
+        return
+    texts = [
+        f"{source.files.shown_path(file)!r}: {text}"
+        for file, schema in enumerate(source.words.schema_of.tolist())
+        for text in schemas[schema].warnings
+    ]
+    more = f"\nand {len(texts) - _MOST_WARNED:,} more" if len(texts) > _MOST_WARNED else ""
+    warnings.warn("\n".join(texts[:_MOST_WARNED]) + more, UserWarning, stacklevel=4)
 
 
 def _check_arrays(source: TokenSource) -> None:

@@ -1,0 +1,80 @@
+"""What a source of ``sk.open`` may be: a spec, a Shar or a folder of tokens, as its text and names tell."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from seekable._lazy import lazy
+from seekable.nodes.display import listed
+
+if TYPE_CHECKING:
+    from seekable.dataset import specs, token_files
+    from seekable.dataset.token_files import TokensSpec
+    from seekable.formats.source_options import SourceOptions
+    from seekable.storage.listing import Asked
+else:
+    specs = lazy("seekable.dataset.specs")
+    token_files = lazy("seekable.dataset.token_files")
+
+__all__ = ["has_spec", "may_be_shar", "shown_source", "spec_of_tokens"]
+
+_SPEC = re.compile(r"[A-Za-z][A-Za-z0-9+., -]+:")
+"""The beginning of specs (`seekable.dataset.specs`) and addresses; one letter is a drive of Windows."""
+
+_TOKENS = (".bin", ".ds", ".npy")
+"""The ends of the names of files by which a folder may be a dataset of tokens."""
+
+_PACK = ".idxpack"
+"""The end of the names of packs of Lhotse's indexes, which stand for the files that they name."""
+
+
+def may_be_shar(source: object) -> bool:
+    """Return True for a dict of fields, a spec ``shar:DIR``, and a folder with files of cuts."""
+    if not isinstance(source, str | os.PathLike):
+        return isinstance(source, Mapping)
+    path = os.fsdecode(source)
+    if path.startswith("shar:") or not os.path.isdir(path):
+        return path.startswith("shar:")
+    with suppress(OSError):
+        return any(name.startswith("cuts.") for name in os.listdir(path))
+    return False
+
+
+def has_spec(source: object) -> bool:
+    """Return True if a source may be a spec.
+
+    Raises:
+        InvalidArgument: the source is a list, and an item is a spec.
+    """
+    if isinstance(source, list | tuple) and any(map(has_spec, source)):
+        specs.refuse_specs_among(source)
+    if not isinstance(source, str | os.PathLike):
+        return False
+    text = os.fsdecode(source)
+    return _SPEC.match(text) is not None or text.endswith(_PACK)
+
+
+def spec_of_tokens(source: object, format_name: str | None, options: SourceOptions) -> TokensSpec | None:
+    """Return the spec of a folder that is a dataset of tokens; None of all else."""
+    if format_name is not None or not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
+        return None
+    folder = os.fsdecode(source)
+    with suppress(OSError):
+        names = os.listdir(folder)
+        if any(name.lower().endswith(_TOKENS) for name in names):
+            return token_files.spec_of_folder(folder, names, told=options.tells_tokens)
+    return None
+
+
+def shown_source(source: Asked | Mapping[str, Asked]) -> str:
+    """Return the source as the user would write it in code."""
+    if isinstance(source, Mapping):
+        return f"{{{', '.join(f'{name!r}: {shown_source(asked)}' for name, asked in source.items())}}}"
+    if isinstance(source, str | os.PathLike):
+        return repr(os.fspath(source))
+    paths = [os.fspath(path) for path in source]
+    return f"[{listed([repr(path) for path in paths])}]"

@@ -1,0 +1,114 @@
+"""Files of tokens by spec, ``megatron:PREFIX`` and ``tokens:PATH``, and folders of nothing else."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.dataset.spec import Spec, checked_format
+from seekable.errors import DataNotFound, InvalidArgument
+from seekable.formats.registry import SUFFIXES, without_their_files
+from seekable.formats.tokens.olmo import CSV_SUFFIX
+from seekable.formats.tokens.options import TOKENS
+from seekable.formats.tokens.token_folders import TOKEN_SUFFIXES, holds_tokens, token_names
+from seekable.storage.listing import find_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seekable.formats.registry import Format
+    from seekable.storage.listing import Found
+
+__all__ = ["MEGATRON_SCHEME", "TOKENS_SCHEME", "TokensSpec", "spec_of_folder", "tokens_spec"]
+
+MEGATRON_SCHEME, TOKENS_SCHEME = "megatron:", "tokens:"
+"""The beginnings of the specs."""
+
+_DATA, _INDEX = ".bin", ".idx"
+"""The ends of the names of both files of Megatron."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokensSpec(Spec):
+    """Files of tokens: those of a path, a folder or a glob; or of Megatron, by what names begin with."""
+
+    text: str
+    """The text of the spec, as the user wrote it."""
+
+    path: str
+    """The path of a file or a folder, or a glob; of Megatron without the suffix."""
+
+    paired: bool = False
+    """True if each file must have an index of Megatron or fairseq beside it."""
+
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the files and their format; see `found`."""
+        form = checked_format(self, TOKENS, format_name)
+        return self.found(), form
+
+    def found(self) -> tuple[Found, ...]:
+        """Return the files with tokens, without those beside them.
+
+        Raises:
+            DataNotFound: there is none, or one lacks its index.
+        """
+        path = os.path.expanduser(self.path)
+        if not self.paired:
+            return find_files(path, suffixes=TOKEN_SUFFIXES, inspect=without_their_files, arrange=token_names)
+        if not os.path.isdir(path) or os.path.isfile(path + _DATA):
+            path += _DATA
+        found = find_files(path, suffixes=(_DATA,), inspect=without_their_files)
+        for run in found:
+            self._check_indexes(run)
+        return found
+
+    def _check_indexes(self, run: Found) -> None:
+        for name in run.names:
+            prefix = os.path.join(run.root, name).removesuffix(_DATA)
+            if not os.path.isfile(prefix + _INDEX):
+                message = (
+                    f"there is no {prefix + _INDEX!r}, which says where the documents of {prefix + _DATA!r} "
+                    f"start: copy it there, or open 'tokens:{prefix}{_DATA}' with dtype= and eos="
+                )
+                raise DataNotFound(message)
+
+
+def tokens_spec(text: str) -> TokensSpec:
+    """Return a spec of files of tokens.
+
+    Raises:
+        InvalidArgument: it has no path.
+
+    Example:
+        >>> tokens_spec("megatron:data/text_document.bin").path
+        'data/text_document'
+    """
+    paired = text.startswith(MEGATRON_SCHEME)
+    path = text.partition(":")[2]
+    if not path:
+        form = (
+            "megatron:PREFIX, of PREFIX.bin and PREFIX.idx" if paired else "tokens:FILE, a glob or a folder"
+        )
+        message = f"{text!r} is not complete: the form is {form}"
+        raise InvalidArgument(message)
+    if paired and path.endswith((_DATA, _INDEX)):
+        path = path[: -len(_DATA)]
+    return TokensSpec(text, path, paired)
+
+
+def spec_of_folder(folder: str, names: Iterable[str], *, told: bool) -> TokensSpec | None:
+    """Return the spec of a folder that is a dataset of tokens and nothing else, else None.
+
+    Args:
+        folder: the path of the folder.
+        names: the names in it.
+        told: True if the user gave an option that only tokens have.
+    """
+    files = [name for name in names if not name.startswith((".", "_"))]
+    beside = [name for name in files if name.lower().endswith(SUFFIXES) and not name.endswith(CSV_SUFFIX)]
+    if beside or not (told or holds_tokens(folder, files)):
+        return None
+    return TokensSpec(folder, folder)

@@ -1,0 +1,78 @@
+"""The families of files of tokens: how each is recognised, and what finds its documents."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from seekable.errors import UnsupportedFormat
+from seekable.formats.tokens import megatron, tntidx
+from seekable.formats.tokens.datatrove import survey_datatrove
+from seekable.formats.tokens.numpy_file import NUMPY_MAGIC, survey_numpy
+from seekable.formats.tokens.olmo import survey_olmo
+from seekable.formats.tokens.plain import LLM_C, LLM_C_EVALUATION, survey_headerless, survey_llm_c
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seekable.formats.tokens.token_file import TokenFile
+    from seekable.index.surveyor import Survey
+
+__all__ = ["head_of", "survey_of_family"]
+
+_MAGIC_BYTES = 16
+
+_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".npz")
+
+_INDEXES: tuple[tuple[bytes, Callable[[TokenFile], Survey]], ...] = (
+    (megatron.MAGIC, megatron.survey_megatron),
+    (tntidx.MAGIC, tntidx.survey_tntidx),
+)
+"""The first bytes of each kind of ``.idx`` beside a ``.bin``, and what finds the documents by it."""
+
+
+def survey_of_family(file: TokenFile) -> Survey:
+    """Return the documents of a file, by the family of formats that it is of.
+
+    Files beside it come first, then its own first bytes; a file with neither has no header.
+
+    Raises:
+        UnsupportedFormat: the file, or one beside it, is damaged, or is of a form that is not read.
+        InvalidArgument: an option is missing, or contradicts the file.
+    """
+    name = file.path.lower()
+    if name.endswith(_PICKLES):
+        message = f"{file.path!r} may run any code when it is loaded, and is never read: open files of tokens"
+        raise UnsupportedFormat(message)
+    if name.endswith(".bin") and os.path.isfile(index := file.sibling(".idx")):
+        return _by_index(file, index)
+    if os.path.isfile(f"{file.path}.index"):
+        return survey_datatrove(file)
+    head = file.source.read(0, _MAGIC_BYTES)
+    if head.startswith(NUMPY_MAGIC):
+        return survey_numpy(file)
+    magic = int.from_bytes(head[:4], "little")
+    if name.endswith(".bin") and (magic in LLM_C or magic == LLM_C_EVALUATION):
+        return survey_llm_c(file, magic)
+    return survey_olmo(file) if name.endswith(".npy") else survey_headerless(file)
+
+
+def head_of(path: str) -> bytes:
+    """Return the first bytes of a file; none if it is not there."""
+    if not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(_MAGIC_BYTES)
+
+
+def _by_index(file: TokenFile, index: str) -> Survey:
+    head = head_of(index)
+    for magic, survey in _INDEXES:
+        if head.startswith(magic):
+            return survey(file)
+    known = " or ".join(str(magic) for magic, _ in _INDEXES)
+    message = (
+        f"{index!r}: byte 0: expected {known}, as indexes of Megatron and fairseq begin, found {head!r}; the "
+        f"index of {file.path!r} is cut or damaged: copy it again, or move it away if it is of something else"
+    )
+    raise UnsupportedFormat(message)
