@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.dataset.shar import shar_files
+from seekable.dataset.source_kinds import spec_of_tokens
 from seekable.dataset.specs import spec_of
 from seekable.errors import CorruptRecord
 from seekable.formats.registry import find_data, format_named, format_of_all
@@ -91,7 +92,7 @@ def verify(
     check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
     if (shar := shar_files(source, format_name=format)) is not None:
         return _verified_shar(shar, check, decode=decode, jobs=jobs, progress=progress)
-    spec = spec_of(source)
+    spec = spec_of(source) or spec_of_tokens(source, format, options)
     if spec is not None:
         found, kind = spec.files(format, index_dir=index_dir)
         options = spec.narrowed(options, kind)

@@ -86,8 +86,8 @@ _SCHEMES = (
              "whose cuts are read in any order: sk.open('shar:DIR'), and its stream() if one is needed",
              ever=False),
     Unopened(("megatron", "tokens"), "a dataset of tokens",
-             "whose documents are read in any order: sk.open('megatron:PREFIX') or sk.open('tokens:PATH'), and "
-             "its stream() if one is needed", ever=False),
+             "whose documents are read in any order: sk.open('megatron:PREFIX') or sk.open('tokens:PATH'), "
+             "and its stream() if one is needed", ever=False),
     Unopened(("wds", "webdataset"), "WebDataset", "write the paths of its tar files alone, 'shards/*.tar'",
              ever=False),
     Unopened(("mds", "litdata", "lance"), "a dataset of another tool",
