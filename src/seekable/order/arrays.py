@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     Int64s = NDArray[np.int64]
 
-__all__ = ["distinct", "divided", "united"]
+__all__ = ["distinct", "divided", "numbered", "united"]
 
 
 def divided(values: Int64s, by: int) -> tuple[Int64s, Int64s]:
@@ -35,6 +35,20 @@ def united(values: Int64s) -> Int64s:
     # Where any elements differ, the first and the last mostly do.
     same = values.size > 0 and values[0] == values[-1] and bool((values == values[0]).all())
     return values[:1] if same else values
+
+
+def numbered(counts: Int64s) -> tuple[Int64s, Int64s]:
+    """Return each element's group, and the number of the element in its group.
+
+    Args:
+        counts: the number of elements of each group.
+
+    Example:
+        >>> [part.tolist() for part in numbered(np.array([2, 0, 3]))]
+        [[0, 0, 2, 2, 2], [0, 1, 0, 1, 2]]
+    """
+    group = np.repeat(np.arange(counts.size), counts)
+    return group, np.arange(group.size) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def distinct(*columns: Int64s) -> tuple[Int64s, Int64s]:
