@@ -41,6 +41,8 @@ from seekable.nodes.join import Join
 from seekable.nodes.map import Map
 from seekable.nodes.map_batches import MapBatches
 from seekable.nodes.mix import Mix
+from seekable.nodes.packed.pack import Pack
+from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
@@ -331,6 +333,10 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     MapColumns: [as_file_says],
     MapBatches: [lambda n, _: shuffled(n).map_batches(all_squared, size=7)],
     Mix: [lambda n, _: mixed(n), lambda n, _: mixed_for_all(n), lambda n, _: mixed_by_lanes(n)],
+    Pack: [
+        lambda n, _: documents(n).pack(4, seed=3, order="table", jobs=1),
+        lambda n, _: documents(n).pack(4, seed=3, order="exchange", labels="within", jobs=1),
+    ],
     Rename: [lambda n, _: dicts(n).rename({"text": "body", "id": "text"})],
     Repeat: [lambda n, _: shuffled(n).repeat(2)],
     Sample: [lambda n, _: numbers(3 * n).sample(n, seed=9)],
@@ -366,6 +372,7 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     TableSource: [from_tables],
     TokenSource: [from_tokens],
     UnifyColumns: [unified],
+    Windows: [lambda n, _: documents(n).windows(4, next_token=True, jobs=1)],
     Zip: [lambda n, _: sk.zip([shuffled(n), shuffled(n, "b").map(squared)])],
 }
 
@@ -397,6 +404,16 @@ def twice(row: int, n: int) -> list[int]:
     return [row, -row] if row % 2 == 0 else []
 
 
+def documents(n: int) -> sk.Dataset:
+    """Return lists of 0 to 8 tokens, just enough for ``n`` samples of 4 tokens and one more."""
+    lengths: list[int] = []
+    left = 4 * n + 1 if n else 0
+    while left:
+        lengths.append(min(left, len(lengths) * 5 % 9))
+        left -= lengths[-1]
+    return sk.from_sequence([{"tokens": list(range(row, row + size))} for row, size in enumerate(lengths)])
+
+
 def endless() -> sk.Dataset:
     schedule = [(0, [2, 1]), (50, [1, 3])]
     return sk.mix([shuffled(30, "a"), shuffled(50, "b")], weights=schedule, seed=8)
@@ -413,7 +430,7 @@ def part_of(n: int) -> sk.Dataset:
 
 
 # No mixture is empty: a source of positive weight must have records.
-NEVER_EMPTY = {Mix}
+NEVER_EMPTY = {Mix, Pack, Windows}
 
 CASES = [
     pytest.param(kind, number, n, id=f"{kind.__name__}-{number}-{n}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns import schema as columns_schema
     from seekable.nodes.columns import types as column_types
     from seekable.nodes.columns.choose import Missing
-    from seekable.nodes.contract import BatchForm, Node
+    from seekable.nodes.contract import BatchForm
     from seekable.nodes.sources import table_batches as tables
 else:
     summary = lazy("seekable.dataset.summary")
@@ -43,11 +43,6 @@ else:
 __all__ = ["ColumnTools"]
 
 _KINDS = ("python", "numpy", "arrow")
-_AHEAD = 4096
-"""The number of positions whose order is resolved at a time."""
-
-_BYTES = 8 << 20
-"""About the number of bytes of files whose rows are put in order at a time."""
 
 
 class ColumnTools(Face):
@@ -354,7 +349,7 @@ class ColumnTools(Face):
         if kind not in _KINDS:
             message = f"kind must be one of {', '.join(map(repr, _KINDS))} (got {kind!r})"
             raise InvalidArgument(message)
-        return _batches(self._node, kind, checked_count("size", size, least=1))
+        return tables.batches(self._node, kind, checked_count("size", size, least=1))
 
     def batch_at(self, positions: NDArray[np.int64]) -> Any:
         """Return the records at ``positions`` as a list, or of tables in the form of their ``decode``.
@@ -374,23 +369,3 @@ class ColumnTools(Face):
         """Raise `MissingColumn` for columns that no file has, unless records may lack them."""
         if choose.checked_missing(missing) == "error":
             column_names.must_have(self._node, method, columns)
-
-
-def _batches(node: Node, kind: BatchForm, size: int) -> Iterator[Any]:
-    ahead, start = max(1, _AHEAD // size) * size, 0
-    while node.size is None or start < node.size:
-        stop = start + ahead if node.size is None else min(start + ahead, node.size)
-        plan = node.plan(np.arange(start, stop, dtype=np.int64))
-        # The order of several small batches is resolved together.
-        each = max(1, plan.bytes // max(1, len(plan)))
-        step = size if kind == "python" else max(1, _BYTES // each // size) * size
-        for first in range(0, stop - start, step):
-            part = plan.slice(first, min(first + step, stop - start))
-            if kind == "python":
-                yield part.read()
-                continue
-            table = tables.table_of(part)
-            for at in range(0, len(part), size):
-                batch = table.slice(at, size)
-                yield batch if kind == "arrow" else tables.numpy_batch(batch, part, at)
-        start = stop

@@ -13,6 +13,7 @@ from seekable.dataset.choosing import Choosing
 from seekable.dataset.columns import ColumnTools
 from seekable.dataset.files import Files
 from seekable.dataset.ordering import Ordering
+from seekable.dataset.packed_samples import PackedSamples
 from seekable.dataset.position import checked_place, checked_places, note_read
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import leaves_of
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key as keys
     from seekable.nodes.keys import key_sequence, lookup
     from seekable.nodes.keys.key_sequence import KeySequence
-    from seekable.nodes.packed import packing_columns
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -43,7 +43,6 @@ else:
     entry_shapes = lazy("seekable.nodes.entry_shapes")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
-    packing_columns = lazy("seekable.nodes.packed.packing_columns")
     stream_source = lazy("seekable.stream.source")
     stream_face = lazy("seekable.stream.stream")
 
@@ -57,7 +56,7 @@ _AT_ONCE = 64
 
 
 @final
-class Dataset(Ordering, Choosing, ColumnTools, Files):
+class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files):
     """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
 
     Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,
@@ -109,17 +108,6 @@ class Dataset(Ordering, Choosing, ColumnTools, Files):
             ['id', 'text']
         """
         return columns_schema.columns_of(self._node)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """The number of tokens of each document of token files: int64, one a record; it cannot be written.
-
-        No data file is read. The rows may be chosen and put into any fixed order.
-
-        Raises:
-            InvalidArgument: records are no documents of token files, or rows differ between epochs.
-        """
-        return packing_columns.lengths_of_documents(self._node)
 
     def __len__(self) -> int:
         """Return the number of records of an epoch.

@@ -1,9 +1,9 @@
 """The base of ``Dataset``: it holds one node, and makes new datasets of other nodes.
 
-``Dataset`` has its methods from five files, each of which imports the nodes that it makes at its top:
+``Dataset`` has its methods from six files, each of which imports the nodes that it makes at its top:
 ``ordering.py`` (order, cuts and maps), ``choosing.py`` (rows chosen by content or at random), ``columns.py``
-(columns and batches), ``files.py`` (writing) and ``dataset.py`` (reading, and the class itself). All but the
-last import this base alone, so nothing is imported in a circle.
+(columns and batches), ``packed_samples.py`` (samples of token ids), ``files.py`` (writing) and ``dataset.py``
+(reading, and the class itself). All but the last import this base alone, so nothing is imported in a circle.
 """
 
 from __future__ import annotations

@@ -67,17 +67,20 @@ def dataset_batches(
     Raises:
         NothingPassed: all records of a batch are holes.
     """
-    decode = dataset.batch_form if collate is not None and takes_columns(collate) else "python"
+    columnar = collate is not None and takes_columns(collate)
+    decode = dataset.batch_form if columnar else "python"
     for stretch in stretches(steps, cursor, number=number, of=of):
         plan = dataset.plan(stretch.positions)
         ahead = ReadAhead(plan)
         for start, stop, before, after in stretch.batches(steps):
             ahead.read_to(stop)
-            if collate is not None and decode != "python":
-                columns = tables.batch_of(plan.slice(start, stop), decode)
-                yield Batch(collate(columns), stop - start, 0, after)
-                continue
-            records = plan.slice(start, stop).read()
+            part = plan.slice(start, stop)
+            if collate is not None and columnar:
+                columns: Any = part.arrays() if decode == "python" else tables.batch_of(part, decode)
+                if columns is not None:
+                    yield Batch(collate(columns), stop - start, 0, after)
+                    continue
+            records = part.read()
             there = [record for record in records if record is not HOLE]
             if not there:
                 raise NothingPassed(_only_holes(before, len(records)))

@@ -123,6 +123,18 @@ class GatheredPlan(Plan):
         """Return the origins of the records of all parts, in the requested order."""
         return gathered(self.size, [(at, plan.origins()) for at, plan in self.parts])
 
+    def arrays(self) -> dict[str, Any] | None:
+        """Return the columns of all parts, if all have the same ones, with values of one shape."""
+        parts: list[tuple[NDArray[np.intp], dict[str, Any]]] = []
+        for at, plan in self.parts:
+            columns = plan.arrays()
+            if columns is None or (parts and columns.keys() != parts[0][1].keys()):
+                return None
+            parts.append((at, columns))
+        names = parts[0][1] if parts else {}
+        out = {name: _column(self.size, [(at, columns[name]) for at, columns in parts]) for name in names}
+        return None if not out or any(column is None for column in out.values()) else out
+
     @property
     def paths(self) -> set[str]:
         """The paths of the files that any part reads."""
@@ -144,6 +156,30 @@ class GatheredPlan(Plan):
             for i, item in zip(at.tolist(), items, strict=True):
                 out[i] = item
         return out
+
+
+def _column(size: int, parts: Sequence[tuple[NDArray[np.intp], Any]]) -> Any:
+    """Return the values of several parts as one column; None if they do not go together.
+
+    Args:
+        size: the number of all values.
+        parts: the places of the values of each part, and these values: an array or a list.
+    """
+    values = [held for _, held in parts]
+    if all(isinstance(held, np.ndarray) for held in values):
+        if len({held.shape[1:] for held in values}) > 1:
+            return None
+        out = np.empty((size, *values[0].shape[1:]), np.result_type(*values))
+        for at, held in parts:
+            out[at] = held
+        return out
+    if not all(isinstance(held, list) for held in values):
+        return None
+    listed: list[Any] = [None] * size
+    for at, held in parts:
+        for place, value in zip(at.tolist(), held, strict=True):
+            listed[place] = value
+    return listed
 
 
 def _reachable(roots: Sequence[Graph]) -> list[Graph]:

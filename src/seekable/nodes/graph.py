@@ -35,6 +35,7 @@ __all__ = [
     "Reader",
     "Routed",
     "Router",
+    "SlicedPlan",
     "known_size",
     "must_be_steady",
     "part_of",
@@ -90,6 +91,16 @@ class Plan(ABC):
         """
         return of_places(self.locate())
 
+    def arrays(self) -> dict[str, Any] | None:
+        """Return the records as columns, if they are read so without making a record.
+
+        Returns:
+            For each column an array with a first axis of records, or a list with a value for each record:
+            the default collate function makes the same batch of them as of the records. None, by default,
+            if the records are made one by one, or there is none.
+        """
+        return None
+
 
 class ColumnarPlan(Plan):
     """A plan that can also return its records as one batch of Arrow columns."""
@@ -102,6 +113,31 @@ class ColumnarPlan(Plan):
     @abstractmethod
     def table(self) -> Any:
         """Return the records as a ``pyarrow.RecordBatch``, in the requested order."""
+
+
+class SlicedPlan(Plan):
+    """A plan of records that are dicts of flat arrays, of which slices can be copied without a record."""
+
+    counts: Int64s
+    """The number of elements of each record's arrays."""
+
+    @abstractmethod
+    def copy_into(
+        self, out: Mapping[str, Any], rows: Int64s, at: Int64s, starts: Int64s, counts: Int64s
+    ) -> None:
+        """Copy a slice of each record into arrays: ``out[name][rows[i], at[i] : at[i] + counts[i]]``.
+
+        Args:
+            out: an array of each name that is wanted: two dimensions, C-contiguous.
+            rows: the row of the arrays that the slice of each record goes to, int64.
+            at: the first column that it goes to, int64.
+            starts: its first element in the record's arrays, int64.
+            counts: its number of elements, int64.
+        """
+
+    @abstractmethod
+    def locate_slices(self, starts: Int64s, counts: Int64s) -> list[Any]:
+        """Return the ``Location`` of a slice of the first array of each record."""
 
 
 class Router(ABC):

@@ -59,6 +59,8 @@ UNKNOWN_ROWS = {
     "filter": "the description has a digest of the rows that were kept, and not the rows",
     "flatten": "the description has a digest of the rows that have items, and not the rows",
     "sorted": "the description has a digest of the order of the rows, and not the order",
+    "pack": "the description has a digest of the lengths of documents, and not the lengths",
+    "windows": "the description has a digest of the lengths of documents, and not the lengths",
     "join": "the description has a digest of the rows that were matched, and not the rows",
     "siblings": "the description has a digest of each archive, and not the rows that were matched",
 }

@@ -21,6 +21,7 @@ from seekable.nodes.contract import Leaf, OrderNode
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.flatten import Flatten
 from seekable.nodes.join import Join
+from seekable.nodes.packed.packed_node import PackedNode
 from seekable.nodes.select import Select
 from seekable.nodes.slice import Slice
 from seekable.nodes.sources.file_source import FileSource
@@ -122,7 +123,7 @@ def _below(node: Node, position: int) -> tuple[Node, int] | None:
     """Return the child that a record is made of, and the position there; None if that is not known."""
     if node.size == 0 or (isinstance(node, WindowedShuffle) and any(map(_hides_blocks, leaves_of(node)))):
         return None
-    if isinstance(node, Batch):
+    if isinstance(node, Batch | PackedNode):
         return node.child, node.first_of(position)
     if isinstance(node, OrderNode):
         slot, below = node.route_one(position)

@@ -19,6 +19,11 @@ from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.flatten import Flatten
+from seekable.nodes.packed.pack import Pack
+from seekable.nodes.packed.packed_node import PackedNode
+from seekable.nodes.packed.row_lengths import row_lengths
+from seekable.nodes.packed.sample_cut import SampleCut
+from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.zip import Zip
 from seekable.resume.from_description import UNKNOWN_ROWS, rebuild_loosely
@@ -35,6 +40,9 @@ if TYPE_CHECKING:
     Rule = Callable[[Any, Any], Node | None]
 
 __all__ = ["transplanted"]
+
+_MAKERS = frozenset({Flatten.kind, Pack.kind, Windows.kind})
+"""The kinds of nodes that make records of several, or several of one, and choose no rows."""
 
 
 def transplanted(old: Node, new: Node) -> Node:
@@ -98,7 +106,7 @@ def _orders_above_core(old: Node) -> tuple[list[Node], Node]:
 def _has_selected(old: PlaceholderSource) -> bool:
     """Return True for a node that chose rows of one child; a join has two, and must be what it was."""
     kind = old.described["kind"]
-    return kind in UNKNOWN_ROWS and kind != Flatten.kind and len(old.described["of"]) == 1
+    return kind in UNKNOWN_ROWS and kind not in _MAKERS and len(old.described["of"]) == 1
 
 
 def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
@@ -111,7 +119,7 @@ def _nodes_above_core(new: Node) -> tuple[list[Node], Node]:
 
 
 def _is_over_one(node: Node) -> TypeGuard[UnaryNode]:
-    return isinstance(node, UnaryNode) and not isinstance(node, Batch | Flatten)
+    return isinstance(node, UnaryNode) and not isinstance(node, Batch | Flatten | PackedNode)
 
 
 def _transplanted_core(old: Node, new: Node) -> Node:
@@ -165,10 +173,31 @@ def _flattened(old: PlaceholderSource, new: Flatten) -> Node | None:
     return selected_rows(old.described, below, [new], path=old.row_files.get(old.described["rows"]))
 
 
+def _packed(old: PlaceholderSource, new: PackedNode) -> Node | None:
+    """Return the old samples: cut as they were, with the columns of the present ones."""
+    tree = old.described
+    if tree["kind"] not in (Pack.kind, Windows.kind):
+        return None
+    below = transplanted(rebuild_loosely(tree["of"][0], old.row_files), new.child)
+    form, lengths = new.form, new.rows
+    if lengths is not None and below is not new.child:
+        lengths = row_lengths(below, form.key, align=form.align, call="resume='rows'")
+    if lengths is not None and tree.get("lengths") not in (None, lengths.digest):
+        message = (
+            f"the documents of {old!r} have other lengths now: their samples cannot be cut as they were. "
+            f"Go on with the data that the run began with"
+        )
+        raise StateMismatch(message)
+    kind = Pack if tree["kind"] == Pack.kind else Windows
+    return kind(below, SampleCut.from_description(tree), form, lengths, new.only)
+
+
 _RULES: Mapping[tuple[type, type], Rule] = {
     (PlaceholderSource, Leaf): _rows_of_leaf,
     (PlaceholderSource, Concat): _rows_of_one_part,
     (PlaceholderSource, Flatten): _flattened,
+    (PlaceholderSource, Pack): _packed,
+    (PlaceholderSource, Windows): _packed,
     (Concat, Concat): _each_part,
     (Concat, Leaf): _all_parts_of_leaf,
     (Zip, Zip): _zipped,

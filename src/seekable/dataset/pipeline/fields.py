@@ -19,6 +19,8 @@ from seekable.nodes.columns.choose import Missing
 from seekable.nodes.columns.hive_folders import KeyType
 from seekable.nodes.join_matching import How
 from seekable.nodes.mix import Stop
+from seekable.nodes.packed.sample_cut import SampleCut
+from seekable.nodes.packed.sample_form import SampleForm
 from seekable.nodes.sources.decode import DecodeTable
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ PLAIN: dict[str, Any] = {
     ],
     "tuple[tuple[int, tuple[int, ...]], ...]": tuple[tuple[int, tuple[int, ...]], ...],
     "DecodeTable": DecodeTable,
+    "SampleCut": SampleCut,
+    "SampleForm": SampleForm,
     "How": How,
     "Missing": Missing,
     "tuple[tuple[str, KeyType], ...]": tuple[tuple[str, KeyType], ...],

@@ -24,6 +24,8 @@ from seekable.nodes.join import Join
 from seekable.nodes.map import Map
 from seekable.nodes.map_batches import MapBatches
 from seekable.nodes.mix import Mix
+from seekable.nodes.packed.pack import Pack
+from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample, Select
 from seekable.nodes.shuffle import Shuffle
@@ -65,12 +67,12 @@ NODE_KINDS: dict[str, type[Node]] = {
             TableSource,
             TokenSource,
         ),
-        *(Siblings, UnifyColumns, WindowedShuffle, Zip),
+        *(Pack, Siblings, UnifyColumns, WindowedShuffle, Windows, Zip),
     )
 }
 """The class of each kind of node."""
 
-COUNTED = frozenset({Filter, Flatten, Join, Mix, Select, Slice, Sort, Split})
+COUNTED = frozenset({Filter, Flatten, Join, Mix, Pack, Select, Slice, Sort, Split, Windows})
 """The classes whose arguments were made of the records or the lengths of what is below them."""
 
 FUNCTIONS = frozenset({"Callable[..., Any]", "Callable[[list[Any]], Any]", "OnError | None", "ToItems"})

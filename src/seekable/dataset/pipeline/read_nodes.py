@@ -21,6 +21,7 @@ from seekable.index.opening import open_files
 from seekable.nodes.columns.cast import target_of
 from seekable.nodes.keys import key_index
 from seekable.nodes.keys.key import entry_key
+from seekable.nodes.packed.row_lengths import RowLengths
 from seekable.parallel.map_ranges import execution_options
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class NodeReader:
             "Int64s": lambda value, where: int_rows(value, resources.roots.beside, where),
             "KeptRows": lambda value, where: kept_rows(value, resources.roots.beside, where),
             "Node": self._node,
+            "RowLengths | None": self._lengths,
             "TableFormat": lambda value, where: format_named(_format(value, where)).scanner,
             "frozenset[str] | None": lambda value, where: checked(value, frozenset[str], where),
             "tuple[Node, ...]": self._nodes,
@@ -290,6 +292,14 @@ class NodeReader:
         )
         with_keys: Node = replace(node, keys=keys)
         return with_keys
+
+    def _lengths(self, value: Any, where: str) -> RowLengths | None:
+        if value is None:
+            return None
+        said = checked(value, dict[str, Any], where)
+        rows = kept_rows(said.get("rows"), self._resources.roots.beside, f"{where}.rows")
+        dtypes = checked(said.get("dtypes"), tuple[tuple[str | None, str], ...], f"{where}.dtypes")
+        return RowLengths(rows, dtypes)
 
     def _targets(self, value: Any, where: str) -> tuple[tuple[str, Target], ...]:
         pairs = checked(value, list[tuple[str, dict[str, Any]]], where)

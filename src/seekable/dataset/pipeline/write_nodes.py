@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from seekable._lazy import lazy
 from seekable.dataset.pipeline.fields import PLAIN, arrow_type_as_json, value_as_json
 from seekable.dataset.pipeline.functions import Names, described
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import Keys
+    from seekable.nodes.packed.row_lengths import RowLengths
     from seekable.sound import decoder as sound_decoder
 else:
     sound_decoder = lazy("seekable.sound.decoder")
@@ -62,7 +65,7 @@ class NodeWriter:
         self._function_names, self._sequence_names = Names(), Names()
         self._numbers: dict[int, int] = {}
         self._ways: dict[str, Callable[[Any, str], Any]] = {
-            **dict.fromkeys(PLAIN, lambda value, _: value),
+            **dict.fromkeys(PLAIN, lambda value, _: msgspec.to_builtins(value)),
             **dict.fromkeys(FUNCTIONS, self._function_or_none),
             "Any": _label,
             "Decoder": self._decoder,
@@ -72,6 +75,7 @@ class NodeWriter:
             "Keys | None": self._keys,
             "KeptRows": lambda rows, _: self._rows.add(rows),
             "Node": lambda node, _: self._numbers[id(node)],
+            "RowLengths | None": self._lengths,
             "TableFormat": lambda form, _: form.name,
             "frozenset[str] | None": lambda names, _: sorted(names),
             "tuple[Node, ...]": lambda nodes, _: [self._numbers[id(node)] for node in nodes],
@@ -165,6 +169,9 @@ class NodeWriter:
         name = self._sequence_names.of(node.sequence, wanted)
         self.sequences[name] = {"type": node.type_name, "length": node.size}
         return name
+
+    def _lengths(self, lengths: RowLengths | None, _: str) -> dict[str, Any] | None:
+        return None if lengths is None else {"rows": self._rows.add(lengths.rows), "dtypes": lengths.dtypes}
 
     def _targets(self, targets: tuple[tuple[str, Target], ...], where: str) -> list[list[Any]]:
         return [[name, self._target(target, where)] for name, target in targets]

@@ -77,6 +77,10 @@ class SelectColumns(ColumnNode):
             return {name: record.get(name) for name in self._taken}
         return {name: record[name] for name in self._taken}
 
+    def of_arrays(self, columns: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the named columns; None if one is missing."""
+        return self.made(columns) if columns.keys() >= set(self._taken) else None
+
     def wrong(self, record: Any, error: Exception) -> SeekableError | None:
         """Return the error that names the missing columns."""
         return lacking(record, self._taken)
@@ -127,6 +131,10 @@ class DropColumns(ColumnNode):
         """Return a dict of the columns that are not dropped."""
         dropped = self._dropped
         return {name: value for name, value in record.items() if name not in dropped}
+
+    def of_arrays(self, columns: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the columns that are not dropped."""
+        return self.made(columns)
 
     def needs(self, columns: frozenset[str]) -> frozenset[str]:
         """Return all columns but the dropped ones."""

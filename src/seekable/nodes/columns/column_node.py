@@ -61,6 +61,10 @@ class ColumnNode(UnaryNode, ElementwiseNode, RecordNode):
         """Return the error to raise for a record that could not be made; None for ``error`` itself."""
         return None
 
+    def of_arrays(self, columns: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the node's columns, made of those of the child; None, by default, if they need records."""
+        return None
+
     @property
     def size(self) -> int | None:
         """The number of records of the child."""
@@ -167,3 +171,9 @@ class ColumnsPlan(UnaryPlan):
             for i in np.unique(self.which):
                 make(self.nodes[int(i)], np.flatnonzero(self.which == i).tolist())
         return records
+
+    def arrays(self) -> dict[str, Any] | None:
+        """Return the columns, if those of the children are read as arrays and no record is needed."""
+        node = self.nodes[int(self.which[0])]
+        columns = self.child.arrays() if self.which.size == 1 else None
+        return None if columns is None else node.of_arrays(columns)

@@ -28,7 +28,7 @@ else:
     pa = optional("pyarrow", extra="parquet")
     table_batches = lazy("seekable.nodes.sources.table_batches")
 
-__all__ = ["Lists", "NotAList", "lists_of"]
+__all__ = ["Lists", "NotAList", "lists_in", "lists_of"]
 
 _INTEGERS = "iub"
 """The kinds of numpy's types that lists may have; booleans are for aligned arrays."""
@@ -91,7 +91,7 @@ def lists_of(plan: Plan, names: Sequence[str | None]) -> list[Lists]:
         batch = table_batches.table_of(plan)
         return [_of_table(batch, name) for name in names if name is not None]
     records = plan.read()
-    return [_of_records(records, name) for name in names]
+    return [lists_in(records, name) for name in names]
 
 
 def _of_table(batch: pa.RecordBatch, name: str) -> Lists:
@@ -133,7 +133,7 @@ def _first_null(array: pa.Array) -> int:
     return int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
 
 
-def _of_records(records: Sequence[Any], name: str | None) -> Lists:
+def lists_in(records: Sequence[Any], name: str | None) -> Lists:
     """Return the lists in records that are dicts, or in records that are lists if ``name`` is None.
 
     Raises:

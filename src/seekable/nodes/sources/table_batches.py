@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from seekable.nodes.graph import ColumnarPlan
 from seekable.nodes.sources.decode import numpy_values
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from seekable.nodes.contract import Node
+    from seekable.nodes.contract import BatchForm, Node
     from seekable.nodes.graph import Plan
     from seekable.nodes.sources.decode import DecodeTable
 else:
@@ -29,6 +30,7 @@ else:
 __all__ = [
     "batch_of",
     "batch_of_records",
+    "batches",
     "empty_table",
     "gathered_batch",
     "is_columnar",
@@ -36,6 +38,46 @@ __all__ = [
     "table_of",
     "with_rows",
 ]
+
+
+_AHEAD = 4096
+"""The number of positions whose order is resolved at a time."""
+
+_BYTES = 8 << 20
+"""About the number of bytes of files whose rows are put in order at a time."""
+
+
+def batches(node: Node, kind: BatchForm, size: int) -> Iterator[Any]:
+    """Yield the records of epoch 0 in batches; see ``Dataset.batches``."""
+    ahead, start = max(1, _AHEAD // size) * size, 0
+    while node.size is None or start < node.size:
+        stop = start + ahead if node.size is None else min(start + ahead, node.size)
+        plan = node.plan(np.arange(start, stop, dtype=np.int64))
+        # The order of several small batches is resolved together.
+        each = max(1, plan.bytes // max(1, len(plan)))
+        step = size if kind == "python" else max(1, _BYTES // each // size) * size
+        for first in range(0, stop - start, step):
+            part = plan.slice(first, min(first + step, stop - start))
+            if kind == "python":
+                yield part.read()
+            else:
+                yield from _in_columns(part, kind, size)
+        start = stop
+
+
+def _in_columns(part: Plan, kind: BatchForm, size: int) -> Iterator[Any]:
+    """Yield the records of a plan in batches of columns: record batches, or dicts of arrays."""
+    pieces = (part.slice(at, min(at + size, len(part))) for at in range(0, len(part), size))
+    first = part.slice(0, min(size, len(part))).arrays() if kind == "numpy" else None
+    if first is not None:
+        yield first
+        for piece in itertools.islice(pieces, 1, None):
+            yield piece.arrays() or numpy_batch(table_of(piece), piece)
+        return
+    table = table_of(part)
+    for at in range(0, len(part), size):
+        batch = table.slice(at, size)
+        yield batch if kind == "arrow" else numpy_batch(batch, part, at)
 
 
 def batch_of(plan: Plan, decode: DecodeTable) -> Any:

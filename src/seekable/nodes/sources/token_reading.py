@@ -9,7 +9,7 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.index.location import Location
-from seekable.nodes.graph import Plan, Reader
+from seekable.nodes.graph import Reader, SlicedPlan
 from seekable.nodes.provenance import Origins
 from seekable.nodes.sources.stored_arrays import too_short
 from seekable.nodes.sources.token_copies import copy_elements
@@ -70,7 +70,7 @@ class TokensReader(Reader):
 
 @final
 @dataclass(frozen=True, slots=True)
-class TokensPlan(Plan):
+class TokensPlan(SlicedPlan):
     """The plan of documents of token files, of which slices can be copied without a record between."""
 
     reader: TokensReader
@@ -200,6 +200,30 @@ class TokensPlan(Plan):
             located.append(Location(mapped.name, row, start, end - start))
         return located
 
+    def locate_slices(self, starts: Int64s, counts: Int64s) -> list[Any]:
+        """Return the location of some tokens of each document: the bytes of these tokens alone.
+
+        Args:
+            starts: the first token of each slice in its document.
+            counts: its number of tokens.
+        """
+        sizes = self._token_bytes()
+        columns = (self.files, self.rows - self.reader.files.starts[self.files], self.firsts + starts * sizes)
+        located = []
+        for file, row, start, length in zip(
+            *(each.tolist() for each in (*columns, counts * sizes)), strict=True
+        ):
+            mapped = self.reader.files.mapped(file)
+            mapped.check()
+            located.append(Location(mapped.name, row, start, length))
+        return located
+
+    def _token_bytes(self) -> Int64s:
+        """Return the number of bytes of a token of each document."""
+        words = self.reader.source.words
+        sizes = np.array([np.dtype(schema.dtype).itemsize for schema in words.schemas], np.int64)
+        return sizes[words.schema_of[self.files]]
+
     def _ends(self) -> Int64s:
         """Return the byte behind each document."""
         words = self.reader.source.words
@@ -234,9 +258,7 @@ class TokensPlan(Plan):
         if self.reader.has_remote:
             self._fetch_remote()
         if self.reader.activity.may_wait:
-            words = self.reader.source.words
-            sizes = np.array([np.dtype(schema.dtype).itemsize for schema in words.schemas], np.int64)
-            size = sizes[words.schema_of[self.files]]
+            size = self._token_bytes()
             begins = self.firsts + starts * size
             self._advise(begins, begins + counts * size)
 

@@ -1,0 +1,59 @@
+"""The arithmetic of a cut: which class finds the pieces of its samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seekable._lazy import lazy
+from seekable.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from seekable.nodes.packed.documents import Documents
+    from seekable.nodes.packed.sample_cut import SampleCut
+    from seekable.order.packing import axis as packing_axis
+    from seekable.order.packing import best_fit, exchange, fixed_windows, megatron, table
+    from seekable.order.packing.pieces import Packing
+else:
+    packing_axis = lazy("seekable.order.packing.axis")
+    best_fit = lazy("seekable.order.packing.best_fit")
+    exchange = lazy("seekable.order.packing.exchange")
+    fixed_windows = lazy("seekable.order.packing.fixed_windows")
+    megatron = lazy("seekable.order.packing.megatron")
+    table = lazy("seekable.order.packing.table")
+
+__all__ = ["packing_of"]
+
+
+def packing_of(cut: SampleCut, documents: Documents) -> Packing:
+    """Return what finds the pieces of each sample of a cut.
+
+    Args:
+        cut: the arguments of the cut.
+        documents: the lengths of the documents.
+
+    Raises:
+        InvalidArgument: the documents, or the arguments, are beyond the limits of Megatron's order.
+    """
+    if cut.method == "windows":
+        axis = packing_axis.OffsetsAxis.of(documents.offsets)
+        return fixed_windows.FixedWindows(axis, stride=cut.length, overlap=cut.extra)
+    if cut.method == "best_fit":
+        return best_fit.best_fit(
+            documents.order, capacity=cut.full, seed=cut.seed, most=cut.most, long=cut.long
+        )
+    if cut.order == "megatron":
+        return _megatron(cut, documents)
+    if cut.order == "exchange":
+        return exchange.Exchange(documents.order, stride=cut.length, overlap=cut.extra, seed=cut.seed)
+    return table.Table(documents.offsets, stride=cut.length, overlap=cut.extra, seed=cut.seed)
+
+
+def _megatron(cut: SampleCut, documents: Documents) -> Packing:
+    try:
+        indexes = megatron.build_indexes(
+            documents.offsets, length=cut.length, extra=cut.extra, seed=cut.seed, samples=cut.samples
+        )
+    except ValueError as error:
+        message = f"pack(order='megatron'): {error}"
+        raise InvalidArgument(message) from error
+    return megatron.Megatron(documents.offsets, indexes, cut.length, cut.extra)

@@ -1,0 +1,456 @@
+"""Packed samples against lists: which tokens come, how often, and what stands beside them."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.nodes.token_data import dataset_of, simple_source
+
+import seekable as sk
+from seekable.testing.same import same
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LIST = "<builtins.list>"
+ALL = ("tokens", "segment_ids", "positions", "cu_seqlens", "max_seqlen", "mask")
+
+
+def corpus(lengths: list[int], dtype: Any = np.int64) -> list[dict[str, Any]]:
+    """Return documents whose tokens are all different, with a mask."""
+    ends = list(itertools.accumulate(lengths, initial=0))
+    return [
+        {"tokens": np.arange(a, b, dtype=dtype), "mask": (np.arange(a, b) % 3).astype(np.uint8)}
+        for a, b in itertools.pairwise(ends)
+    ]
+
+
+def packed(lengths: list[int], length: int = 4, **options: Any) -> sk.Dataset:
+    given: dict[str, Any] = {"seed": 7, "align": ["mask"], "jobs": 1, **options}
+    return sk.from_sequence(corpus(lengths)).pack(length, **given)
+
+
+def check_sample(sample: dict[str, Any], documents: list[dict[str, Any]], *, document: bool = False) -> None:
+    """Check the columns of a sample against its tokens, each of which stands in one place of one document."""
+    of = {
+        int(token): (row, place)
+        for row, record in enumerate(documents)
+        for place, token in enumerate(record["tokens"].tolist())
+    }
+    used = int((sample["segment_ids"] > 0).sum())
+    tokens = sample["tokens"].tolist()
+    pieces = [[tokens[0]]]
+    for before, token in itertools.pairwise(tokens[:used]):
+        if token == before + 1 and of[token][0] == of[before][0]:
+            pieces[-1].append(token)
+        else:
+            pieces.append([token])
+    sizes = [len(piece) for piece in pieces]
+    rest = len(tokens) - used
+    numbers = [number for number, size in enumerate(sizes, 1) for _ in range(size)]
+    assert sample["segment_ids"].tolist() == numbers + [0] * rest
+    firsts = [of[piece[0]][1] if document else 0 for piece in pieces]
+    counted = [first + at for first, size in zip(firsts, sizes, strict=True) for at in range(size)]
+    assert sample["positions"].tolist() == counted + [0] * rest
+    assert sample["cu_seqlens"].tolist() == list(itertools.accumulate(sizes, initial=0))
+    assert sample["max_seqlen"] == max(sizes)
+    assert type(sample["max_seqlen"]) is int
+    assert sample["mask"].tolist() == [token % 3 for token in tokens[:used]] + [0] * rest
+    kinds = [sample[name].dtype for name in ("segment_ids", "positions", "cu_seqlens", "mask")]
+    assert kinds == [np.int32, np.int32, np.int32, np.uint8]
+
+
+METHODS: list[dict[str, Any]] = [
+    {"order": "table"},
+    {"order": "exchange"},
+    {"method": "best_fit"},
+    {"method": "best_fit", "most": 2},
+]
+
+
+def check_corpus(lengths: list[int], length: int, options: dict[str, Any], *, next_token: bool) -> None:
+    """Check three epochs of a corpus: each token once, the columns, the twin, and the way up."""
+    documents, extra, fits = corpus(lengths), int(next_token), "method" in options
+    ds, total, width = sk.from_sequence(documents), sum(lengths), length + int(next_token)
+    if total < (1 if fits else width):
+        with pytest.raises(sk.InvalidArgument, match=f"documents have {total:,} tokens, and a sample takes"):
+            ds.pack(length, seed=7, jobs=1, next_token=next_token, **options)
+        return
+    ds = ds.pack(length, seed=7, jobs=1, next_token=next_token, align=["mask"], columns=ALL, **options)
+    assert fits or len(ds) == (total - extra) // length
+    for epoch in range(3):
+        view = ds.epoch(epoch)
+        samples = list(view)
+        used = [sample["tokens"][: sample["cu_seqlens"][-1]].tolist() for sample in samples]
+        for sample in samples:
+            assert len(sample["tokens"]) == width
+            check_sample(sample, documents)
+            assert len(sample["cu_seqlens"]) - 1 <= options.get("most", width)
+        own = Counter(token for tokens in used for token in (tokens if fits else tokens[:length]))
+        assert max(own.values()) == 1
+        assert total - len(own) < (1 if fits else width)
+        assert all(same(view[row], sample) for row, sample in enumerate(samples))
+        for row, record in enumerate(documents):
+            here = [i for i, tokens in enumerate(used) if not {*record["tokens"]}.isdisjoint(tokens)]
+            assert ds.find(LIST, row, epoch=epoch) == [epoch * len(ds) + i for i in here]
+            if fits and 0 < len(record["tokens"]) <= width:
+                assert len(here) == 1
+    rows = [[place.row for place in places] for places in ds.locate(list(range(len(ds))))]
+    starts = np.cumsum([0, *lengths])
+    for sample, places in zip(ds, rows, strict=True):
+        heads = sample["tokens"][sample["cu_seqlens"][:-1]]
+        assert places == (np.searchsorted(starts, heads, side="right") - 1).tolist()
+
+
+@given(
+    st.lists(st.integers(0, 12), max_size=30),
+    st.integers(1, 14),
+    st.sampled_from(METHODS),
+    st.integers(0, 1),
+)
+@settings(max_examples=20)
+def test_each_token_comes_once_an_epoch(
+    lengths: list[int], length: int, options: dict[str, Any], extra: int
+) -> None:
+    check_corpus(lengths, length, options, next_token=bool(extra))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("options", METHODS)
+def test_a_thousand_corpora(options: dict[str, Any]) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(1000 // len(METHODS)):
+        most = int(rng.integers(1, 40))
+        lengths = rng.integers(0, most, rng.integers(1, 40)).tolist()
+        check_corpus(lengths, int(rng.integers(1, 30)), options, next_token=bool(rng.integers(2)))
+
+
+def test_the_golden_order() -> None:
+    ds = packed([3, 5, 2, 3, 5, 3], next_token=True, order="exchange", columns=["tokens"])
+    starts = [0, 3, 8, 10, 13, 18]
+    pieces = [
+        [[(4, 1, 4), (2, 0, 1)], [(1, 4, 1), (5, 0, 3), (0, 0, 1)], [(2, 1, 1), (3, 0, 3), (1, 0, 1)],
+         [(1, 0, 5)], [(0, 0, 3), (4, 0, 2)]],
+        [[(4, 2, 3), (2, 0, 2)], [(2, 1, 1), (0, 0, 3), (1, 0, 1)], [(3, 1, 2), (4, 0, 3)], [(1, 0, 5)],
+         [(1, 4, 1), (5, 0, 3), (3, 0, 1)]],
+    ]  # fmt: skip
+    for epoch, samples in enumerate(pieces):
+        wanted = [
+            [starts[row] + first + at for row, first, size in sample for at in range(size)]
+            for sample in samples
+        ]
+        assert [sample["tokens"].tolist() for sample in ds.epoch(epoch)] == wanted
+
+
+def test_labels_and_the_loss_within_documents() -> None:
+    docs = sk.from_sequence(
+        [{"tokens": [1, 2, 3], "loss_mask": [1, 1, 0]}, {"tokens": [4, 5], "loss_mask": [1, 1]}]
+    )
+    across = docs.windows(2, next_token=True, key="tokens")
+    assert [each["tokens"].tolist() for each in across] == [[1, 2, 3], [3, 4, 5]]
+    both = {
+        "within": docs.pack(4, seed=2, labels="within", jobs=1)[0],
+        "across": docs.pack(4, seed=2, labels="across", jobs=1, align=["loss_mask"])[0],
+    }
+    for sample in both.values():
+        assert sorted({*sample["tokens"].tolist(), int(sample["labels"][-1])}) == [1, 2, 3, 4, 5]
+        assert sample["tokens"][1:].tolist() == sample["labels"][:-1].tolist()
+        assert {name: len(value) for name, value in sample.items()} == dict.fromkeys(sample, 4)
+        assert sample["loss_mask"].dtype == np.uint8
+    heads = [int(label in (1, 4)) for label in both["within"]["labels"].tolist()]
+    assert both["within"]["loss_mask"].tolist() == [1 - head for head in heads]
+    masked = [int(label == 3) for label in both["across"]["labels"].tolist()]
+    assert both["across"]["loss_mask"].tolist() == [1 - each for each in masked]
+
+
+def test_positions_in_the_document() -> None:
+    documents = corpus([9, 4, 11])
+    ds = sk.from_sequence(documents).pack(
+        5, seed=1, positions="document", align=["mask"], columns=ALL, jobs=1
+    )
+    for sample in ds:
+        check_sample(sample, documents, document=True)
+
+
+def test_the_tokens_keep_their_type() -> None:
+    ds = sk.from_sequence(corpus([5, 9, 2], np.uint16))
+    assert {sample["tokens"].dtype for sample in ds.pack(4, seed=1, jobs=1)} == {np.dtype(np.uint16)}
+    mixed = sk.from_sequence([*corpus([5], np.uint16), *corpus([5], np.int32)]).windows(3, jobs=1)
+    assert {sample["tokens"].dtype for sample in mixed} == {np.dtype(np.int32)}
+
+
+def test_records_that_are_lists() -> None:
+    ds = sk.from_sequence([[1, 2, 3], [], [4, 5]])
+    assert [each["tokens"].tolist() for each in ds.windows(2, key=None)] == [[1, 2], [3, 4]]
+    with pytest.raises(sk.WrongType, match="key=None"):
+        ds.pack(2, seed=1)
+
+
+def test_only_the_columns_that_are_used_are_made() -> None:
+    read: list[str] = []
+
+    class Noting(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            read.append(name)
+            return super().__getitem__(name)
+
+    ds = sk.from_sequence([Noting(record) for record in corpus([5, 9, 2])])
+    ds = ds.pack(4, seed=1, align=["mask"], jobs=1)
+    whole = ds[0]
+    read.clear()
+    segments = ds.select_columns(["segment_ids"])
+    assert same(segments[0], {"segment_ids": whole["segment_ids"]})
+    assert same(segments.fetch(np.array([0]))[0], {"segment_ids": whole["segment_ids"]})
+    assert read == []
+    assert same(ds.select_columns(["mask"])[0], {"mask": whole["mask"]})
+    assert {*read} == {"mask"}
+    assert ds.columns == ["tokens", "segment_ids", "positions", "mask"]
+    assert segments.columns == ["segment_ids"]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_loader_makes_batches_of_arrays(workers: int) -> None:
+    ds = packed([3, 5, 9, 1, 0, 4, 7, 2], columns=ALL)
+    records = sk.Loader(ds, batch_size=3, collate=list, epochs=2)
+    for batch, wanted in zip(sk.Loader(ds, batch_size=3, epochs=2, workers=workers), records, strict=True):
+        assert same(batch, sk.collate(wanted))
+        assert batch["tokens"].shape == (len(wanted), 4)
+        assert [each.tolist() for each in batch["cu_seqlens"]] == [
+            each["cu_seqlens"].tolist() for each in wanted
+        ]
+
+
+def test_batches_are_read_as_arrays() -> None:
+    class Counted(list[Any]):
+        """Counts how often it is asked for a record."""
+
+        calls = 0
+
+        def __getitem__(self, row: Any) -> Any:
+            Counted.calls += 1
+            return super().__getitem__(row)
+
+    made = sk.from_sequence(Counted(corpus([4] * 40))).windows(8, columns=["tokens", "max_seqlen"], jobs=1)
+    both = sk.mix([made, made], weights=[1, 1], seed=3)
+    for ds in (
+        made,
+        made.shuffle(1),
+        both,
+        made.drop_columns(["max_seqlen"]),
+        made.select_columns(["tokens"]),
+    ):
+        plan = ds.plan(np.arange(6))
+        columns = plan.arrays()
+        assert columns is not None
+        records = plan.read()
+        assert columns.keys() == records[0].keys()
+        for name, column in columns.items():
+            assert np.array_equal(column, [record[name] for record in records])
+    assert both.plan(np.arange(6)).slice(2, 4).arrays() is not None
+    assert made.map(lambda record: record).plan(np.arange(2)).arrays() is None
+    assert sk.mix([made, made.select_columns(["tokens"])], seed=3).plan(np.arange(9)).arrays() is None
+    assert made.plan(np.arange(0)).arrays() is None
+    (batch,) = made.take(3).batches("numpy", size=3)
+    assert batch["tokens"].shape == (3, 8)
+
+
+def test_a_plan_reads_neighbours_of_one_document_once() -> None:
+    rows: list[int] = []
+
+    class Noting:
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, row: int) -> dict[str, Any]:
+            rows.append(row)
+            return {"tokens": [row] * 50}
+
+    ds = sk.from_sequence(Noting()).windows(5, jobs=1)
+    rows.clear()
+    assert len(list(ds)) == 20
+    assert rows == [0, 1]
+
+
+def test_a_record_that_has_changed() -> None:
+    documents = corpus([5, 9, 2])
+    ds = sk.from_sequence(documents).windows(4, jobs=1)
+    documents[1] = corpus([3])[0]
+    for read in (lambda: ds[2], lambda: list(ds)):
+        with pytest.raises(sk.BadValue, match=r"list> row 1: windows\(\) found 9 tokens .* fewer now"):
+            read()
+    documents[1] = {"text": "none"}
+    for read in (lambda: ds[2], lambda: list(ds)):
+        with pytest.raises(sk.MissingColumn, match=r"list> row 1: windows\(\) needs"):
+            read()
+
+
+def test_holes_have_no_tokens() -> None:
+    records = [{"tokens": [1, 2]}, sk.HOLE, {"tokens": [3, 4]}]
+    assert [each["tokens"].tolist() for each in sk.from_sequence(records).windows(2)] == [[1, 2], [3, 4]]
+
+
+WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"seed": -1}, sk.InvalidArgument, "seed"),
+    ({"seed": None}, sk.WrongType, "seed"),
+    ({"length": 0}, sk.InvalidArgument, "length must be at least 1"),
+    ({"length": 2.5}, sk.WrongType, "length"),
+    ({"length": 1000}, sk.InvalidArgument, "3 documents have 16 tokens, and a sample takes 1,000"),
+    ({"method": "worst_fit"}, sk.InvalidArgument, "'concat' or 'best_fit'"),
+    ({"order": "random"}, sk.InvalidArgument, "'table', 'exchange', 'megatron'"),
+    ({"long": "cut"}, sk.InvalidArgument, "'split', 'truncate' or 'drop'"),
+    ({"long": "drop"}, sk.InvalidArgument, "long= .*method='best_fit'"),
+    ({"most": 3}, sk.InvalidArgument, "most= .*method='best_fit'"),
+    ({"method": "best_fit", "order": "table"}, sk.InvalidArgument, "order= .*method='concat'"),
+    ({"method": "best_fit", "fim": sk.Fim(0.5, 1, 2, 3)}, sk.InvalidArgument, "fim= .*method='concat'"),
+    ({"method": "best_fit", "most": 0}, sk.InvalidArgument, "most must be at least 1"),
+    ({"samples": 3}, sk.InvalidArgument, "order='megatron'"),
+    ({"order": "megatron"}, sk.InvalidArgument, "needs samples="),
+    ({"order": "megatron", "samples": 2, "fim": sk.Fim(0.5, 1, 2, 3)}, sk.InvalidArgument, "Megatron's"),
+    ({"order": "megatron", "samples": 2, "seed": 2**32}, sk.InvalidArgument, "Megatron's order must be 0 to"),
+    ({"fim": 0.5}, sk.WrongType, "sk.Fim"),
+    ({"fim": sk.Fim(0.5, 1, 2, 3), "positions": "document"}, sk.InvalidArgument, "positions='piece'"),
+    ({"labels": True}, sk.InvalidArgument, "'within', 'across'"),
+    ({"positions": "token"}, sk.InvalidArgument, "'piece' or 'document'"),
+    ({"next_token": 1}, sk.WrongType, "next_token"),
+    ({"pad": "x"}, sk.WrongType, "pad"),
+    ({"pad": 2**63}, sk.InvalidArgument, "pad=.* does not fit int64"),
+    ({"key": 3}, sk.WrongType, "key="),
+    ({"key": "ids"}, sk.MissingColumn, "'ids'"),
+    ({"key": None, "align": ["mask"]}, sk.InvalidArgument, "key=None"),
+    ({"align": "mask"}, sk.WrongType, "align="),
+    ({"align": [3]}, sk.WrongType, "align="),
+    ({"align": ["mask", "mask"]}, sk.InvalidArgument, "'mask' twice"),
+    ({"align": ["positions"]}, sk.InvalidArgument, "makes a column 'positions' itself"),
+    ({"align": ["other"]}, sk.MissingColumn, "'other'"),
+    ({"columns": []}, sk.InvalidArgument, "one name at least"),
+    ({"columns": "tokens"}, sk.WrongType, "columns="),
+    ({"columns": ["text"]}, sk.InvalidArgument, "no column 'text'"),
+    ({"columns": ["labels"]}, sk.InvalidArgument, "labels='within'"),
+    ({"jobs": 0}, sk.InvalidArgument, "jobs"),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "message"), WRONG)
+def test_wrong_arguments(options: dict[str, Any], kind: type[Exception], message: str) -> None:
+    given = {"seed": 1, "length": 4, **options}
+    with pytest.raises(kind, match=message):
+        sk.from_sequence(corpus([5, 9, 2])).pack(given.pop("length"), **given)
+
+
+def test_wrong_children() -> None:
+    ds = sk.from_sequence(corpus([5, 9, 2]))
+    calls: list[Callable[[sk.Dataset], Any]] = [
+        lambda some: some.windows(4),
+        lambda some: some.pack(4, seed=1),
+    ]
+    for call in calls:
+        with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
+            call(ds.shuffle(1))
+        with pytest.raises(sk.EndlessDataset, match="take"):
+            call(sk.mix([ds, ds], stop="never", seed=1).epoch(0))
+        with pytest.raises(sk.InvalidArgument, match="0 documents have 0 tokens"):
+            call(ds.take(0))
+
+
+def test_the_fingerprint_is_of_the_arguments_and_the_lengths() -> None:
+    lengths = [5, 9, 2, 5, 6]
+    changed: list[dict[str, Any]] = [
+        *({"seed": 8}, {"length": 5}, {"order": "exchange"}, {"next_token": True}, {"labels": "within"}),
+        *(
+            {"labels": "across"},
+            {"align": []},
+            {"positions": "document"},
+            {"pad": 1},
+            {"columns": ["tokens"]},
+        ),
+        {"lengths": [9, 5, 2, 5, 6]},
+    ]
+    first = packed(lengths)
+    found = [packed(options.pop("lengths", lengths), **options).fingerprint for options in map(dict, changed)]
+    assert len({first.fingerprint, *found}) == len(changed) + 1
+    assert packed(lengths, order="table").fingerprint == first.fingerprint == packed(lengths).fingerprint
+    assert "order='table'" in first.explain()
+    assert "tail" in first.explain()
+    assert repr(packed(lengths, order="table")) == (
+        "<Dataset, 6 records: from_sequence(<builtins.list of 5>).pack(4, seed=7, align=('mask',))>"
+    )
+    assert repr(sk.from_sequence(corpus([9])).windows(4, next_token=True, jobs=1)) == (
+        "<Dataset, 2 records: from_sequence(<builtins.list of 1>).windows(4, next_token=True)>"
+    )
+
+
+def test_other_nodes_over_packed_samples() -> None:
+    ds = packed([5, 9, 2, 5, 6, 1, 1], columns=["tokens"])
+    n, flat = len(ds), [ds[row]["tokens"].tolist() for row in range(len(ds))]
+    assert [each["tokens"].tolist() for each in ds[1:4]] == flat[1:4]
+    assert [each["tokens"].tolist() for each in ds[::-1]] == flat[::-1]
+    assert ds[-1]["tokens"].tolist() == flat[-1]
+    assert [each["tokens"].tolist() for each in ds[[2, 0]]] == [flat[2], flat[0]]
+    assert [each["tokens"].tolist() for each in ds.shard(1, of=3)] == flat[1::3]
+    assert sorted(each["tokens"].tolist() for each in ds.shuffle(3)) == sorted(flat)
+    assert [pair[0]["tokens"].tolist() for pair in sk.zip([ds, ds])] == flat
+    assert [each["tokens"].tolist() for each in ds.stream(epochs=1)] == flat
+    assert [int(total) for total in ds.map(lambda each: each["tokens"].sum())] == [sum(each) for each in flat]
+    windows = sk.from_sequence(corpus([5, 9, 2, 6])).windows(4, jobs=1)
+    kept = windows.filter(lambda each: each["tokens"][0] % 8 == 0, jobs=1)
+    assert [int(each["tokens"][0]) for each in kept] == [0, 8, 16]
+    parts = windows.split({"train": 0.8, "test": 0.2}, seed=1)
+    assert sum(map(len, parts.values())) == len(windows)
+    assert windows.steady
+    assert not ds.steady
+    assert (
+        pickle.loads(pickle.dumps(ds.epoch(1)))[n - 1]["tokens"].tolist()
+        == ds.epoch(1)[n - 1]["tokens"].tolist()
+    )
+    with pytest.raises(sk.InvalidArgument, match="made of several"):
+        ds.plan(np.arange(2)).origins()
+
+
+def test_windows_lie_in_the_blocks_of_their_documents() -> None:
+    ds = sk.from_sequence(corpus([6] * 2500)).windows(8, jobs=1)
+    assert ds.node.blocks.tolist() == [0, 768, 1536, 1875]
+    local = ds.shuffle(3, window=1)
+    assert sorted(int(each["tokens"][0]) for each in local) == list(range(0, 15000, 8))
+
+
+def test_token_files_are_packed_from_their_index(tmp_path: Path) -> None:
+    lengths = [3, 5, 0, 2, 9, 1, 7]
+    tokens = dataset_of(simple_source(tmp_path, lengths))
+    plain = sk.from_sequence([{"tokens": record["tokens"]} for record in tokens])
+    options: dict[str, Any] = {
+        "seed": 4,
+        "next_token": True,
+        "columns": [name for name in ALL if name != "mask"],
+    }
+    for child, model in ((tokens, plain), (tokens[::-1] + tokens[1:3], plain[::-1] + plain[1:3])):
+        ds, wanted = child.pack(4, **options), model.pack(4, jobs=1, **options)
+        assert same(list(ds), list(wanted))
+        assert same([ds[row] for row in range(len(ds))], list(wanted))
+        assert ds[0]["tokens"].dtype == np.uint16
+    ds = tokens.pack(4, **options)
+    for row, places in enumerate(ds.locate(list(range(len(ds))))):
+        sample = ds[row]
+        data = b"".join(Path(each.path).read_bytes()[each.offset :][: each.length] for each in places)
+        assert data == sample["tokens"].astype("<u2").tobytes()
+        assert all(row in ds.find(each.path, each.row) for each in places)
+    assert "lengths=" not in ds.explain()
+    with pytest.raises(sk.MissingColumn, match="'mask'"):
+        tokens.pack(4, seed=1, align=["mask"])
+    with pytest.raises(sk.InvalidArgument, match="pad=70000 does not fit uint16"):
+        tokens.pack(4, seed=1, pad=70000)
+
+
+def test_megatrons_order() -> None:
+    ds = packed([3, 5, 2, 4, 6], order="megatron", samples=9, seed=1234, next_token=True, columns=["tokens"])
+    assert ds.steady
+    assert len(ds) >= 9
+    assert all(len(sample["tokens"]) == 5 for sample in ds)
+    assert all(row in ds.find(LIST, place.row) for row in range(9) for place in ds.locate(row))
