@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.nodes.token_data import MASK, dataset_of, open_source, simple_source, write_tokens
+from tests.nodes.token_data import MASK, dataset_of, open_source, simple_source, write_pair, write_tokens
 
+import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.tokens.words import AlignedFile, TokenSchema
 from seekable.nodes.concat import Concat
@@ -165,6 +167,40 @@ def test_a_short_aligned_file_is_a_corrupt_record(tmp_path: Path) -> None:
     instead = open_source(tmp_path, ["a.bin"], errors=lambda error: error.row)
     assert instead.record(1) == 1
     assert instead.fetch(np.array([1])) == [1]
+
+
+def test_side_files_that_were_touched_change_nothing(tmp_path: Path) -> None:
+    write_pair(tmp_path / "a.bin", [np.arange(4), np.arange(6)])
+    before = sk.open(f"megatron:{tmp_path}/a")
+    os.utime(tmp_path / "a.idx", ns=(10**18, 10**18))
+    again = sk.open(f"megatron:{tmp_path}/a")
+    assert again.fingerprint == before.fingerprint
+    assert again[1]["tokens"].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_the_type_of_tokens_is_in_the_fingerprint(tmp_path: Path) -> None:
+    write_pair(tmp_path / "a.bin", [np.arange(4), np.arange(6)])
+    before = sk.open(f"megatron:{tmp_path}/a")
+    index = (tmp_path / "a.idx").read_bytes()
+    as_bytes = index[:17] + b"\1" + index[18:34] + np.array([8, 12], "<i4").tobytes() + index[42:]
+    (tmp_path / "a.idx").write_bytes(as_bytes)
+    again = sk.open(f"megatron:{tmp_path}/a")
+    assert again[1]["tokens"].tolist() == [0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0]
+    assert again.fingerprint != before.fingerprint
+
+
+def test_fingerprints_are_those_of_a_copy_of_the_files(tmp_path: Path) -> None:
+    found = set()
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        write_pair(folder / "a.bin", [np.arange(4)])
+        write_pair(folder / "b.bin", [np.arange(4), np.arange(2)], "<i4")
+        os.utime(folder / "a.idx", ns=(10**18, 10**18))
+        data = sk.open(str(folder / "*.bin"), format="tokens")
+        found.add(data.fingerprint)
+    assert len(found) == 1
+    forms = data.node.describe(None)
+    assert (forms["forms"], forms["form_of"]) == ([{"dtype": "<u2"}, {"dtype": "<i4"}], [0, 1])
 
 
 def test_pickles_hold_no_documents(tmp_path: Path) -> None:

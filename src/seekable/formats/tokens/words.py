@@ -12,7 +12,7 @@ The schema is JSON, with the fields of `TokenSchema`.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,6 +94,17 @@ class TokenSchema:
     def width(self) -> int:
         """The bytes of one token and of the elements inside of its document."""
         return np.dtype(self.dtype).itemsize + sum(np.dtype(dtype).itemsize for _, dtype in self.inside)
+
+    @property
+    def form(self) -> TokenSchema:
+        """The form without what may change between copies of a file: other files, and texts of warnings."""
+        aligned = tuple(replace(each, file="") for each in self.aligned)
+        return replace(self, aligned=aligned, beside=(), warnings=())
+
+    def described(self) -> dict[str, Any]:
+        """Return the fields that are not the default ones, JSON-safe."""
+        every, plain = asdict(self), asdict(TokenSchema(""))
+        return {name: value for name, value in every.items() if value != plain[name]}
 
     def encode(self) -> bytes:
         """Return the schema as JSON."""

@@ -140,7 +140,13 @@ def _fresh_entries(
         key, old = (name, format_name), known.get((name, format_name))
         if old and (old.content, old.offsets) == (scan.content, scan.offsets.digest):
             scan.offsets.discard()
-            entries[key] = replace(old, mtime_ns=scan.mtime_ns, indexed_ns=scan.indexed_ns)
+            # The schema may hold what files beside the data file are like now.
+            entries[key] = replace(
+                old,
+                mtime_ns=scan.mtime_ns,
+                indexed_ns=scan.indexed_ns,
+                schema=schema_digest(scan.schema) if scan.schema else 0,
+            )
         elif scan.offsets.on_disk:
             entries[key] = _entry(*key, scan, scan.offsets.publish(), start=0, generation=generation)
         else:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.formats.registry import Format
     from seekable.formats.source_options import OnError, SourceOptions
+    from seekable.formats.tokens.words import TokenSchema
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Surveyor
 
@@ -96,9 +97,21 @@ class TokenSource(Leaf):
         return {name: np.result_type(*found) for name, found in types.items()}
 
     def arguments(self, upto: int | None) -> dict[str, Any]:
-        """Return the format, the columns, and every file by name, size, documents and digests."""
+        """Return the format, the columns, the forms of documents, and every file by name and digests."""
         columns = {} if self.columns is None else {"columns": list(self.columns)}
-        return {"format": self.format, **columns, "files": self.files.described()}
+        return {"format": self.format, **columns, **self._forms(), "files": self.files.described()}
+
+    def _forms(self) -> dict[str, Any]:
+        """Return how documents lie in the files: each form once, and its number for each file if they differ.
+
+        The offsets of documents, and so the digests of files, can be equal for different types of tokens.
+        """
+        forms: dict[TokenSchema, int] = {}
+        numbers = [forms.setdefault(schema.form, len(forms)) for schema in self.words.schemas]
+        described: dict[str, Any] = {"forms": [form.described() for form in forms]}
+        if len(forms) > 1:
+            described["form_of"] = [numbers[schema] for schema in self.words.schema_of.tolist()]
+        return described
 
     def shown(self, children: Sequence[str]) -> str:
         """Return the call of ``sk.open``."""
