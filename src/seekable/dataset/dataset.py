@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key as keys
     from seekable.nodes.keys import key_sequence, lookup
     from seekable.nodes.keys.key_sequence import KeySequence
+    from seekable.nodes.packed import packing_columns
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -43,6 +44,7 @@ else:
     entry_shapes = lazy("seekable.nodes.entry_shapes")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
+    packing_columns = lazy("seekable.nodes.packed.packing_columns")
     stream_source = lazy("seekable.stream.source")
     stream_face = lazy("seekable.stream.stream")
 
@@ -108,6 +110,17 @@ class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files):
             ['id', 'text']
         """
         return columns_schema.columns_of(self._node)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of tokens of each document of token files: int64, one a record; it cannot be written.
+
+        No data file is read. The rows may be chosen and put into any fixed order.
+
+        Raises:
+            InvalidArgument: records are no documents of token files, or rows differ between epochs.
+        """
+        return packing_columns.lengths_of_documents(self._node)
 
     def __len__(self) -> int:
         """Return the number of records of an epoch.

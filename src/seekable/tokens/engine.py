@@ -33,6 +33,10 @@ class UnfitDocument(Exception):
         self.index = index
         self.why = why
 
+    def __str__(self) -> str:
+        """Return the reason."""
+        return self.why
+
 
 class Engine(ABC):
     """A tokenizer: a picklable description, from which each process loads the tokenizer when it encodes.

@@ -10,6 +10,7 @@ from seekable.errors import AccessDenied, DataNotFound, InvalidArgument
 from seekable.tokens.engine import Engine, wrong_tokenizer
 from seekable.tokens.gigatoken_engine import gigatoken_engine
 from seekable.tokens.huggingface import HuggingFace, huggingface_engine
+from seekable.tokens.merged_ranks import merged_ranks_engine
 from seekable.tokens.text_function import function_engine
 from seekable.tokens.tiktoken_engine import tiktoken_engine, tiktoken_named
 
@@ -31,7 +32,7 @@ def engine_of(tokenizer: Any, engine: str | None = None) -> Engine:
             fast tokenizer of transformers; a ``tiktoken.Encoding``, or ``"tiktoken:"`` and the name of one; a
             function of a text that returns its ids, or of a list of texts that returns a list for each.
         engine: the package that makes the ids; None for the package that the tokenizer is of. ``"gigatoken"``
-            makes the ids of a tokenizer of Hugging Face faster, after a comparison.
+            and ``"tiktoken"`` make the ids of a tokenizer of Hugging Face faster, after a comparison.
 
     Raises:
         WrongType: it is no tokenizer.
@@ -47,6 +48,8 @@ def engine_of(tokenizer: Any, engine: str | None = None) -> Engine:
         return found
     if engine == "gigatoken" and isinstance(found, HuggingFace):
         return gigatoken_engine(found)
+    if engine == "tiktoken" and isinstance(found, HuggingFace):
+        return merged_ranks_engine(found)
     message = (
         f"engine={engine!r} cannot make the ids of this tokenizer, which are made by {found.name!r}: leave "
         f"out engine=, or give a tokenizer for it"

@@ -12,6 +12,7 @@ import numpy as np
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
+from seekable.tokens.comparison import compared_with
 from seekable.tokens.engine import Engine, fail_at_culprit
 
 if TYPE_CHECKING:
@@ -70,21 +71,7 @@ class Gigatoken(Engine):
 
     def compared(self, texts: Sequence[str]) -> dict[str, Any]:
         """Compare the ids of some texts with those of Hugging Face's package; see `Engine.compared`."""
-        if texts:
-            ours, lengths = self.encode(texts)
-            theirs, expected = self.reference.encode(texts)
-            ends, expected_ends = np.cumsum(lengths), np.cumsum(expected)
-            for index, text in enumerate(texts):
-                made = ours[ends[index] - lengths[index] : ends[index]]
-                rule = theirs[expected_ends[index] - expected[index] : expected_ends[index]]
-                if not np.array_equal(made, rule):
-                    raise InvalidArgument(_difference(text, made, rule, index, len(texts)))
-        return {
-            "with": self.reference.library,
-            "documents": len(texts),
-            "characters": sum(map(len, texts)),
-            "different": 0,
-        }
+        return compared_with(self.reference, self, texts)
 
     def _loaded(self) -> Any:
         reference = self.reference
@@ -122,15 +109,3 @@ def _load(key: _Key) -> Any:
     except (ValueError, TypeError, RuntimeError, NotImplementedError) as error:
         message = f"gigatoken cannot load this tokenizer: {error}: leave out engine=, or give engine='hf'"
         raise InvalidArgument(message) from error
-
-
-def _difference(text: str, made: NDArray[Any], rule: NDArray[Any], index: int, count: int) -> str:
-    shared = min(len(made), len(rule))
-    odd = np.flatnonzero(made[:shared] != rule[:shared])
-    place = int(odd[0]) if len(odd) else shared
-    return (
-        f"gigatoken gives other ids than the package tokenizers for document {index} of the {count} that "
-        f"were compared, from token {place} on: {made[place : place + 4].tolist()} in place of "
-        f"{rule[place : place + 4].tolist()}; its text begins {text[:40]!r}: leave out engine=, or give "
-        f"engine='hf'"
-    )

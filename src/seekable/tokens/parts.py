@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from seekable.errors import InvalidArgument, WrongType
+from seekable.state.functions import module_name
 
 __all__ = [
     "AuxGenerator",
@@ -16,6 +17,7 @@ __all__ = [
     "Part",
     "checked_generators",
     "checked_name",
+    "described_generator",
     "is_mask",
     "marks_left_out",
 ]
@@ -130,6 +132,32 @@ def checked_name(name: object) -> str:
         message = f"the name of an array beside the tokens must be an identifier, not 'tokens' (got {name!r})"
         raise InvalidArgument(message)
     return name
+
+
+def described_generator(generator: AuxGenerator) -> dict[str, Any]:
+    """Return the description of a generator, JSON-safe: its class, and its attributes as they are printed.
+
+    Example:
+        >>> described_generator(LossMask(masked=("prompt",)))
+        {'class': 'seekable.tokens.parts.LossMask', 'eos': 'True', 'masked': "['prompt']"}
+    """
+    if isinstance(generator, LossMask):
+        attributes: dict[str, Any] = {"masked": generator.masked, "eos": generator.eos}
+    else:
+        attributes = dict(getattr(generator, "__dict__", {}))
+    shown = {name: _shown(value) for name, value in sorted(attributes.items())}
+    return {"class": f"{module_name(type(generator))}.{type(generator).__qualname__}", **shown}
+
+
+def _shown(value: Any) -> str:
+    """Return a value as text that is the same in every process."""
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(_shown, value)))}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    if value is None or isinstance(value, bool | int | float | str):
+        return repr(value)
+    return f"{module_name(type(value))}.{type(value).__qualname__}"
 
 
 def is_mask(generator: AuxGenerator) -> bool:

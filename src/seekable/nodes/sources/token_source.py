@@ -153,6 +153,16 @@ class TokenSource(Leaf):
         first, count = self.words.span(file, row)
         return self.reading.record(mapped, file, row, first, count)
 
+    def lengths_between(self, start: int, stop: int) -> Int64s:
+        """Return the number of tokens of consecutive documents, int64; no data file is read."""
+        starts, found = self._starts, [np.zeros(0, np.int64)]
+        file = max(bisect_right(starts, start) - 1, 0)
+        while start < stop:
+            before, behind = starts[file], min(starts[file + 1], stop)
+            found.append(self.words.lengths_of(file, start - before, behind - before))
+            start, file = behind, file + 1
+        return np.concatenate(found)
+
     def rows_of(self, path: str, row: int) -> list[int]:
         """Return the rows, counted over all files, of a row in each file of that path."""
         return self.files.rows_of(path, row)

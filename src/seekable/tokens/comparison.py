@@ -1,0 +1,68 @@
+"""The comparison of a fast engine with the one whose ids it is to make."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seekable.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from seekable.tokens.engine import Engine
+
+__all__ = ["compared_with"]
+
+_BATCH = 250
+
+_SHOWN_IDS, _SHOWN_CHARACTERS = 4, 40
+
+
+def compared_with(reference: Engine, engine: Engine, texts: Sequence[str]) -> dict[str, Any]:
+    """Compare the ids that two engines give some texts.
+
+    Args:
+        reference: the engine that has the right ids.
+        engine: the engine that makes them faster.
+        texts: the texts.
+
+    Returns:
+        The result, JSON-safe: the library of the reference, the documents and characters that were compared,
+        and the number of documents that differ, 0.
+
+    Raises:
+        InvalidArgument: a text has other ids.
+    """
+    for start in range(0, len(texts), _BATCH):
+        batch = texts[start : start + _BATCH]
+        for place, (made, rule) in enumerate(zip(_each(engine, batch), _each(reference, batch), strict=True)):
+            if not np.array_equal(made, rule):
+                of = f"document {start + place} of the {len(texts)} that were compared"
+                raise InvalidArgument(_difference(engine, of, batch[place], made, rule))
+    return {
+        "with": reference.library,
+        "documents": len(texts),
+        "characters": sum(map(len, texts)),
+        "different": 0,
+    }
+
+
+def _each(engine: Engine, texts: Sequence[str]) -> list[NDArray[np.integer[Any]]]:
+    ids, lengths = engine.encode(texts)
+    return np.split(ids, np.cumsum(lengths)[:-1])
+
+
+def _difference(engine: Engine, of: str, text: str, made: NDArray[Any], rule: NDArray[Any]) -> str:
+    shared = min(len(made), len(rule))
+    odd = np.flatnonzero(made[:shared] != rule[:shared])
+    place = int(odd[0]) if len(odd) else shared
+    ours, theirs = (ids[place : place + _SHOWN_IDS].tolist() for ids in (made, rule))
+    return (
+        f"{engine.name} gives other ids than the package tokenizers for {of}, from token {place} on: {ours} "
+        f"in place of {theirs}; its text begins {text[:_SHOWN_CHARACTERS]!r}: leave out engine=, or give "
+        f"engine='hf'"
+    )
