@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, StateMismatch
 from seekable.storage.files import file_identity
+from seekable.writing.ending import unend
 from seekable.writing.manifest import differences, new_manifest, read_manifest, recorded, write_manifest
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def kept(target: Target, identity: Identity, policy: WritePolicy) -> Manifest | 
     """
     manifest = read_manifest(target.manifest)
     if target.file is None or not policy.overwrite:
-        target.refuse_others(lambda name: manifest is not None and _is_of(target, manifest, name))
+        target.refuse_others(
+            lambda name: manifest is not None and _is_of(target, manifest, name), suffix=identity.suffix
+        )
     if manifest is None:
         return None
     lines = differences(manifest.identity, identity, check_code=policy.check_code)
@@ -95,6 +98,8 @@ def begun(target: Target, identity: Identity, settled: str | None, *, reads: Ite
         names = before.identity.names(target)
         removed = [target.join(name) for name in os.listdir(target.folder) if names.holds(name)]
     _refuse_sources(removed, reads)
+    if before is not None:
+        unend(target.folder, before.identity.ending)
     for path in removed:
         os.unlink(path)
     target.remove_lanes()
@@ -122,5 +127,5 @@ def _is_of(target: Target, manifest: Manifest, name: str) -> bool:
     names = manifest.identity.names(target)
     number = names.number(name)
     if number is None:
-        return names.holds(name)
+        return names.holds(name) or name in manifest.identity.ending
     return manifest.files is None or number < manifest.files

@@ -8,6 +8,7 @@ lanes together as chunks for ``write``.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Protocol, Self
 
 if TYPE_CHECKING:
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
 
-__all__ = ["FileFormat", "Preview", "UnwritableRecord"]
+__all__ = ["FileFormat", "Preview", "TracedRecords", "UnwritableRecord"]
 
 
 class Preview(Protocol):
@@ -28,6 +30,11 @@ class Preview(Protocol):
         """True if it is certain that there are no records at all."""
         ...
 
+    @property
+    def is_all(self) -> bool:
+        """True if it is certain that there are no other records."""
+        ...
+
     def declared(self) -> Mapping[str, Any] | None:
         """Return the columns and their Arrow types as the files declare them; see `Node.declared`."""
         ...
@@ -35,6 +42,19 @@ class Preview(Protocol):
     def read(self) -> Iterator[tuple[Sequence[Any], Callable[[int], str]]]:
         """Yield lists of records, holes included, each with a function of an index that names the record."""
         ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TracedRecords:
+    """Some records, with the file and the row that each comes from."""
+
+    records: Sequence[Any]
+
+    files: Int64s
+    """The number of each record's file among `origin_paths`; -1 for a record of no file or of several."""
+
+    rows: Int64s
+    """The number of each record in its file."""
 
 
 class FileFormat(ABC):
@@ -49,6 +69,9 @@ class FileFormat(ABC):
 
     takes_tables: ClassVar[bool]
     """True if ``write`` takes record batches as well as lists of records."""
+
+    takes_origins: ClassVar[bool]
+    """True if ``write`` takes the records of a dataset as `TracedRecords`."""
 
     @property
     @abstractmethod
@@ -106,8 +129,8 @@ class FileFormat(ABC):
 
         Args:
             file: the file, open for writing.
-            chunks: the records without holes, in lists, in record batches if ``takes_tables``, or the chunks
-                of ``merged``.
+            chunks: the records without holes, in lists, in record batches if ``takes_tables``, in
+                `TracedRecords` if ``takes_origins``, or the chunks of ``merged``.
             first: the number of records, holes included, in the files before; of a stream, of slots.
             beside: the files of the further ``patterns``, open for writing.
 

@@ -161,6 +161,7 @@ class JsonLines(FileFormat):
     name: ClassVar[str] = "jsonl"
     hidden_suffix: ClassVar[str] = ""
     takes_tables: ClassVar[bool] = False
+    takes_origins: ClassVar[bool] = False
 
     @property
     def way_out(self) -> str:

@@ -202,6 +202,9 @@ class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
     patterns: tuple[str, ...] = ()
     """The patterns of the names of files that belong together; empty where files are single."""
 
+    ending: tuple[str, ...] = ()
+    """The names of the files that are written when all others are whole; see `Ending.names`."""
+
     def names(self, target: Target) -> Shards | Parts:
         """Return the names of the files."""
         if self.records is None:

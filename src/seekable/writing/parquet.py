@@ -78,6 +78,7 @@ class Parquet(FileFormat):
     name: ClassVar[str] = "parquet"
     hidden_suffix: ClassVar[str] = ""
     takes_tables: ClassVar[bool] = True
+    takes_origins: ClassVar[bool] = False
 
     @property
     def suffix(self) -> str:

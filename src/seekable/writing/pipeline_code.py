@@ -9,6 +9,7 @@ from seekable.formats.decoding import Decoder
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
+from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.tables import TableSource
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
 
-__all__ = ["functions_of", "own_functions", "paths_of"]
+__all__ = ["functions_of", "origin_paths", "own_functions", "paths_of"]
 
 
 def own_functions(holder: Any) -> Iterator[Callable[..., Any]]:
@@ -44,6 +45,21 @@ def _functions(node: Node, seen: set[int]) -> Iterator[Callable[..., Any]]:
     yield from own_functions(node)
     for child in node.children:
         yield from _functions(child, seen)
+
+
+def origin_paths(node: Node) -> list[str]:
+    """Return the paths of the data files of a dataset as the origins of records name them, each once.
+
+    A source that reads no files has a name in angle brackets.
+    """
+    paths: dict[str, None] = {}
+    for leaf in leaves_of(node):
+        source = leaf.parts[0]
+        if isinstance(source, SequenceSource):
+            paths.setdefault(source.place)
+        elif isinstance(source, FileSource | SampleSource | TableSource):
+            paths.update(dict.fromkeys(map(source.files.shown_path, range(len(source.files)))))
+    return list(paths)
 
 
 def paths_of(node: Node) -> Iterator[str]:

@@ -55,6 +55,11 @@ class DatasetPreview:
         """True if the dataset has no records."""
         return self.records == 0
 
+    @property
+    def is_all(self) -> bool:
+        """True if all records of the dataset are looked at."""
+        return self.records <= _FIRST + _SPREAD
+
     def declared(self) -> Mapping[str, Any] | None:
         """Return the columns of the dataset, as its sources declare them."""
         return self.dataset.declared()
@@ -80,6 +85,11 @@ class StreamPreview:
     def is_empty(self) -> bool:
         """True if no lane has an item."""
         return not any(True for lane in range(self.items.lanes) for _ in self.items.run(lane, None))
+
+    @property
+    def is_all(self) -> bool:
+        """False: a stream may have more items."""
+        return False
 
     def declared(self) -> Mapping[str, Any] | None:
         """Return the columns of the items, as the sources of the stream declare them."""

@@ -54,6 +54,7 @@ class Shar(FileFormat):
     name: ClassVar[str] = "shar"
     hidden_suffix: ClassVar[str] = ".idx"
     takes_tables: ClassVar[bool] = False
+    takes_origins: ClassVar[bool] = False
 
     @property
     def way_out(self) -> str:

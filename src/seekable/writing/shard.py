@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.errors import InvalidArgument
 from seekable.nodes.display import describe_row
 from seekable.nodes.hole import HOLE
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.table_batches import is_columnar, table_of
+from seekable.writing.file_format import TracedRecords
+from seekable.writing.pipeline_code import origin_paths
 from seekable.writing.whole_file import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
+    from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
     from seekable.writing.file_format import FileFormat
@@ -42,7 +46,15 @@ _RECENT = 1024
 class Chunks:
     """Reads consecutive rows in chunks, and remembers the row numbers of the last records."""
 
-    def __init__(self, dataset: Node, rows: range, tell: Callable[[int], None], *, tables: bool) -> None:
+    def __init__(
+        self,
+        dataset: Node,
+        rows: range,
+        tell: Callable[[int], None],
+        *,
+        tables: bool = False,
+        numbers: Mapping[str, int] | None = None,
+    ) -> None:
         """Take the arguments; nothing is read yet.
 
         Args:
@@ -50,19 +62,22 @@ class Chunks:
             rows: the rows to read.
             tell: is called with the number of rows that are read so far.
             tables: True to yield record batches where the sources are tables, without Python values.
+            numbers: the number of each path of `origin_paths`, to yield records with their origins.
         """
         self._dataset = dataset
         self._range = rows
         self._tell = tell
         self._tables = tables
+        self._numbers = numbers
         self._recent: list[int] = []
         self.rows = 0
         """The number of records so far that were no holes."""
 
-    def read(self) -> Iterator[Sequence[Any] | pa.RecordBatch]:
-        """Yield the records without holes, in lists or record batches."""
+    def read(self) -> Iterator[Sequence[Any] | pa.RecordBatch | TracedRecords]:
+        """Yield the records without holes, in lists or record batches, or with their origins."""
         for start in range(self._range.start, self._range.stop, _AHEAD):
             rows = np.arange(start, min(start + _AHEAD, self._range.stop), dtype=np.int64)
+            origins = None if self._numbers is None else self._origins(rows, self._numbers)
             for first, records in self._read(rows):
                 count = len(records)
                 if isinstance(records, list) and any(record is HOLE for record in records):
@@ -71,13 +86,26 @@ class Chunks:
                 else:
                     kept = list(range(start + first, start + first + count))
                 self._recent = self._recent[-_RECENT:] + kept
-                yield records
+                if origins is not None:
+                    files, places = (each[np.array(kept, dtype=np.int64) - start] for each in origins)
+                    yield TracedRecords(records, files, places)
+                else:
+                    yield records
                 self.rows += len(kept)
                 self._tell(start + first + count - self._range.start)
 
     def row(self, back: int) -> int:
         """Return the row of the record ``back`` places from the end of the yielded ones; 1 is the last."""
         return self._recent[-back]
+
+    def _origins(self, rows: Int64s, numbers: Mapping[str, int]) -> tuple[Int64s, Int64s]:
+        """Return the number of the file of each record, -1 if it is of none or of several, and its row there."""
+        try:
+            found = self._dataset.plan(rows).origins()
+        except InvalidArgument:
+            return np.full(rows.size, -1), np.zeros(rows.size, dtype=np.int64)
+        files = np.array([numbers.get(path, -1) for path in found.paths], dtype=np.int64)[found.files]
+        return files, np.where(files < 0, 0, found.rows)
 
     def _read(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[tuple[int, Any]]:
         if self._tables:
@@ -143,11 +171,16 @@ class WriteShards:
             WrongType: a record cannot be written; the message names it.
             OSError: the disk is full, or the folder cannot be written.
         """
-        return [self._write(number) for number in self.numbers[start:stop]]
+        places = {path: number for number, path in enumerate(origin_paths(self.dataset))}
+        numbers = None
+        if self.form.takes_origins:
+            numbers = {path: number for number, path in enumerate(origin_paths(self.dataset))}
+        return [self._write(number, numbers) for number in self.numbers[start:stop]]
 
-    def _write(self, number: int) -> Done:
+    def _write(self, number: int, numbers: Mapping[str, int] | None) -> Done:
         rows = self.shards.rows(number)
-        chunks = Chunks(self.dataset, rows, self.tally.add, tables=self.form.takes_tables)
+        tables = self.form.takes_tables
+        chunks = Chunks(self.dataset, rows, self.tally.add, tables=tables, numbers=numbers)
         size = write_whole(
             self.target.join(self.shards.name(number)),
             lambda file, others: self.form.write(file, chunks.read(), first=rows.start, beside=others),

@@ -69,6 +69,7 @@ class Tar(FileFormat):
     name: ClassVar[str] = "tar"
     hidden_suffix: ClassVar[str] = ""
     takes_tables: ClassVar[bool] = False
+    takes_origins: ClassVar[bool] = False
 
     @property
     def way_out(self) -> str:

@@ -73,7 +73,7 @@ class Target:
         """Return the path of a file in the folder."""
         return os.path.join(self.folder, name)
 
-    def refuse_others(self, is_ours: Callable[[str], bool]) -> None:
+    def refuse_others(self, is_ours: Callable[[str], bool], *, suffix: str) -> None:
         """Raise an error for other data where the files are to be.
 
         That is a file of the same name, or any data file in a folder, which ``sk.open`` of the folder would
@@ -81,6 +81,7 @@ class Target:
 
         Args:
             is_ours: returns True for the names of files that were, or are to be, written there.
+            suffix: the suffix of the files to write, which may be that of no data file.
 
         Raises:
             InvalidArgument: there is other data.
@@ -94,7 +95,7 @@ class Target:
                 raise InvalidArgument(message)
             return
         try:
-            runs = find_files(self.folder, suffixes=set(_DATA))
+            runs = find_files(self.folder, suffixes={*_DATA, suffix})
         except DataNotFound:
             return
         others = sorted(name for run in runs for name in run.names if not is_ours(name))
@@ -158,7 +159,7 @@ def target_of(path: object, form: FileFormat) -> tuple[Target, FileFormat]:
         raise WrongType(message)
     given = os.fsdecode(path)
     whole = os.path.abspath(given)
-    if given.endswith(os.sep) or os.path.isdir(whole) or not whole.lower().endswith(_DATA):
+    if given.endswith(os.sep) or os.path.isdir(whole) or not whole.lower().endswith((*_DATA, form.suffix)):
         return Target(whole, None, form.hidden_suffix), form
     folder, name = os.path.split(whole)
     return Target(folder, name), form.of_one_file(name)

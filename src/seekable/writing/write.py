@@ -14,6 +14,7 @@ from seekable.parallel.progress import watched
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
+from seekable.writing.ending import has_ended, unend
 from seekable.writing.manifest import (
     MANIFEST_SECONDS,
     Identity,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
     from seekable.writing.earlier_files import WritePolicy
+    from seekable.writing.ending import Ending
     from seekable.writing.file_format import FileFormat
     from seekable.writing.target import Target
 
@@ -52,6 +54,7 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressHook | None,
+    ending: Ending | None = None,
 ) -> Written:
     """Write the records of epoch 0; see ``Dataset.write_parquet``."""
     records = known_size(dataset, f"write_{form.name}()")
@@ -67,12 +70,17 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
         rows_per_file=checked_rows_per_file(rows_per_file, target),
         options=form.options,
         patterns=form.patterns,
+        ending=() if ending is None else ending.names,
     )
     shards = Shards(records, identity.rows_per_file, form.suffix, target.file, form.patterns)
     with watched(progress, task="writing", rows=records) as watch:
         # Checked before the folder is made: most mistakes show here.
         manifest = kept(target, identity, policy) if os.path.isdir(target.folder) else None
-        if manifest is not None and len(there := recorded(target, manifest)) == len(shards):
+        if (
+            manifest is not None
+            and len(there := recorded(target, manifest)) == len(shards)
+            and has_ended(target.folder, identity.ending)
+        ):
             watch(records)
             return _written(target, shards, there, kept=len(there))
         preview = DatasetPreview(dataset, records)
@@ -83,8 +91,10 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
             manifest = kept(target, identity, policy)
             if manifest is None:
                 manifest = begun(target, identity, settled, reads=paths_of(dataset))
-            writing = _Writing(dataset, form, target, shards, manifest, watch)
-            return writing.run(using)
+            written = _Writing(dataset, form, target, shards, manifest, watch).run(using)
+            if ending is not None and not has_ended(target.folder, ending.names):
+                ending.end(target.folder, form, written.paths)
+            return written
 
 
 class _Writing:
@@ -118,6 +128,7 @@ class _Writing:
         tally.done = sum(len(self._shards.rows(number)) for number in there)
         job = WriteShards(self._dataset, self._form, self._target, self._shards, missing, tally)
         if missing:
+            unend(self._target.folder, self._manifest.identity.ending)
             rows = self._shards.rows(missing[0])
             using = with_workers_if_worth_it(
                 using,

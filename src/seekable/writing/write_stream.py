@@ -22,6 +22,7 @@ from seekable.parallel.progress import watched
 from seekable.state.functions import code_digests, python_version
 from seekable.storage.files import locked
 from seekable.writing.earlier_files import begun, kept
+from seekable.writing.ending import has_ended, unend
 from seekable.writing.lane_part import PartSlots
 from seekable.writing.manifest import MANIFEST_SECONDS, Identity, Parts, Written, recorded, write_manifest
 from seekable.writing.part_schedule import PartSchedule
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from seekable.parallel.map_ranges import ExecutionOptions
     from seekable.parallel.progress import ProgressHook, Watch
     from seekable.writing.earlier_files import WritePolicy
+    from seekable.writing.ending import Ending
     from seekable.writing.file_format import FileFormat
     from seekable.writing.laned_items import LanedItems
     from seekable.writing.manifest import Manifest
@@ -63,6 +65,7 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressHook | None,
+    ending: Ending | None = None,
 ) -> Written:
     """Write all items; see ``Stream.write_parquet``."""
     using = execution_options(jobs, executor, at_once=True)
@@ -78,6 +81,7 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
         options=form.options,
         lanes=items.lanes,
         patterns=form.patterns,
+        ending=() if ending is None else ending.names,
     )
     with watched(progress, task="writing", rows=None) as watch:
         manifest = kept(target, identity, policy) if os.path.isdir(target.folder) else None
@@ -93,11 +97,17 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
                 manifest = begun(target, identity, settled, reads=items.paths())
             elif _is_complete(target, manifest):
                 return _ended(target, manifest, kept=len(manifest.finished))
-            return _Writing(items, form, target, manifest, watch).run(using)
+            else:
+                unend(target.folder, identity.ending)
+            written = _Writing(items, form, target, manifest, watch).run(using)
+            if ending is not None:
+                ending.end(target.folder, form, written.paths)
+            return written
 
 
 def _is_complete(target: Target, manifest: Manifest) -> bool:
-    return manifest.files is not None and len(recorded(target, manifest)) == manifest.files
+    is_whole = manifest.files is not None and len(recorded(target, manifest)) == manifest.files
+    return is_whole and has_ended(target.folder, manifest.identity.ending)
 
 
 @final

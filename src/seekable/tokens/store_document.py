@@ -1,0 +1,156 @@
+"""The document of a token store: ``tokens.json``, which is written when all parts are whole."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from seekable.errors import CorruptState
+from seekable.storage.files import write_atomically
+
+__all__ = [
+    "DOCUMENT",
+    "PartFacts",
+    "SourceFacts",
+    "StoreDocument",
+    "TokenizerFacts",
+    "read_document",
+    "write_document",
+]
+
+DOCUMENT = "tokens.json"
+"""The name of the document in the folder of a store."""
+
+_VERSION = 1
+
+
+class PartFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The description of one part: the files ``NAME.bin``, ``NAME.lengths``, ``NAME.sources`` and others."""
+
+    documents: int
+
+    tokens: int
+    """The number of tokens, ids before and after documents included."""
+
+    empty: int
+    """The number of documents whose text gave no token."""
+
+    largest: int
+    """The largest id; -1 for a part without tokens."""
+
+    digests: dict[str, str]
+    """By suffix without its dot, the digest (xxh3, 128 bits) of each file but the one with these facts."""
+
+    name: str = ""
+    """The name of its files without their suffix, such as ``part-000000``; empty beside the part itself."""
+
+
+class TokenizerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The description of the tokenizer that made the ids."""
+
+    engine: str
+    """The package, such as ``"hf"`` or ``"tiktoken"``; ``"function"`` for a function of the user."""
+
+    digest: str
+    """The digest of what decides the ids."""
+
+    library: str = ""
+    """The package with its version; empty for a function."""
+
+    file: str | None = None
+    """The name of the copy of the tokenizer's file in the folder of the store; None for none."""
+
+    compared: dict[str, Any] | None = None
+    """The result of the comparison with another engine; None if none was required."""
+
+
+class SourceFacts(msgspec.Struct, frozen=True):
+    """The description of the records that became documents."""
+
+    fingerprint: str
+    """The fingerprint of the dataset or stream."""
+
+    rows: int | None
+    """The number of records, holes included; None for a stream, which does not say it."""
+
+    files: list[str]
+    """The paths of the files that records come from, as the numbers in ``.sources`` count them."""
+
+
+class StoreDocument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The content of ``tokens.json``."""
+
+    seekable_tokens: int
+    """The version of the store's form."""
+
+    dtype: str
+    """The dtype of the ids, such as ``"uint16"``; little-endian."""
+
+    documents: int
+
+    tokens: int
+
+    empty: int
+    """The number of documents whose text gave no token."""
+
+    vocabulary: int | None
+    """The largest id that can occur, plus 1; None where that is not known."""
+
+    eos: int | None
+    """The id behind each document; None for none."""
+
+    bos: int | None
+    """The id before each document; None for none."""
+
+    column: str | None
+    """The column of the texts, or of the lists of ids."""
+
+    aligned: dict[str, str]
+    """By name, the dtype of each array that has an element for each token."""
+
+    tokenizer: TokenizerFacts | None
+    """The tokenizer; None where the records had ids."""
+
+    source: SourceFacts
+
+    parts: list[PartFacts]
+    """The parts, in the order of their documents."""
+
+
+def read_document(folder: str) -> StoreDocument | None:
+    """Return the document of a store; None if the folder has none.
+
+    Raises:
+        CorruptState: it is damaged, or of another version.
+        OSError: it cannot be read.
+    """
+    path = os.path.join(folder, DOCUMENT)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return None
+    try:
+        version = msgspec.json.decode(data, type=_Version).seekable_tokens
+        if version == _VERSION:
+            return msgspec.json.decode(data, type=StoreDocument)
+    except ValueError as error:
+        message = (
+            f"{path!r}, the document of a token store, cannot be read ({error}): remove it, and the call that "
+            f"wrote the store writes it again"
+        )
+        raise CorruptState(message) from error
+    message = f"{path!r} has version {version}, and this seekable reads version {_VERSION}: use the seekable that wrote it"
+    raise CorruptState(message)
+
+
+def write_document(folder: str, document: StoreDocument) -> None:
+    """Write the document of a store atomically."""
+    data = msgspec.json.format(msgspec.json.encode(document)) + b"\n"
+    write_atomically(os.path.join(folder, DOCUMENT), data)
+
+
+class _Version(msgspec.Struct):
+    seekable_tokens: int

@@ -1,0 +1,53 @@
+"""The contract of what ends the writing of a folder: files that describe all others, written when these are whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.writing.file_format import FileFormat
+
+__all__ = ["Ending", "has_ended", "unend"]
+
+
+class Ending(ABC):
+    """The last step of the writing of a folder."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The names of the files that it writes, in the order in which they appear.
+
+        While one of them is missing, the folder is not finished. They are removed, the last one first, before
+        another file of a finished folder is written.
+        """
+
+    @abstractmethod
+    def end(self, folder: str, form: FileFormat, paths: Sequence[str]) -> None:
+        """Write the files, each atomically; the same folder gives the same bytes.
+
+        Args:
+            folder: the absolute path of the folder.
+            form: the format of the other files, settled.
+            paths: the absolute paths of the other files, of several that belong together the first one.
+
+        Raises:
+            OSError: the folder cannot be written, or the disk is full.
+        """
+
+
+def has_ended(folder: str, names: Sequence[str]) -> bool:
+    """Return True if a folder has all files of its ending."""
+    return all(os.path.exists(os.path.join(folder, name)) for name in names)
+
+
+def unend(folder: str, names: Sequence[str]) -> None:
+    """Remove the files of an ending, the last one first; those that are not there do no harm."""
+    for name in reversed(names):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(folder, name))
