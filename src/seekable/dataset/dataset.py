@@ -15,6 +15,7 @@ from seekable.dataset.files import Files
 from seekable.dataset.ordering import Ordering
 from seekable.dataset.packed_samples import PackedSamples
 from seekable.dataset.position import checked_place, checked_places, note_read
+from seekable.dataset.token_writing import TokenWriting
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.display import explained
@@ -58,7 +59,7 @@ _AT_ONCE = 64
 
 
 @final
-class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files):
+class Dataset(Ordering, Choosing, ColumnTools, PackedSamples, Files, TokenWriting):
     """A function from positions to records; position ``p`` is row ``p % n`` of epoch ``p // n``.
 
     Datasets are immutable descriptions: combining them reads nothing, and they may be shared by threads,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.display import listed
 from seekable.stream.chain import Chain
-from seekable.stream.files import StreamFiles
+from seekable.stream.token_writing import StreamTokenWriting
 from seekable.stream.iterator import StreamIterator
 from seekable.stream.kinds import OWN_KINDS
 from seekable.stream.methods import StageMethods
@@ -25,7 +25,7 @@ __all__ = ["Stream"]
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Stream(StageMethods, StreamFiles):
+class Stream(StageMethods, StreamTokenWriting):
     """A sequence of items whose order may depend on their content; it resumes exactly after each item.
 
     A stream is an immutable description: ``iter(stream)`` begins at its first item, and only an iterator

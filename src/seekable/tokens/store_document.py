@@ -12,6 +12,9 @@ from seekable.storage.files import write_atomically
 
 __all__ = [
     "DOCUMENT",
+    "FACTS",
+    "TOKENIZER",
+    "VERSION",
     "PartFacts",
     "SourceFacts",
     "StoreDocument",
@@ -23,7 +26,14 @@ __all__ = [
 DOCUMENT = "tokens.json"
 """The name of the document in the folder of a store."""
 
-_VERSION = 1
+TOKENIZER = "tokenizer.json"
+"""The name of the copy of the tokenizer's file, beside the document."""
+
+FACTS = "facts"
+"""The suffix, without its dot, of the file with the `PartFacts` of a part."""
+
+VERSION = 1
+"""The version of the store's form."""
 
 
 class PartFacts(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -134,7 +144,7 @@ def read_document(folder: str) -> StoreDocument | None:
         return None
     try:
         version = msgspec.json.decode(data, type=_Version).seekable_tokens
-        if version == _VERSION:
+        if version == VERSION:
             return msgspec.json.decode(data, type=StoreDocument)
     except ValueError as error:
         message = (
@@ -142,7 +152,7 @@ def read_document(folder: str) -> StoreDocument | None:
             f"wrote the store writes it again"
         )
         raise CorruptState(message) from error
-    message = f"{path!r} has version {version}, and this seekable reads version {_VERSION}: use the seekable that wrote it"
+    message = f"{path!r} has version {version}, and this seekable reads version {VERSION}: use the seekable that wrote it"
     raise CorruptState(message)
 
 

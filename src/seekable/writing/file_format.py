@@ -96,6 +96,11 @@ class FileFormat(ABC):
     def options(self) -> dict[str, Any]:
         """The options that decide the bytes of a file, as the user gave them, JSON-safe."""
 
+    @property
+    @abstractmethod
+    def functions(self) -> Sequence[Callable[..., Any]]:
+        """The functions of the user that decide the bytes of a file, whose code may change."""
+
     @abstractmethod
     def of_one_file(self, name: str) -> Self:
         """Return the format of a file with a name that the user chose, which ends as that of a data file.

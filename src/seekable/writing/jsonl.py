@@ -183,6 +183,11 @@ class JsonLines(FileFormat):
         """The compression, as the user gave it."""
         return {"compression": self.compression}
 
+    @property
+    def functions(self) -> tuple[()]:
+        """No functions: the format has none of the user."""
+        return ()
+
     def of_one_file(self, name: str) -> Self:
         """Return the format with the compression of the suffix, ``.jsonl.gz`` or ``.jsonl.zst`` or none."""
         suffixes = FORMATS["jsonl"].suffixes

@@ -111,6 +111,11 @@ class Parquet(FileFormat):
             "schema": schema,
         }
 
+    @property
+    def functions(self) -> tuple[()]:
+        """No functions: the format has none of the user."""
+        return ()
+
     def of_one_file(self, name: str) -> Self:
         """Return the format unchanged, for a name that ends in ``.parquet``."""
         if name.lower().endswith(self.suffix):

@@ -76,6 +76,11 @@ class Shar(FileFormat):
         """The fields and the flags, as the user gave them."""
         return self.layout.options
 
+    @property
+    def functions(self) -> tuple[()]:
+        """No functions: the format has none of the user."""
+        return ()
+
     def of_one_file(self, name: str) -> NoReturn:
         """Raise an error, as a Shar folder is no file."""
         message = (

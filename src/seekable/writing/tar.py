@@ -91,6 +91,11 @@ class Tar(FileFormat):
         """The compression, as the user gave it."""
         return {"compression": self.compression}
 
+    @property
+    def functions(self) -> tuple[()]:
+        """No functions: the format has none of the user."""
+        return ()
+
     def of_one_file(self, name: str) -> Self:
         """Return the format with the compression of the suffix, ``.tar.gz`` for instance, or none."""
         if name.lower().endswith(".tgz") and self.compression in (None, "gz"):

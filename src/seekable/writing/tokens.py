@@ -17,11 +17,11 @@ from seekable.writing.file_format import FileFormat, TracedRecords, UnwritableRe
 from seekable.writing.tokens_idx import MOST_INDEXED
 from seekable.writing.tokens_layout import StoreLayout, part_suffixes
 from seekable.writing.tokens_part import TokenPart
-from seekable.writing.tokens_types import AskedTypes, settled_types
+from seekable.writing.tokens_types import AskedTypes, compared_engines, settled_types
 from seekable.writing.whole_file import content_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -38,6 +38,15 @@ _MOST_TOKENS = (1 << 32) - 1
 
 _AT_ONCE, _CHARACTERS = 512, 1 << 20
 """The records that are encoded together, fewer if they have as many characters."""
+
+
+class _Settled(msgspec.Struct, frozen=True):
+    """What the manifest keeps of the first call for later ones."""
+
+    types: list[str]
+    """The dtype of the tokens, then those of the arrays beside them."""
+
+    compared: dict[str, Any] | None
 
 
 class _Document(msgspec.Struct, frozen=True, array_like=True):
@@ -63,6 +72,9 @@ class Tokens(FileFormat):
 
     given: tuple[tuple[str, Any], ...]
     """The further options that decide the tokens, as the user gave them, JSON-safe."""
+
+    compared: dict[str, Any] | None = None
+    """The result of the comparison of the engine with another one; None if none was required."""
 
     name: ClassVar[str] = "tokens"
     hidden_suffix: ClassVar[str] = ""
@@ -104,6 +116,11 @@ class Tokens(FileFormat):
             **dict(self.given),
         }
 
+    @property
+    def functions(self) -> Sequence[Callable[..., Any]]:
+        """The functions of the user that make the tokens."""
+        return self.tokenizing.functions
+
     def of_one_file(self, name: str) -> NoReturn:
         """Raise an error, as a token store is no file."""
         message = (
@@ -112,16 +129,26 @@ class Tokens(FileFormat):
         raise InvalidArgument(message)
 
     def settled(self, preview: Preview, kept: str | None) -> tuple[FileFormat, str | None]:
-        """Return the format with the dtypes of all arrays: those of the files there, or as some records are."""
+        """Return the format with the dtypes of all arrays: those of the files there, or as some records are.
+
+        Engines that must agree with another one are compared with it here.
+
+        Raises:
+            WrongType: a record is no document.
+            InvalidArgument: the engines do not agree.
+        """
         if kept is None:
             types = settled_types(self.tokenizing, self.asked, preview, megatron=self.idx)
-            kept = msgspec.json.encode([each.str for each in types]).decode()
-        dtype, *others = map(np.dtype, msgspec.json.decode(kept))
+            compared = compared_engines(self.tokenizing, preview)
+            kept = msgspec.json.encode(_Settled([each.str for each in types], compared)).decode()
+        found = msgspec.json.decode(kept, type=_Settled)
+        dtype, *others = map(np.dtype, found.types)
         aligned = tuple(
-            replace(array, dtype=each)
+            replace(array, dtype=each)  # type: ignore[type-var]  # every array that can be made is a dataclass
             for array, each in zip(self.tokenizing.aligned, others, strict=True)
         )
-        return replace(self, tokenizing=replace(self.tokenizing, dtype=dtype, aligned=aligned)), kept
+        tokenizing = replace(self.tokenizing, dtype=dtype, aligned=aligned)
+        return replace(self, tokenizing=tokenizing, compared=found.compared), kept
 
     def write(
         self, file: BinaryIO, chunks: Iterator[Any], *, first: int, beside: Sequence[BinaryIO] = ()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from seekable.tokens.encoding import Tokenizing
     from seekable.writing.file_format import Preview
 
-__all__ = ["AskedTypes", "settled_types"]
+__all__ = ["AskedTypes", "compared_engines", "settled_types"]
 
 _SMALL = 65_535
 """The largest id of uint16."""
@@ -72,6 +72,18 @@ def settled_types(
         values = () if chosen is not None else (value for each in taken for value in each.values[name])
         others.append(_values_dtype(name, values) if chosen is None else chosen)
     return [dtype, *others]
+
+
+def compared_engines(tokenizing: Tokenizing, preview: Preview) -> dict[str, Any] | None:
+    """Return the result of the comparison of an engine with another one; None if none is required.
+
+    Raises:
+        WrongType: a record is no document.
+        InvalidArgument: the engines do not agree.
+    """
+    if tokenizing.engine.compared([]) is None:
+        return None
+    return tokenizing.engine.compared([text for each in _taken(tokenizing, preview) for text in each.texts])
 
 
 def _taken(tokenizing: Tokenizing, preview: Preview) -> Iterator[Taken]:

@@ -63,7 +63,7 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     identity = Identity(
         pipeline=dataset.fingerprint,
         records=records,
-        code=code_digests(functions_of(dataset)),
+        code=code_digests([*functions_of(dataset), *form.functions]),
         python=python_version(),
         format=form.name,
         suffix=form.suffix,

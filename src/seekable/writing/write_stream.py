@@ -73,7 +73,7 @@ def write_stream(  # noqa: PLR0913 - the arguments of the public methods
     identity = Identity(
         pipeline=items.fingerprint,
         records=None,
-        code=code_digests(items.functions()),
+        code=code_digests([*items.functions(), *form.functions]),
         python=python_version(),
         format=form.name,
         suffix=form.suffix,

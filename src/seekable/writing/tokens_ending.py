@@ -1,0 +1,84 @@
+"""What ends a token store: the tokenizer's file and ``tokens.json``, made of the facts of all parts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from seekable.storage.files import write_atomically
+from seekable.tokens.store_document import (
+    DOCUMENT,
+    FACTS,
+    TOKENIZER,
+    VERSION,
+    PartFacts,
+    SourceFacts,
+    StoreDocument,
+    TokenizerFacts,
+    write_document,
+)
+from seekable.writing.ending import Ending
+from seekable.writing.tokens import Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.writing.file_format import FileFormat
+
+__all__ = ["StoreEnding"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEnding(Ending):
+    """The last step of the writing of a token store."""
+
+    source: SourceFacts
+    """The description of the records."""
+
+    tokenizer: str | None
+    """The content of the tokenizer's file; None for no file."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tokenizer's file if there is one, then ``tokens.json``."""
+        return (DOCUMENT,) if self.tokenizer is None else (TOKENIZER, DOCUMENT)
+
+    def end(self, folder: str, form: FileFormat, paths: Sequence[str]) -> None:
+        """Write the tokenizer's file, then ``tokens.json``."""
+        assert isinstance(form, Tokens)
+        if self.tokenizer is not None:
+            write_atomically(os.path.join(folder, TOKENIZER), self.tokenizer.encode())
+        write_document(folder, self._document(form, [_facts(path) for path in paths]))
+
+    def _document(self, form: Tokens, parts: list[PartFacts]) -> StoreDocument:
+        tokenizing, engine = form.tokenizing, form.tokenizing.engine
+        tokenizer = None
+        if engine.name != "ids":
+            file = None if self.tokenizer is None else TOKENIZER
+            tokenizer = TokenizerFacts(engine.name, engine.digest, engine.library, file, form.compared)
+        return StoreDocument(
+            seekable_tokens=VERSION,
+            dtype=tokenizing.dtype.name,
+            documents=sum(part.documents for part in parts),
+            tokens=sum(part.tokens for part in parts),
+            empty=sum(part.empty for part in parts),
+            vocabulary=engine.vocabulary,
+            eos=tokenizing.eos,
+            bos=tokenizing.bos,
+            column=getattr(tokenizing.documents, "column", None),
+            aligned={name: dtype.name for name, dtype in form.layout.aligned},
+            tokenizer=tokenizer,
+            source=self.source,
+            parts=parts,
+        )
+
+
+def _facts(path: str) -> PartFacts:
+    """Return the facts of a part that was written, by the path of its tokens."""
+    stem = os.path.splitext(path)[0]
+    with open(f"{stem}.{FACTS}", "rb") as file:
+        facts = msgspec.json.decode(file.read(), type=PartFacts)
+    return msgspec.structs.replace(facts, name=os.path.basename(stem))
