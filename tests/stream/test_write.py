@@ -155,8 +155,8 @@ def test_many_lanes_need_no_more_open_files(
     check_whole(uneven(1500, 1100), tmp_path / "most", written)
 
 
-SAMPLES = ["tar", "shar"]
-"""The formats of some records alone: test_write_tar.py and test_write_shar.py, here and in tests/dataset."""
+SAMPLES = ["tar", "shar", "tokens"]
+"""The formats of some records alone: test_write_tar.py and so on, here and in tests/dataset."""
 
 
 def test_every_format_that_is_written_is_tested() -> None:

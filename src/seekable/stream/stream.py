@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, final
 from seekable.errors import InvalidArgument, WrongType
 from seekable.nodes.display import listed
 from seekable.stream.chain import Chain
-from seekable.stream.token_writing import StreamTokenWriting
 from seekable.stream.iterator import StreamIterator
 from seekable.stream.kinds import OWN_KINDS
 from seekable.stream.methods import StageMethods
@@ -16,6 +15,7 @@ from seekable.stream.rebuild import located, rebuilt
 from seekable.stream.shapes import OneInput
 from seekable.stream.stage import described
 from seekable.stream.token import as_token
+from seekable.stream.token_writing import StreamTokenWriting
 
 if TYPE_CHECKING:
     from seekable.stream.stage import Stage

@@ -6,12 +6,14 @@ import os
 from typing import Any
 
 import msgspec
+import xxhash
 
 from seekable.errors import CorruptState
 from seekable.storage.files import write_atomically
 
 __all__ = [
     "DOCUMENT",
+    "EDGE_BYTES",
     "FACTS",
     "TOKENIZER",
     "VERSION",
@@ -19,6 +21,9 @@ __all__ = [
     "SourceFacts",
     "StoreDocument",
     "TokenizerFacts",
+    "decode_facts",
+    "edges_digest",
+    "encode_facts",
     "read_document",
     "write_document",
 ]
@@ -31,6 +36,9 @@ TOKENIZER = "tokenizer.json"
 
 FACTS = "facts"
 """The suffix, without its dot, of the file with the `PartFacts` of a part."""
+
+EDGE_BYTES = 64 << 10
+"""The bytes of each end of a file that are compared when it is opened for the first time."""
 
 VERSION = 1
 """The version of the store's form."""
@@ -53,6 +61,15 @@ class PartFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     digests: dict[str, str]
     """By suffix without its dot, the digest (xxh3, 128 bits) of each file but the one with these facts."""
 
+    edges: dict[str, str] = {}
+    """By suffix, the digest of the ends of the files of tokens and of arrays beside; see `edges_digest`."""
+
+    dtype: str = ""
+    """The dtype of the ids, such as ``"<u2"``."""
+
+    aligned: dict[str, str] = {}
+    """By name, the dtype of each array beside the tokens, such as ``"|u1"``."""
+
     name: str = ""
     """The name of its files without their suffix, such as ``part-000000``; empty beside the part itself."""
 
@@ -65,6 +82,9 @@ class TokenizerFacts(msgspec.Struct, frozen=True, omit_defaults=True):
 
     digest: str
     """The digest of what decides the ids."""
+
+    name: str = ""
+    """The name of the encoding, of tiktoken; else empty."""
 
     library: str = ""
     """The package with its version; empty for a function."""
@@ -129,6 +149,25 @@ class StoreDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parts, in the order of their documents."""
 
 
+def encode_facts(facts: PartFacts) -> bytes:
+    """Return the content of the file with the facts of a part: a line of JSON, and a line with its digest."""
+    line = msgspec.json.encode(facts) + b"\n"
+    return line + xxhash.xxh3_64_hexdigest(line).encode() + b"\n"
+
+
+def decode_facts(data: bytes) -> PartFacts:
+    """Return the facts of a part.
+
+    Raises:
+        ValueError: the bytes are not as `encode_facts` makes them.
+    """
+    line, _, digest = data.removesuffix(b"\n").partition(b"\n")
+    if not data.endswith(b"\n") or digest.decode("latin-1") != xxhash.xxh3_64_hexdigest(line + b"\n"):
+        message = "the digest in line 2 is not that of line 1"
+        raise ValueError(message)
+    return msgspec.json.decode(line, type=PartFacts)
+
+
 def read_document(folder: str) -> StoreDocument | None:
     """Return the document of a store; None if the folder has none.
 
@@ -148,11 +187,14 @@ def read_document(folder: str) -> StoreDocument | None:
             return msgspec.json.decode(data, type=StoreDocument)
     except ValueError as error:
         message = (
-            f"{path!r}, the document of a token store, cannot be read ({error}): remove it, and the call that "
-            f"wrote the store writes it again"
+            f"{path!r}, the document of a token store, cannot be read ({error}): remove it, and repeat the "
+            f"call that wrote the store, which writes it again"
         )
         raise CorruptState(message) from error
-    message = f"{path!r} has version {version}, and this seekable reads version {VERSION}: use the seekable that wrote it"
+    message = (
+        f"{path!r} has version {version}, and this seekable reads version {VERSION}: use the seekable that "
+        f"wrote it"
+    )
     raise CorruptState(message)
 
 
@@ -160,6 +202,16 @@ def write_document(folder: str, document: StoreDocument) -> None:
     """Write the document of a store atomically."""
     data = msgspec.json.format(msgspec.json.encode(document)) + b"\n"
     write_atomically(os.path.join(folder, DOCUMENT), data)
+
+
+def edges_digest(head: bytes, tail: bytes) -> str:
+    """Return the digest of the ends of a file, by which another one is recognised without reading all of it.
+
+    Args:
+        head: its first `EDGE_BYTES`, fewer of a smaller file.
+        tail: its last `EDGE_BYTES`, of which those in ``head`` are left out.
+    """
+    return xxhash.xxh3_64_hexdigest(head + tail)
 
 
 class _Version(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""The contract of what ends the writing of a folder: files that describe all others, written when these are whole."""
+"""The contract of the last step of writing a folder: files that describe all others."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Chunks:
         return self._recent[-back]
 
     def _origins(self, rows: Int64s, numbers: Mapping[str, int]) -> tuple[Int64s, Int64s]:
-        """Return the number of the file of each record, -1 if it is of none or of several, and its row there."""
+        """Return the number of each record's file, -1 if it is of none or of several, and its row there."""
         try:
             found = self._dataset.plan(rows).origins()
         except InvalidArgument:
@@ -171,7 +171,6 @@ class WriteShards:
             WrongType: a record cannot be written; the message names it.
             OSError: the disk is full, or the folder cannot be written.
         """
-        places = {path: number for number, path in enumerate(origin_paths(self.dataset))}
         numbers = None
         if self.form.takes_origins:
             numbers = {path: number for number, path in enumerate(origin_paths(self.dataset))}

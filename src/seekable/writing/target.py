@@ -108,17 +108,18 @@ class Target:
             )
             raise InvalidArgument(message)
 
-    def remove_torn(self, patterns: Sequence[str] = ()) -> None:
+    def remove_torn(self, patterns: Sequence[str] = (), ending: Sequence[str] = ()) -> None:
         """Remove the unfinished files of killed processes; the caller holds the lock.
 
         Args:
             patterns: the patterns of the names of the files, see `FileFormat.patterns`.
+            ending: the names of the files that are written last, see `Ending.names`.
         """
         names = r"part-\d+(-of-\d+)?(\.[a-z]+)+" if self.file is None else re.escape(self.file)
         if patterns:
             names = "|".join(re.escape(each).replace("%06d", r"\d{6,}") for each in patterns)
-        manifest = re.escape(os.path.basename(self.manifest))
-        torn = re.compile(rf"(\.({names})|{manifest})\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}")
+        atomic = "|".join(map(re.escape, (os.path.basename(self.manifest), *ending)))
+        torn = re.compile(rf"(\.({names})|{atomic})\.[0-9a-f]{{16}}{re.escape(TEMPORARY_SUFFIX)}")
         for name in os.listdir(self.folder):
             if torn.fullmatch(name):
                 os.unlink(self.join(name))

@@ -11,11 +11,11 @@ import numpy as np
 from seekable.errors import InvalidArgument
 from seekable.tokens.encoding import EncodedDocuments
 from seekable.tokens.engine import UnfitDocument
-from seekable.tokens.store_document import PartFacts
+from seekable.tokens.store_document import decode_facts
 from seekable.writing.encoded_pieces import EncodedRecords, merge_encoded, write_encoded
 from seekable.writing.file_format import FileFormat, TracedRecords, UnwritableRecord
 from seekable.writing.tokens_idx import MOST_INDEXED
-from seekable.writing.tokens_layout import StoreLayout, part_suffixes
+from seekable.writing.tokens_layout import StoreLayout
 from seekable.writing.tokens_part import TokenPart
 from seekable.writing.tokens_types import AskedTypes, compared_engines, settled_types
 from seekable.writing.whole_file import content_digest
@@ -184,7 +184,7 @@ class Tokens(FileFormat):
         *others, facts_path = beside
         try:
             with open(facts_path, "rb") as file:
-                facts = msgspec.json.decode(file.read(), type=PartFacts)
+                facts = decode_facts(file.read())
         except ValueError:
             return None
         paths = zip(self.layout.suffixes, (path, *others), strict=False)
@@ -245,7 +245,7 @@ def _check_lengths(lengths: Int64s, most: int, before: int) -> None:
 
 
 def _gathered(chunks: Iterator[Any]) -> Iterator[Any]:
-    """Yield chunks of one kind as fewer chunks, of up to 575 records or about 1 MB, if no record is larger."""
+    """Yield chunks of one kind as fewer ones, of up to 575 records or about 1 MB if no record is larger."""
     held: list[Any] = []
     count = size = 0
     for chunk in chunks:

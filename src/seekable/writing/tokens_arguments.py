@@ -9,18 +9,11 @@ import numpy as np
 
 from seekable._arguments import checked_flag
 from seekable.errors import InvalidArgument, WrongType
-from seekable.tokens.aligned import GivenValues
-from seekable.tokens.document_texts import IdColumn, TextColumn
-from seekable.tokens.encoding import Tokenizing
-from seekable.tokens.engines import engine_of
-from seekable.tokens.gigatoken_engine import Gigatoken
-from seekable.tokens.huggingface import HuggingFace
-from seekable.tokens.id_lists import IdLists
+from seekable.tokens.settings import tokenizing
 from seekable.tokens.store_document import SourceFacts
-from seekable.tokens.token_dtype import token_dtype
 from seekable.writing.pipeline_code import origin_paths
 from seekable.writing.tokens import Tokens
-from seekable.writing.tokens_ending import StoreEnding
+from seekable.writing.tokens_ending import StoreEnding, tokenizer_file
 from seekable.writing.tokens_idx import INDEX_DTYPES
 from seekable.writing.tokens_types import AskedTypes
 
@@ -28,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.nodes.contract import Node
-    from seekable.tokens.document_texts import DocumentTexts
-    from seekable.tokens.engine import Engine
+    from seekable.tokens.encoding import Tokenizing
     from seekable.writing.laned_items import LanedItems
 
 __all__ = ["ending_of_dataset", "ending_of_stream", "tokens", "tokens_of"]
@@ -61,40 +53,41 @@ def tokens(  # noqa: PLR0913 - the arguments of the public methods
         DataNotFound, AccessDenied, MissingDependency: the tokenizer cannot be loaded.
     """
     types = _checked_align(align)
-    if tokenizer is None:
-        if engine is not None:
-            message = f"engine= is for texts, and without tokenizer= records have ids (got engine={engine!r})"
-            raise InvalidArgument(message)
-        made: Engine = IdLists()
-        documents: DocumentTexts = IdColumn(_checked_name("key", key), tuple(types))
-    else:
-        if types:
-            message = (
-                f"align= is for records that have ids, and tokenizer= makes ids of texts (got {list(types)}): "
-                f"give sk.tokenize(aux=...), or a dataset of ids"
-            )
-            raise InvalidArgument(message)
-        made, documents = engine_of(tokenizer, engine), TextColumn(_checked_name("column", column))
-    ends = {"eos": None if eos is None else made.id_of(eos), "bos": None if bos is None else made.id_of(bos)}
-    aligned = tuple(
-        GivenValues(name, np.dtype(np.uint8) if chosen is None else chosen) for name, chosen in types.items()
+    if tokenizer is None and engine is not None:
+        message = f"engine= is for texts, and without tokenizer= records have ids (got engine={engine!r})"
+        raise InvalidArgument(message)
+    if tokenizer is not None and types:
+        message = (
+            f"align= is for records that have ids, and tokenizer= makes ids of texts (got {list(types)}): "
+            f"give sk.tokenize(aux=...), or a dataset of ids"
+        )
+        raise InvalidArgument(message)
+    made = tokenizing(
+        tokenizer,
+        column=key if tokenizer is None else column,
+        engine=engine,
+        eos=eos,
+        bos=bos,
+        dtype=dtype,
+        parts=None,
+        aux=None,
+        given={name: chosen or np.uint8 for name, chosen in types.items()} if tokenizer is None else None,
+        forager=False,
+        megatron=checked_flag("idx", idx),
     )
-    made = made.keeping_as_text(tuple(sorted({each for each in ends.values() if each is not None})))
-    provisional = token_dtype(dtype, made, megatron=idx)
-    tokenizing = Tokenizing(made, documents, provisional, ends["eos"], ends["bos"], aligned)
     return tokens_of(
-        tokenizing,
-        AskedTypes(None if dtype is None else provisional, tuple(types.items())),
+        made,
+        AskedTypes(None if dtype is None else made.dtype, tuple(sorted(types.items()))),
         idx=idx,
         given={"key": key} if tokenizer is None else {"column": column},
     )
 
 
-def tokens_of(tokenizing: Tokenizing, asked: AskedTypes, *, idx: object, given: Mapping[str, Any]) -> Tokens:
+def tokens_of(made: Tokenizing, asked: AskedTypes, *, idx: object, given: Mapping[str, Any]) -> Tokens:
     """Return the format of a token store.
 
     Args:
-        tokenizing: what makes tokens of records; its dtypes count only where ``asked`` has them.
+        made: what makes tokens of records; its dtypes count only where ``asked`` has them.
         asked: the dtypes that the user chose.
         idx: True for Megatron's index beside the tokens.
         given: the further options that decide the tokens, JSON-safe.
@@ -103,16 +96,16 @@ def tokens_of(tokenizing: Tokenizing, asked: AskedTypes, *, idx: object, given: 
         WrongType: ``idx`` is neither True nor False.
         InvalidArgument: Megatron's index does not have the dtype, or an array cannot have its name.
     """
-    for array in tokenizing.aligned:
+    for array in made.aligned:
         _check_array_name(array.name)
     has_index = checked_flag("idx", idx)
     if has_index and asked.dtype is not None and asked.dtype not in INDEX_DTYPES:
         message = (
-            f"Megatron's index has no {asked.dtype.name}: leave out dtype=, which then is uint16 or int32, or "
-            f"leave out idx=True"
+            f"Megatron's index has no {asked.dtype.name}: leave out dtype=, for uint16 or int32, or leave "
+            f"out idx=True"
         )
         raise InvalidArgument(message)
-    return Tokens(tokenizing, asked, has_index, tuple(given.items()))
+    return Tokens(made, asked, has_index, tuple(given.items()))
 
 
 def ending_of_dataset(form: Tokens, dataset: Node) -> StoreEnding:
@@ -123,19 +116,13 @@ def ending_of_dataset(form: Tokens, dataset: Node) -> StoreEnding:
         dataset: the dataset.
     """
     source = SourceFacts(dataset.fingerprint, dataset.size, origin_paths(dataset))
-    return StoreEnding(source, _tokenizer_file(form.tokenizing.engine))
+    return StoreEnding(source, tokenizer_file(form.tokenizing.engine))
 
 
 def ending_of_stream(form: Tokens, items: LanedItems) -> StoreEnding:
     """Return the last step of the writing of a stream to a token store; see `ending_of_dataset`."""
     source = SourceFacts(items.fingerprint, None, [])
-    return StoreEnding(source, _tokenizer_file(form.tokenizing.engine))
-
-
-def _tokenizer_file(engine: Engine) -> str | None:
-    """Return the content of the file that the tokenizer can be loaded from; None for no file."""
-    whole = engine.reference if isinstance(engine, Gigatoken) else engine
-    return whole.json if isinstance(whole, HuggingFace) else None
+    return StoreEnding(source, tokenizer_file(form.tokenizing.engine))
 
 
 def _checked_align(align: object) -> dict[str, np.dtype[Any] | None]:
@@ -159,7 +146,7 @@ def _checked_align(align: object) -> dict[str, np.dtype[Any] | None]:
 def _check_array_name(name: object) -> None:
     """Raise an error for a name that no array beside the tokens can have."""
     if not isinstance(name, str) or not name.isascii() or not name.isidentifier():
-        message = f"the name of an array beside the tokens is an identifier such as 'loss_mask' (got {name!r})"
+        message = f"an array beside the tokens has an identifier as its name, 'loss_mask' say (got {name!r})"
         raise InvalidArgument(message)
     if name in _RESERVED | _SUFFIXES:
         taken = ", ".join(sorted(_RESERVED | _SUFFIXES))
@@ -177,10 +164,3 @@ def _checked_dtype(name: object, dtype: object) -> np.dtype[Any]:
         message = f"align[{name!r}] must be a dtype of numbers such as 'uint8' (got {dtype!r})"
         raise InvalidArgument(message)
     return found
-
-
-def _checked_name(argument: str, name: object) -> str:
-    if isinstance(name, str) and name:
-        return name
-    message = f"{argument} must be the name of a column (got {name!r})"
-    raise WrongType(message)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seekable.storage.files import write_atomically
+from seekable.tokens.gigatoken_engine import Gigatoken
+from seekable.tokens.huggingface import HuggingFace
+from seekable.tokens.id_lists import IdLists
 from seekable.tokens.store_document import (
     DOCUMENT,
     FACTS,
@@ -18,17 +21,20 @@ from seekable.tokens.store_document import (
     SourceFacts,
     StoreDocument,
     TokenizerFacts,
+    decode_facts,
     write_document,
 )
+from seekable.tokens.tiktoken_engine import Tiktoken
 from seekable.writing.ending import Ending
 from seekable.writing.tokens import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from seekable.tokens.engine import Engine
     from seekable.writing.file_format import FileFormat
 
-__all__ = ["StoreEnding"]
+__all__ = ["StoreEnding", "tokenizer_file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +60,24 @@ class StoreEnding(Ending):
         write_document(folder, self._document(form, [_facts(path) for path in paths]))
 
     def _document(self, form: Tokens, parts: list[PartFacts]) -> StoreDocument:
-        tokenizing, engine = form.tokenizing, form.tokenizing.engine
+        tokenizing, engine = form.tokenizing, _tokenizer(form.tokenizing.engine)
         tokenizer = None
-        if engine.name != "ids":
-            file = None if self.tokenizer is None else TOKENIZER
-            tokenizer = TokenizerFacts(engine.name, engine.digest, engine.library, file, form.compared)
+        if engine is not None:
+            tokenizer = TokenizerFacts(
+                engine.name,
+                engine.digest,
+                name=engine.encoding.name if isinstance(engine, Tiktoken) else "",
+                library=engine.library,
+                file=None if self.tokenizer is None else TOKENIZER,
+                compared=form.compared,
+            )
         return StoreDocument(
             seekable_tokens=VERSION,
             dtype=tokenizing.dtype.name,
             documents=sum(part.documents for part in parts),
             tokens=sum(part.tokens for part in parts),
             empty=sum(part.empty for part in parts),
-            vocabulary=engine.vocabulary,
+            vocabulary=tokenizing.engine.vocabulary,
             eos=tokenizing.eos,
             bos=tokenizing.bos,
             column=getattr(tokenizing.documents, "column", None),
@@ -76,9 +88,21 @@ class StoreEnding(Ending):
         )
 
 
+def tokenizer_file(engine: Engine) -> str | None:
+    """Return the content of the file that a tokenizer can be loaded from; None if it has no such file."""
+    tokenizer = _tokenizer(engine)
+    whole = tokenizer.reference if isinstance(tokenizer, Gigatoken) else tokenizer
+    return whole.json if isinstance(whole, HuggingFace) else None
+
+
+def _tokenizer(engine: Engine) -> Engine | None:
+    """Return the tokenizer whose ids an engine makes or takes; None for ids of an unknown one."""
+    return engine.tokenizer if isinstance(engine, IdLists) else engine
+
+
 def _facts(path: str) -> PartFacts:
     """Return the facts of a part that was written, by the path of its tokens."""
     stem = os.path.splitext(path)[0]
     with open(f"{stem}.{FACTS}", "rb") as file:
-        facts = msgspec.json.decode(file.read(), type=PartFacts)
+        facts = decode_facts(file.read())
     return msgspec.structs.replace(facts, name=os.path.basename(stem))

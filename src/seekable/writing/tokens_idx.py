@@ -23,7 +23,7 @@ MOST_INDEXED = (1 << 31) - 1
 
 
 def index_bytes(lengths: Int64s, dtype: np.dtype[Any]) -> bytes:
-    """Return the index of documents of one sequence each, as ``IndexedDatasetBuilder`` of Megatron writes it.
+    r"""Return the index of documents of one sequence each, as Megatron's ``IndexedDatasetBuilder`` writes it.
 
     Args:
         lengths: the number of tokens of each document, at most `MOST_INDEXED`.
@@ -32,7 +32,7 @@ def index_bytes(lengths: Int64s, dtype: np.dtype[Any]) -> bytes:
     Example:
         >>> index = index_bytes(np.array([3, 1]), np.dtype("<u2"))
         >>> index[:9], len(index) == 34 + 2 * (4 + 8) + 3 * 8
-        (b'MMIDIDX\\x00\\x00', True)
+        (b'MMIDIDX\x00\x00', True)
     """
     ends = np.cumsum(lengths) * dtype.itemsize
     starts = (ends - lengths * dtype.itemsize).astype("<i8")

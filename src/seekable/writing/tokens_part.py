@@ -5,11 +5,10 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any, BinaryIO, final
 
-import msgspec
 import numpy as np
 import xxhash
 
-from seekable.tokens.store_document import PartFacts
+from seekable.tokens.store_document import EDGE_BYTES, PartFacts, edges_digest, encode_facts
 from seekable.writing.tokens_idx import index_bytes
 from seekable.writing.tokens_layout import SOURCE_RUN
 
@@ -76,9 +75,18 @@ class TokenPart:
         if self._layout.idx:
             lengths = np.frombuffer(self._lengths, dtype=np.int64)
             self._sinks["idx"].write(np.frombuffer(index_bytes(lengths, self._layout.dtype), np.uint8))
-        digests = {suffix: sink.digest.hexdigest() for suffix, sink in self._sinks.items()}
-        facts = PartFacts(self._documents, self._tokens, self._empty, self._largest, digests)
-        self._facts.write(msgspec.json.encode(facts) + b"\n")
+        contents = ("bin", *(name for name, _ in self._layout.aligned))
+        facts = PartFacts(
+            documents=self._documents,
+            tokens=self._tokens,
+            empty=self._empty,
+            largest=self._largest,
+            digests={suffix: sink.digest.hexdigest() for suffix, sink in self._sinks.items()},
+            edges={suffix: self._sinks[suffix].edges for suffix in contents},
+            dtype=self._layout.dtype.str,
+            aligned={name: dtype.str for name, dtype in self._layout.aligned},
+        )
+        self._facts.write(encode_facts(facts))
 
 
 class _Sink:
@@ -87,11 +95,23 @@ class _Sink:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.digest = xxhash.xxh3_128()
+        self._head = self._tail = b""
 
     def write(self, values: NDArray[Any]) -> None:
         data = np.ascontiguousarray(values).view(np.uint8).data
         self._file.write(data)
         self.digest.update(data)
+        missing = EDGE_BYTES - len(self._head)
+        if missing:
+            self._head += data[:missing]
+            data = data[missing:]
+        if len(data):
+            self._tail = (self._tail + data[-EDGE_BYTES:])[-EDGE_BYTES:]
+
+    @property
+    def edges(self) -> str:
+        """The digest of the ends of what was written."""
+        return edges_digest(self._head, self._tail)
 
 
 class _Runs:

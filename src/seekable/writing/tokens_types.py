@@ -59,12 +59,13 @@ def settled_types(
     Raises:
         WrongType: a record is no document, or an array beside its tokens is none of numbers.
     """
-    has_ids = tokenizing.engine.name == "ids"
+    has_ids = tokenizing.engine.name == "ids" and tokenizing.engine.vocabulary is None
     depends = (asked.dtype is None and has_ids) or any(dtype is None for _, dtype in asked.aligned)
     taken = list(_taken(tokenizing, preview)) if depends else []
     dtype = asked.dtype
     if dtype is None and has_ids:
-        dtype = np.dtype(_ids_dtype([ids for each in taken for ids in each.texts], preview, megatron=megatron))
+        lists = [ids for each in taken for ids in each.texts]
+        dtype = np.dtype(_ids_dtype(lists, preview, megatron=megatron))
     elif dtype is None:
         dtype = token_dtype(None, tokenizing.engine, megatron=megatron)
     others = []
@@ -101,9 +102,8 @@ def _ids_dtype(lists: Sequence[Any], preview: Preview, *, megatron: bool) -> str
     wide = "<i4" if megatron else "<u4"
     most = _MEGATRON_SMALL if megatron else _SMALL
     if not preview.is_all:
-        narrow = bool(lists) and all(
-            isinstance(ids, np.ndarray) and ids.dtype.kind == "u" and ids.dtype.itemsize <= 2 for ids in lists
-        )
+        small = (np.uint8, np.uint16)
+        narrow = bool(lists) and all(isinstance(ids, np.ndarray) and ids.dtype in small for ids in lists)
         return "<u2" if narrow and not megatron else wide
     try:
         largest = max((int(np.max(ids)) for ids in lists if len(ids)), default=0)
@@ -136,9 +136,10 @@ def _list_dtype(array: np.ndarray[Any, Any]) -> np.dtype[Any]:
     """Return a dtype for the numbers of a list: uint8 for 0 and 1, else 32 bits if that is enough."""
     if array.dtype.kind == "f":
         return np.dtype(np.float32)
-    if array.dtype.kind != "i":
-        return array.dtype
+    found: np.dtype[Any] = array.dtype
+    if found.kind != "i":
+        return found
     low, high = int(array.min()), int(array.max())
-    if 0 <= low and high <= 1:
+    if low >= 0 and high <= 1:
         return np.dtype(np.uint8)
     return np.dtype(np.int32 if max(-low - 1, high) < 1 << 31 else np.int64)

@@ -119,7 +119,7 @@ class _Writing:
 
     def run(self, using: ExecutionOptions) -> Written:
         """Write the missing files, and return the description of all."""
-        self._target.remove_torn(self._form.patterns)
+        self._target.remove_torn(self._form.patterns, self._manifest.identity.ending)
         there = finished(self._target, self._manifest, self._form)
         self._manifest.finished = there
         missing = tuple(number for number in range(len(self._shards)) if number not in there)
@@ -147,7 +147,7 @@ class _Writing:
         finally:
             self._note(seconds=0)
             if using.executor is None:  # Workers that an error ended left unfinished files.
-                self._target.remove_torn(self._form.patterns)
+                self._target.remove_torn(self._form.patterns, self._manifest.identity.ending)
         return _written(self._target, self._shards, there, kept=already)
 
     def _note(self, *, seconds: float) -> None:

@@ -118,7 +118,7 @@ class _Writing:
         self, items: LanedItems, form: FileFormat, target: Target, manifest: Manifest, watch: Watch
     ) -> None:
         self._patterns = form.patterns
-        target.remove_torn(self._patterns)
+        target.remove_torn(self._patterns, manifest.identity.ending)
         self._target = target
         self._manifest = manifest
         self._watch = watch
@@ -147,7 +147,7 @@ class _Writing:
         finally:
             self._note(seconds=0)
             if using.executor is None:  # Workers that an error ended left unfinished files.
-                self._target.remove_torn(self._patterns)
+                self._target.remove_torn(self._patterns, self._manifest.identity.ending)
         assert self._there.is_complete
         self._watch.end(self._tally.done)
         return _ended(self._target, self._manifest, kept=self._kept)

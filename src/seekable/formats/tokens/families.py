@@ -11,6 +11,7 @@ from seekable.formats.tokens.datatrove import survey_datatrove
 from seekable.formats.tokens.numpy_file import NUMPY_MAGIC, survey_numpy
 from seekable.formats.tokens.olmo import survey_olmo
 from seekable.formats.tokens.plain import LLM_C, LLM_C_EVALUATION, survey_headerless, survey_llm_c
+from seekable.formats.tokens.store import is_part, survey_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +45,8 @@ def survey_of_family(file: TokenFile) -> Survey:
     if name.endswith(_PICKLES):
         message = f"{file.path!r} may run any code when it is loaded, and is never read: open files of tokens"
         raise UnsupportedFormat(message)
+    if name.endswith(".bin") and is_part(file.path):
+        return survey_part(file)
     if name.endswith(".bin") and os.path.isfile(index := file.sibling(".idx")):
         return _by_index(file, index)
     if os.path.isfile(f"{file.path}.index"):
