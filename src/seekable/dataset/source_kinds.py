@@ -12,13 +12,14 @@ from seekable._lazy import lazy
 from seekable.nodes.display import listed
 
 if TYPE_CHECKING:
-    from seekable.dataset import specs, token_files
-    from seekable.dataset.token_files import TokensSpec
+    from seekable.dataset import specs, token_files, token_store
+    from seekable.dataset.spec import Spec
     from seekable.formats.source_options import SourceOptions
     from seekable.storage.listing import Asked
 else:
     specs = lazy("seekable.dataset.specs")
     token_files = lazy("seekable.dataset.token_files")
+    token_store = lazy("seekable.dataset.token_store")
 
 __all__ = ["has_spec", "may_be_shar", "shown_source", "spec_of_tokens"]
 
@@ -27,6 +28,9 @@ _SPEC = re.compile(r"[A-Za-z][A-Za-z0-9+., -]+:")
 
 _TOKENS = (".bin", ".ds", ".npy")
 """The ends of the names of files by which a folder may be a dataset of tokens."""
+
+_STORE, _FACTS = "tokens.json", ".facts"
+"""The name, and the end of names, by which a folder is a token store, finished or not."""
 
 _PACK = ".idxpack"
 """The end of the names of packs of Lhotse's indexes, which stand for the files that they name."""
@@ -58,13 +62,15 @@ def has_spec(source: object) -> bool:
     return _SPEC.match(text) is not None or text.endswith(_PACK)
 
 
-def spec_of_tokens(source: object, format_name: str | None, options: SourceOptions) -> TokensSpec | None:
+def spec_of_tokens(source: object, format_name: str | None, options: SourceOptions) -> Spec | None:
     """Return the spec of a folder that is a dataset of tokens; None of all else."""
     if format_name is not None or not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return None
     folder = os.fsdecode(source)
     with suppress(OSError):
         names = os.listdir(folder)
+        if _STORE in names or any(name.endswith(_FACTS) for name in names):
+            return token_store.store_spec(folder, names)
         if any(name.lower().endswith(_TOKENS) for name in names):
             return token_files.spec_of_folder(folder, names, told=options.tells_tokens)
     return None
