@@ -11,12 +11,13 @@ import numpy as np
 from seekable.errors import InvalidArgument, OutOfRange, WrongType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
 __all__ = [
     "POSITIONS",
+    "check_distinct",
     "check_workers",
     "checked_count",
     "checked_epoch",
@@ -62,6 +63,23 @@ def checked_flag(name: str, value: object) -> bool:
         message = f"{name} must be True or False (got {value!r})"
         raise WrongType(message)
     return value
+
+
+def check_distinct(values: Mapping[str, object]) -> None:
+    """Check that arguments have different values.
+
+    Raises:
+        InvalidArgument: two are equal.
+
+    Example:
+        >>> check_distinct({"prefix": 1, "suffix": 2})
+    """
+    seen: dict[object, str] = {}
+    for name, value in values.items():
+        if value in seen:
+            message = f"{seen[value]} and {name} must differ (got {value!r} for both)"
+            raise InvalidArgument(message)
+        seen[value] = name
 
 
 def check_workers(jobs: object, executor: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from seekable.order.packing.pieces import Packing
+
+T = TypeVar("T")
 
 Token = tuple[int, int]
 """A document and the number of a token in it; of a literal -1 and its id."""
@@ -38,7 +40,7 @@ def tabled(lengths: Sequence[int], seed: int, epoch: int) -> list[int]:
     return [permute_one(interval, len(lengths), key) for interval in range(len(lengths))]
 
 
-def turned(tokens: list[Token], seed: int, epoch: int) -> list[Token]:
+def turned(tokens: list[T], seed: int, epoch: int) -> list[T]:
     """The tokens from the turn of an epoch on, and then those before it."""
     turn = derive(kind_key("pack-turn"), seed, epoch) * len(tokens) // 2**64
     return tokens[turn:] + tokens[:turn]
@@ -49,13 +51,13 @@ def end_to_end(lengths: Sequence[int], order: Sequence[int]) -> list[Token]:
     return [(document, token) for document in order for token in range(lengths[document])]
 
 
-def windows(tokens: list[Token], stride: int, overlap: int) -> list[list[Token]]:
+def windows(tokens: list[T], stride: int, overlap: int) -> list[list[T]]:
     """Windows of ``stride + overlap`` tokens, one after another; the last tokens may be in none."""
     count = max(0, (len(tokens) - overlap) // stride)
     return [tokens[number * stride : number * stride + stride + overlap] for number in range(count)]
 
 
-def shuffled(samples: list[list[Token]], seed: int, epoch: int) -> list[list[Token]]:
+def shuffled(samples: list[T], seed: int, epoch: int) -> list[T]:
     """Samples in the order of their rows."""
     key = derive(kind_key("pack"), seed, epoch)
     return [samples[permute_one(row, len(samples), key)] for row in range(len(samples))]
@@ -79,13 +81,16 @@ def pieces_of(packing: Packing, epoch: int) -> list[list[Piece]]:
     return [pieces[start:stop] for start, stop in pairwise(bounds)]
 
 
-def check(packing: Packing, samples: list[list[Token]], documents: int, epoch: int) -> None:
-    """Compare all that a packing says of an epoch with the samples of a model."""
+def check(packing: Packing, samples: list[list[Token]], documents: int, epoch: int, every: int = 1) -> None:
+    """Compare what a packing says of an epoch with the samples of a model.
+
+    All samples are compared; the form without arrays, and the way up, for each ``every``-th row and document.
+    """
     assert packing.samples == len(samples)
     found = pieces_of(packing, epoch)
     assert [tokens_of(pieces) for pieces in found] == samples
     assert all(count > 0 for pieces in found for _, _, count, _ in pieces)
-    assert [packing.pieces_of_one(row, epoch) for row in range(len(samples))] == found
-    for document in range(documents):
+    assert [packing.pieces_of_one(row, epoch) for row in range(0, len(samples), every)] == found[::every]
+    for document in range(0, documents, every):
         expected = [row for row, sample in enumerate(samples) if any(d == document for d, _ in sample)]
         assert packing.samples_with(document, epoch).tolist() == expected

@@ -40,19 +40,19 @@ def table(lengths: list[int], stride: int, overlap: int, seed: int) -> Table:
     return Table(offsets_of(np.array(lengths)), stride=stride, overlap=overlap, seed=seed)
 
 
-def check(lengths: list[int], stride: int, overlap: int, seed: int, epoch: int) -> None:
+def check(lengths: list[int], stride: int, overlap: int, seed: int, epoch: int, every: int = 1) -> None:
     axis = lists.end_to_end(lengths, lists.exchanged(lengths, seed, epoch))
     samples = lists.windows(lists.turned(axis, seed, epoch), stride, overlap)
     samples = lists.shuffled(samples, seed, epoch)
-    lists.check(exchange(lengths, stride, overlap, seed), samples, len(lengths), epoch)
+    lists.check(exchange(lengths, stride, overlap, seed), samples, len(lengths), epoch, every)
     check_once(lengths, samples, overlap)
     axis = lists.end_to_end(lengths, lists.tabled(lengths, seed, epoch))
     samples = lists.shuffled(lists.windows(axis, stride, overlap), seed, epoch)
-    lists.check(table(lengths, stride, overlap, seed), samples, len(lengths), epoch)
+    lists.check(table(lengths, stride, overlap, seed), samples, len(lengths), epoch, every)
     check_once(lengths, samples, overlap)
     axis = lists.end_to_end(lengths, range(len(lengths)))
     windows = FixedWindows(OffsetsAxis.of(offsets_of(np.array(lengths))), stride=stride, overlap=overlap)
-    lists.check(windows, lists.windows(axis, stride, overlap), len(lengths), epoch)
+    lists.check(windows, lists.windows(axis, stride, overlap), len(lengths), epoch, every)
 
 
 def check_once(lengths: list[int], samples: list[list[lists.Token]], overlap: int) -> None:
@@ -77,10 +77,10 @@ def test_samples_are_those_of_lists(
 def test_samples_of_a_thousand_corpora_are_those_of_lists(part: int) -> None:
     for number in range(part * 100, part * 100 + 100):
         rng = np.random.default_rng(number)
-        lengths = rng.integers(0, rng.integers(2, 41), size=rng.integers(1, 60)).tolist()
+        lengths = rng.integers(0, rng.integers(2, 41), size=rng.integers(1, 20)).tolist()
         stride, overlap, seed = int(rng.integers(1, 70)), int(rng.integers(2)), int(rng.integers(2**62))
         for epoch in range(3):
-            check(lengths, stride, overlap, seed, epoch)
+            check(lengths, stride, overlap, seed, epoch, every=11)
 
 
 @pytest.mark.parametrize(

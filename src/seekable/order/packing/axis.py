@@ -12,9 +12,12 @@ import numpy as np
 from seekable.order.packing.length_order import COARSE
 
 if TYPE_CHECKING:
-    from seekable._typing import Int64s
+    from collections.abc import Callable
 
-__all__ = ["Axis", "Cut", "OffsetsAxis", "cut", "cut_one", "windows_over"]
+    from seekable._typing import Int64s
+    from seekable.order.packing.fill_in_middle import Marks
+
+__all__ = ["Axis", "Cut", "MarkedAxis", "OffsetsAxis", "cut", "cut_one", "windows_over"]
 
 
 class Axis(ABC):
@@ -86,16 +89,8 @@ class OffsetsAxis(Axis):
 
     def at(self, tokens: Int64s) -> Int64s:
         """Return the interval of each token: a search in ``coarse``, then eight halvings in ``offsets``."""
-        found = np.searchsorted(self.coarse, tokens, side="right") - 1
-        found *= COARSE
-        last = self.offsets.size - 1
-        half = COARSE // 2
-        while half:
-            later = found + half
-            np.minimum(later, last, out=later)
-            found = np.where(self.offsets[later] <= tokens, later, found)
-            half //= 2
-        return found
+        block = np.searchsorted(self.coarse, tokens, side="right") - 1
+        return halved(tokens, block * COARSE, COARSE, self.intervals, self.edges)
 
     def at_one(self, token: int) -> int:
         """Return the interval of one token."""
@@ -112,6 +107,48 @@ class OffsetsAxis(Axis):
         return int(self.offsets[interval])
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkedAxis(Axis):
+    """An axis of documents with sentinels in marked intervals."""
+
+    documents: OffsetsAxis
+    """The axis of the documents without sentinels."""
+    marks: Marks
+
+    @property
+    def intervals(self) -> int:
+        """The number of intervals."""
+        return self.documents.intervals
+
+    @property
+    def end(self) -> int:
+        """The number of tokens and sentinels."""
+        return self.documents.end + self.marks.sentinels_before(self.intervals)
+
+    def at(self, tokens: Int64s) -> Int64s:
+        """Return the interval of each token, by halvings in ``coarse``, then in ``offsets``."""
+        coarse = self.documents.coarse
+        size = 1 << (coarse.size - 1).bit_length()
+        block = halved(tokens, np.zeros_like(tokens), size, coarse.size - 1, self._coarse_edges)
+        return halved(tokens, block * COARSE, COARSE, self.intervals, self.edges)
+
+    def at_one(self, token: int) -> int:
+        """Return the interval of one token."""
+        return bisect_right(range(self.intervals), token, key=self.edge_one) - 1
+
+    def edges(self, intervals: Int64s) -> Int64s:
+        """Return the first token of each interval."""
+        return self.documents.offsets[intervals] + self.marks.sentinels_before_each(intervals)
+
+    def edge_one(self, interval: int) -> int:
+        """Return the first token of one interval."""
+        return int(self.documents.offsets[interval]) + self.marks.sentinels_before(interval)
+
+    def _coarse_edges(self, blocks: Int64s) -> Int64s:
+        return self.documents.coarse[blocks] + self.marks.sentinels_before_each(blocks * COARSE)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
     """The parts of intervals that windows consist of, window after window; none is empty."""
@@ -126,6 +163,24 @@ class Cut:
     """The number of tokens of the part."""
     widths: Int64s
     """The width of the interval."""
+
+
+def halved(tokens: Int64s, first: Int64s, size: int, last: int, edges: Callable[[Int64s], Int64s]) -> Int64s:
+    """Return for each token the last interval that begins at it or before it, by halvings.
+
+    Args:
+        tokens: places on the axis.
+        first: for each token an interval that does not begin behind it.
+        size: the number of intervals from ``first`` on, a power of two, that are searched.
+        last: the last interval that exists.
+        edges: the function from intervals to their first tokens, ascending.
+    """
+    found = first
+    while size > 1:
+        size //= 2
+        later = np.minimum(found + size, last)
+        found = np.where(edges(later) <= tokens, later, found)
+    return found
 
 
 def cut(axis: Axis, begins: Int64s, length: int) -> Cut:

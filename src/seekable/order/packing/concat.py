@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from seekable.order.arrays import united
 from seekable.order.keys import U64, derive, derive_each, kind_key
 from seekable.order.packing.axis import cut, cut_one, windows_over
-from seekable.order.packing.pieces import NO_PIECES, Packing, Pieces, reordered
+from seekable.order.packing.fill_in_middle import SENTINELS, Rearranged
+from seekable.order.packing.pieces import LITERAL, NO_PIECES, Packing, Pieces, reordered
 from seekable.order.permutation import permute, permute_one, unpermute
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.order.packing.axis import Axis
+    from seekable.order.packing.fill_in_middle import Fim
 
     Uint64s = NDArray[np.uint64]
 
@@ -79,6 +82,8 @@ class Concat(Packing):
     overlap: int = 0
     """The number of tokens that a window shares with the next one: 1 for the next token, else 0."""
     seed: int
+    fim: Fim | None = None
+    """The rearrangement of documents for fill-in-the-middle; None leaves documents as they are."""
 
     @property
     @abstractmethod
@@ -102,6 +107,8 @@ class Concat(Packing):
         """Return the documents, tokens and samples of an epoch, and the tokens of its tail."""
         used = self.samples * self.stride + self.overlap * (self.samples > 0)
         sizes = {"documents": self.documents, "tokens": self.tokens, "samples": self.samples}
+        if self.fim:
+            sizes["sentinels"] = self.fim.marks.sentinels_before(self.documents)
         return {**sizes, "tail": self.tokens - used}
 
     @property
@@ -133,8 +140,13 @@ class Concat(Packing):
         begin = filling.begin_one(window * self.stride, epoch)
         out: list[tuple[int, int, int, bool]] = []
         for interval, start, count, width in cut_one(filling.axis, begin, self.length):
-            document = filling.document_one(interval, width, epoch)
-            out.append((document, start, count, False))
+            sentinels = self._sentinels_in(interval)
+            document = filling.document_one(interval, width - sentinels, epoch)
+            if self.fim and sentinels:
+                rearranged = Rearranged(self.fim, self.seed)
+                out += rearranged.pieces_of_one(document, width - sentinels, epoch, start, count)
+            else:
+                out.append((document, start, count, False))
         return out
 
     def samples_with(self, document: int, epoch: int) -> Int64s:
@@ -142,7 +154,7 @@ class Concat(Packing):
         filling = self._filling(epoch)
         interval = filling.interval_of(document, epoch)
         edge, stop = filling.axis.edge_one(interval), filling.axis.edge_one(interval + 1)
-        spans = [(0, stop - edge)]
+        spans = self._spans(document, interval, stop - edge, epoch)
         begin = (edge - filling.begin_one(0, epoch)) % self.tokens if stop > edge else 0
         windows = [
             windows_over(low, high, stride=self.stride, length=self.length, windows=self.samples)
@@ -151,6 +163,23 @@ class Concat(Packing):
         ]
         rows = unpermute(np.concatenate(windows), self.samples, derive(_PACK, self.seed, epoch))
         return np.unique(rows)
+
+    def _spans(self, document: int, interval: int, width: int, epoch: int) -> list[tuple[int, int]]:
+        """Return the spans of an interval with tokens of its document, from the begin of the interval."""
+        sentinels = self._sentinels_in(interval)
+        if not (self.fim and sentinels):
+            return [(0, width)]
+        segments = Rearranged(self.fim, self.seed).segments_of_one(document, width - sentinels, epoch)
+        ends = list(accumulate(count for _, _, count in segments))
+        return [
+            (end - count, end)
+            for (source, _, count), end in zip(segments, ends, strict=True)
+            if source != LITERAL
+        ]
+
+    def _sentinels_in(self, interval: int) -> int:
+        """Return the number of sentinels in an interval."""
+        return self.fim.marks.sentinels_in(interval % self.documents) if self.fim else 0
 
     def _unturned(self, start: int, stop: int) -> list[tuple[int, int]]:
         """Return spans of tokens of an epoch; those from ``tokens`` on are the first ones of the epoch."""
@@ -162,8 +191,14 @@ class Concat(Packing):
         parts = cut(filling.axis, filling.begins(tokens, epochs), self.length)
         if epochs.size > 1:
             epochs = np.repeat(epochs, np.diff(parts.bounds))
-        documents = filling.documents(parts.intervals, parts.widths, epochs)
-        return Pieces(parts.bounds, documents, parts.starts, parts.counts)
+        if not self.fim:
+            documents = filling.documents(parts.intervals, parts.widths, epochs)
+            return Pieces(parts.bounds, documents, parts.starts, parts.counts)
+        marked = self.fim.marks.each(parts.intervals % self.documents)
+        lengths = parts.widths - marked * SENTINELS
+        documents = filling.documents(parts.intervals, lengths, epochs)
+        pieces = Pieces(parts.bounds, documents, parts.starts, parts.counts)
+        return Rearranged(self.fim, self.seed).pieces(pieces, lengths, marked, epochs)
 
 
 def keys_of_epochs(kind: int, seed: int, epochs: Int64s) -> Uint64s:

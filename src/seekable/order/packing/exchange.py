@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from seekable.order.keys import U64, derive, derive_each, kind_key
-from seekable.order.packing.axis import OffsetsAxis
+from seekable.order.packing.axis import MarkedAxis, OffsetsAxis
 from seekable.order.packing.concat import Concat, Filling, keys_of_epochs
 from seekable.order.permutation import permute, permute_one, unpermute_one
 
@@ -65,7 +65,8 @@ class Exchange(Concat):
         return [(_ALL, self._filling(0))]
 
     def _filling(self, epoch: int) -> Filling:
-        return _Exchanged(OffsetsAxis(self.order.offsets, self.order.coarse), self.seed, self.order)
+        axis = OffsetsAxis(self.order.offsets, self.order.coarse)
+        return _Exchanged(MarkedAxis(axis, self.fim.marks) if self.fim else axis, self.seed, self.order)
 
 
 @final

@@ -14,6 +14,7 @@ import numpy as np
 from seekable.order.keys import derive, kind_key
 from seekable.order.packing.axis import OffsetsAxis
 from seekable.order.packing.concat import Concat, Filling, keys_of_epochs
+from seekable.order.packing.fill_in_middle import SENTINELS
 from seekable.order.packing.length_order import number_type, offsets_of
 from seekable.order.permutation import permute, unpermute_one
 
@@ -70,7 +71,8 @@ class Table(Concat):
     @property
     def tokens(self) -> int:
         """The number of tokens of an epoch."""
-        return int(self.offsets[-1])
+        sentinels = self.fim.marks.sentinels_before(self.documents) if self.fim else 0
+        return int(self.offsets[-1]) + sentinels
 
     def facts(self) -> dict[str, int | float | str]:
         """Return the tail of an epoch."""
@@ -102,7 +104,10 @@ class Table(Concat):
         first = number * self._together
         keys = keys_of_epochs(_TABLE, self.seed, first + np.arange(self._together))
         order = permute(np.arange(self.documents), self.documents, keys[:, None]).reshape(-1)
-        axis = OffsetsAxis.of(offsets_of(np.diff(self.offsets)[order]))
+        widths = np.diff(self.offsets)[order]
+        if self.fim:
+            widths += self.fim.marks.each(np.arange(order.size) % self.documents) * SENTINELS
+        axis = OffsetsAxis.of(offsets_of(widths))
         documents = order.astype(number_type(self.documents))
         return _EpochTable(axis, self.seed, documents, first, self.documents)
 
