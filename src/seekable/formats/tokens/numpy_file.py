@@ -84,6 +84,8 @@ def _header(file: TokenFile) -> tuple[tuple[int, ...], str, int]:
         what = "objects, which are pickled and could run any code"
     elif dtype.str not in DTYPES:
         what = f"elements of {dtype}, and tokens are integers in little-endian order"
+    elif any(size < 0 for size in shape):
+        what = f"the shape {shape}"
     elif len(shape) not in (1, 2) or (len(shape) == 2 and by_columns and min(shape) > 1):  # noqa: PLR2004
         what = f"the shape {shape}{' stored by columns' if by_columns else ''}"
     else:

@@ -110,7 +110,7 @@ def checked_dtype(dtype: object) -> str:
         ('<u2', '<i4')
     """
     try:
-        found = np.dtype(dtype).newbyteorder("<").str  # type: ignore[call-overload]
+        found = np.dtype(dtype).str  # type: ignore[call-overload]
     except TypeError:
         message = f"dtype must be the name of a type of integers, as 'uint16' (got {dtype!r})"
         raise WrongType(message) from None

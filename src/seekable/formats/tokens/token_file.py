@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import xxhash
 
-from seekable.errors import CorruptTokens, InvalidArgument
+from seekable.errors import CorruptTokens, IndexStale, InvalidArgument
 from seekable.formats.tokens.words import SideFile
 from seekable.storage.files import stat_file, unreadable_error
 
@@ -70,6 +70,8 @@ class TokenFile:
         size = np.dtype(dtype).itemsize
         for start in range(first, self.size, CHUNK_BYTES):
             data = self.source.read(start, min(CHUNK_BYTES, self.size - start))
+            if not data:
+                break  # The file was cut since its survey began, and is surveyed again.
             yield np.frombuffer(data, dtype, len(data) // size)
 
     def dtype_of(self, found: str, *, where: str) -> str:
@@ -131,13 +133,20 @@ class Side:
         return np.frombuffer(data, dtype, len(data) // size)
 
     def read(self, first: int, count: int) -> bytes:
-        """Return consecutive bytes of the file, fewer only at its end."""
+        """Return consecutive bytes of the file, fewer only at its end.
+
+        Raises:
+            IndexStale: the file was cut since it was opened.
+        """
         count = max(min(count, self.size - first), 0)
         parts = []
         while count and (part := os.pread(self.file.fileno(), count, first)):
             parts.append(part)
             first += len(part)
             count -= len(part)
+        if count:
+            message = f"{self.path!r} was changed while it was read: open it when nothing writes to it"
+            raise IndexStale(message)
         data = b"".join(parts)
         self.hasher.update(data)
         return data
