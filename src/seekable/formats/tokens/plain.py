@@ -88,10 +88,13 @@ def survey_llm_c(file: TokenFile, magic: int) -> Survey:
         raise UnsupportedFormat(message)
     dtype = file.dtype_of(dtype, where="its header")
     size = _HEADER_BYTES + count * np.dtype(dtype).itemsize
+    if count < 0:
+        way_out = "the file is damaged: copy it again"
+        raise damage(file.path, 8, expected="0 tokens or more", found=f"{count}", way_out=way_out)
     if size != file.size:
         raise damage(
             file.path,
-            max(min(size, file.size), 0),
+            min(size, file.size),
             expected=f"{size} bytes, as the header says of its {count} tokens",
             found=f"{file.size} bytes",
             way_out="the file is cut or damaged: copy it again",
