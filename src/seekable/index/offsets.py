@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.storage.files import read_or_map
+from seekable.storage.map_file import drop_pages
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,3 +71,13 @@ def open_offsets(folder: str, segment: Segment) -> Offsets:
     if offsets := _open.get(path):
         return offsets
     return _open.setdefault(path, Offsets(read_or_map(path, size=segment.bytes)))
+
+
+def drop_read_pages() -> None:
+    """Give back the memory of the pages of all open segments, for a reader that passes over an index once.
+
+    Later reads find the pages in the cache of the system.
+    """
+    for offsets in list(_open.values()):
+        if not offsets.in_memory:
+            drop_pages(offsets.view)

@@ -14,7 +14,9 @@ import os
 import weakref
 from typing import Any
 
-__all__ = ["map_file"]
+import numpy as np
+
+__all__ = ["drop_pages", "map_file"]
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mmap.restype = ctypes.c_void_p
@@ -61,6 +63,32 @@ def map_file(descriptor: int, size: int, *, random: bool = False) -> memoryview:
     if random and hasattr(mmap, "MADV_RANDOM"):
         _LIBC.madvise(address, size, mmap.MADV_RANDOM)
     return memoryview(mapped).cast("B")[:size].toreadonly()
+
+
+def drop_pages(mapped: memoryview) -> None:
+    """Give the memory of a map back to the system, for a reader of all of a large file.
+
+    Later readers find the same bytes: the pages stay in the cache of the system as long as it likes.
+
+    Args:
+        mapped: what `map_file` returned, or a slice of it; other memory would lose its bytes.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryFile() as file:
+        ...     _ = file.write(b"good day" * 10_000), file.flush()
+        ...     view = map_file(file.fileno(), 80_000)
+        >>> drop_pages(view[8:])
+        >>> bytes(view) == b"good day" * 10_000
+        True
+    """
+    page, count = mmap.PAGESIZE, mapped.nbytes
+    if not count or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    start = np.frombuffer(mapped, np.uint8).ctypes.data
+    first, end = -(-start // page) * page, (start + count) // page * page
+    if first < end:
+        _LIBC.madvise(first, end - first, mmap.MADV_DONTNEED)
 
 
 @functools.cache

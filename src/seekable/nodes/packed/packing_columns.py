@@ -12,6 +12,7 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 from seekable.index.index_location import find_index
+from seekable.index.offsets import drop_read_pages
 from seekable.nodes.bases import leaves_of, with_leaves
 from seekable.nodes.graph import known_size, must_be_steady
 from seekable.nodes.packed.length_columns import open_columns_of
@@ -106,7 +107,10 @@ class _LengthsOf:
     node: Node
 
     def __call__(self, start: int, stop: int) -> Int64s:
-        return document_lengths(self.node, start, stop)
+        lengths = document_lengths(self.node, start, stop)
+        # Else the pages of the index, read once, would count as memory of this process.
+        drop_read_pages()
+        return lengths
 
 
 def packing_columns(
