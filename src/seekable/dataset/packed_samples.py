@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from seekable.nodes.columns import names as column_names
-    from seekable.nodes.packed import documents, row_lengths, sample_cut, sample_form
     from seekable.nodes.packed import pack as packs
+    from seekable.nodes.packed import packing_columns, row_lengths, sample_cut, sample_form
     from seekable.nodes.packed import windows as fixed_windows
     from seekable.nodes.packed.fim import Fim
     from seekable.nodes.packed.packed_node import PackedNode
     from seekable.parallel.progress import ProgressHook
 else:
     column_names = lazy("seekable.nodes.columns.names")
-    documents = lazy("seekable.nodes.packed.documents")
+    packing_columns = lazy("seekable.nodes.packed.packing_columns")
     packs = lazy("seekable.nodes.packed.pack")
     row_lengths = lazy("seekable.nodes.packed.row_lengths")
     sample_cut = lazy("seekable.nodes.packed.sample_cut")
@@ -212,8 +212,10 @@ class PackedSamples(Face):
     ) -> row_lengths.RowLengths | None:
         """Return the lengths of documents, read once; None if the index of token files has them."""
         node = self._node
-        if documents.are_indexed(node) and form.key is not None:
+        if form.key is not None and packing_columns.has_documents(node):
             column_names.must_have(node, call, (form.key, *form.align))
+            if known_size(node, call) > packing_columns.MOST_IN_MEMORY:
+                packing_columns.packing_columns(node, jobs=jobs, executor=executor, progress=progress)
             return None
         return row_lengths.row_lengths(
             node,

@@ -10,8 +10,8 @@ import numpy as np
 
 from seekable._cached import cached
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.contract import OrderNode
-from seekable.nodes.graph import SlicedPlan, known_size
+from seekable.nodes.graph import known_size
+from seekable.nodes.packed.packing_columns import MOST_IN_MEMORY, document_lengths, packing_columns
 from seekable.nodes.packed.sample_form import TOKENS
 from seekable.nodes.sources.token_source import TokenSource
 from seekable.order.packing.length_order import length_order, offsets_of
@@ -22,18 +22,7 @@ if TYPE_CHECKING:
     from seekable.nodes.packed.row_lengths import RowLengths
     from seekable.order.packing.length_order import LengthOrder
 
-__all__ = ["CountedDocuments", "Documents", "IndexedDocuments", "are_indexed"]
-
-
-_AT_ONCE = 1 << 20
-"""The number of rows whose lengths are found together."""
-
-
-def are_indexed(node: Node) -> bool:
-    """Return True if the index has the lengths of a dataset: documents of token files, in any order."""
-    if isinstance(node, TokenSource):
-        return True
-    return isinstance(node, OrderNode) and bool(node.children) and all(map(are_indexed, node.children))
+__all__ = ["CountedDocuments", "Documents", "IndexedDocuments"]
 
 
 class Documents(ABC):
@@ -99,25 +88,19 @@ class IndexedDocuments(Documents):
     @cached
     def lengths(self) -> Int64s:
         """The number of tokens of each document: int64."""
-        if isinstance(self.child, TokenSource):
-            return self.child.words.lengths()
-        size = known_size(self.child, "lengths")
-        found = [np.empty(0, dtype=np.int64)]
-        for start in range(0, size, _AT_ONCE):
-            plan = self.child.plan(np.arange(start, min(start + _AT_ONCE, size), dtype=np.int64))
-            assert isinstance(plan, SlicedPlan)
-            found.append(plan.counts)
-        return np.concatenate(found)
+        return document_lengths(self.child)
 
     @cached
     def offsets(self) -> Int64s:
-        """The number of tokens before each document, then the number of all tokens: int64."""
+        """The number of tokens before each document, then of all: int64; of many documents a memory map."""
+        if known_size(self.child, "lengths") > MOST_IN_MEMORY:
+            return self.order.offsets
         return offsets_of(self.lengths)
 
     @cached
     def order(self) -> LengthOrder:
-        """The documents in the order of their lengths, made in memory."""
-        return length_order(self.lengths)
+        """The documents in the order of their lengths: columns of the index above 2**20 documents."""
+        return packing_columns(self.child)
 
     @cached
     def dtypes(self) -> dict[str, np.dtype[Any]]:
