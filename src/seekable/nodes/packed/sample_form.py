@@ -53,16 +53,17 @@ class SampleForm:
         return int(self.next_token or self.labels is not None)
 
     def described(self) -> dict[str, Any]:
-        """Return the arguments for the fingerprint, JSON-safe."""
-        return {
-            "columns": list(self.columns),
-            "key": self.key,
-            "align": list(self.align),
-            "positions": self.positions,
-            "labels": self.labels,
-            "next_token": self.next_token,
-            "pad": self.pad,
+        """Return the columns and the arguments that are not the default ones, JSON-safe."""
+        given: dict[str, tuple[Any, Any]] = {
+            "key": (self.key, TOKENS),
+            "align": (list(self.align), []),
+            "positions": (self.positions, "piece"),
+            "labels": (self.labels, None),
+            "next_token": (self.next_token, False),
+            "pad": (self.pad, 0),
         }
+        others = {name: value for name, (value, default) in given.items() if value != default}
+        return {"columns": list(self.columns), **others}
 
     def needed(self, columns: frozenset[str] | None) -> tuple[str, ...]:
         """Return the columns that are to be made, where only some are used."""
