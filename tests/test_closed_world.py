@@ -336,6 +336,8 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     Pack: [
         lambda n, _: documents(n).pack(4, seed=3, order="table", jobs=1),
         lambda n, _: documents(n).pack(4, seed=3, order="exchange", labels="within", jobs=1),
+        lambda n, _: documents(n).pack(4, seed=3, fim=sk.Fim(0, 1, 2, 3), jobs=1),
+        lambda n, _: sk.from_sequence([{"tokens": [1, 2, 3]}] * n).pack(5, seed=3, method="best_fit", jobs=1),
     ],
     Rename: [lambda n, _: dicts(n).rename({"text": "body", "id": "text"})],
     Repeat: [lambda n, _: shuffled(n).repeat(2)],

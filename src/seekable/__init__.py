@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from seekable.loader.loader import Loader
     from seekable.loader.positioned import state_from_sample_index, state_sources
     from seekable.nodes.hole import HOLE
-    from seekable.nodes.packed.fim import Fim
+    from seekable.order.packing.fill_in_middle import Fim
     from seekable.sound.decoder import audio
     from seekable.sound.mix import audio_mix
     from seekable.stream.iterable import from_iterable
@@ -148,7 +148,7 @@ __all__ = [
 _HOMES = {
     "Dataset": "dataset.dataset",
     "FillCollate": "loader.collate",
-    "Fim": "nodes.packed.fim",
+    "Fim": "order.packing.fill_in_middle",
     "HOLE": "nodes.hole",
     "Loader": "loader.loader",
     "Location": "index.location",

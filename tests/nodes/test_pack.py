@@ -321,6 +321,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"positions": "token"}, sk.InvalidArgument, "'piece' or 'document'"),
     ({"next_token": 1}, sk.WrongType, "next_token"),
     ({"pad": "x"}, sk.WrongType, "pad"),
+    ({"fim": sk.Fim(0.5, 1, 2, 2**63)}, sk.InvalidArgument, "fim.middle=.* does not fit int64"),
     ({"pad": 2**63}, sk.InvalidArgument, "pad=.* does not fit int64"),
     ({"key": 3}, sk.WrongType, "key="),
     ({"key": "ids"}, sk.MissingColumn, "'ids'"),
@@ -446,6 +447,52 @@ def test_token_files_are_packed_from_their_index(tmp_path: Path) -> None:
         tokens.pack(4, seed=1, align=["mask"])
     with pytest.raises(sk.InvalidArgument, match="pad=70000 does not fit uint16"):
         tokens.pack(4, seed=1, pad=70000)
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=20), st.integers(1, 9), st.sampled_from([0, 0.5, 1]))
+@settings(max_examples=10)
+@pytest.mark.parametrize("order", ["table", "exchange"])
+def test_rearranged_documents_keep_their_tokens(
+    order: Any, lengths: list[int], length: int, rate: float
+) -> None:
+    documents = [{**record, "tokens": record["tokens"] + 10} for record in corpus(lengths)]
+    fim = sk.Fim(rate=rate, prefix=1, suffix=2, middle=3)
+    marked = sum((row + 1) * int(2 * rate) // 2 - row * int(2 * rate) // 2 for row in range(len(lengths)))
+    total = sum(lengths) + 3 * marked
+    if total < length:
+        return
+    ds = sk.from_sequence(documents).pack(
+        length, seed=3, order=order, fim=fim, align=["mask"], columns=ALL, jobs=1
+    )
+    assert len(ds) == total // length
+    for epoch in range(2):
+        samples = list(ds.epoch(epoch))
+        assert all(same(ds.epoch(epoch)[row], sample) for row, sample in enumerate(samples))
+        tokens = Counter(token for sample in samples for token in sample["tokens"].tolist())
+        own = Counter({token: count for token, count in tokens.items() if token >= 10})
+        assert not own or max(own.values()) == 1
+        assert total - tokens.total() < length
+        assert all(tokens[sentinel] <= marked for sentinel in (1, 2, 3))
+        for sample in samples:
+            for token, mask in zip(sample["tokens"].tolist(), sample["mask"].tolist(), strict=True):
+                assert mask == ((token - 10) % 3 if token >= 10 else 0)
+            sizes = np.diff(sample["cu_seqlens"])
+            assert np.array_equal(sample["positions"], np.concatenate([np.arange(size) for size in sizes]))
+            assert np.array_equal(sample["segment_ids"], np.repeat(np.arange(1, sizes.size + 1), sizes))
+            segments = np.split(sample["tokens"], sample["cu_seqlens"][1:-1])
+            assert all(len({*_rows(documents, segment)}) <= 1 for segment in segments)
+        for row, record in enumerate(documents):
+            here = [i for i, sample in enumerate(samples) if {*record["tokens"]} & {*sample["tokens"]}]
+            found = [position - epoch * len(ds) for position in ds.find(LIST, row, epoch=epoch)]
+            assert {*here} <= {*found}
+    places = ds.locate(0)
+    assert {place.row for place in places} == {*_rows(documents, ds[0]["tokens"])}
+
+
+def _rows(documents: list[dict[str, Any]], tokens: Any) -> list[int]:
+    """Return the rows of the documents of some tokens, without those of sentinels."""
+    ends = np.cumsum([record["tokens"].size for record in documents]) + 10
+    return [int(row) for row in np.searchsorted(ends, tokens[tokens >= 10], side="right")]
 
 
 def test_megatrons_order() -> None:

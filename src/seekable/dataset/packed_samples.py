@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from seekable.nodes.packed import pack as packs
     from seekable.nodes.packed import packing_columns, row_lengths, sample_cut, sample_form
     from seekable.nodes.packed import windows as fixed_windows
-    from seekable.nodes.packed.fim import Fim
     from seekable.nodes.packed.packed_node import PackedNode
+    from seekable.order.packing.fill_in_middle import Fim
     from seekable.parallel.progress import ProgressHook
 else:
     column_names = lazy("seekable.nodes.columns.names")

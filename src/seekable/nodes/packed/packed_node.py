@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PackedNode"]
 
+_SENTINELS = ("prefix", "suffix", "middle")
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PackedNode(UnaryNode, RecordNode):
@@ -72,7 +74,7 @@ class PackedNode(UnaryNode, RecordNode):
             )
             raise InvalidArgument(message)
         fim = self.cut.fim
-        own = {} if fim is None else {f"fim.{name}": getattr(fim, name) for name in fim.sentinels}
+        own = {} if fim is None else {f"fim.{name}": getattr(fim, name) for name in _SENTINELS}
         for name, token in {"pad": self.form.pad, **own}.items():
             fitting(name, token, self.documents.dtypes[TOKENS])
 

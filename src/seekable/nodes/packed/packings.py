@@ -44,8 +44,10 @@ def packing_of(cut: SampleCut, documents: Documents) -> Packing:
     if cut.order == "megatron":
         return _megatron(cut, documents)
     if cut.order == "exchange":
-        return exchange.Exchange(documents.order, stride=cut.length, overlap=cut.extra, seed=cut.seed)
-    return table.Table(documents.offsets, stride=cut.length, overlap=cut.extra, seed=cut.seed)
+        return exchange.Exchange(
+            documents.order, stride=cut.length, overlap=cut.extra, seed=cut.seed, fim=cut.fim
+        )
+    return table.Table(documents.offsets, stride=cut.length, overlap=cut.extra, seed=cut.seed, fim=cut.fim)
 
 
 def _megatron(cut: SampleCut, documents: Documents) -> Packing:

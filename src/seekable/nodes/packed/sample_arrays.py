@@ -116,8 +116,8 @@ def _read(
     if not out:
         return out
     copy(out)
-    if pieces.joined is not None:
-        literal = np.flatnonzero(pieces.documents == LITERAL)
+    literal = np.flatnonzero(pieces.documents == LITERAL)
+    if literal.size:
         where = pieces.sample_of[literal], pieces.at[literal]
         for name, array in out.items():
             array[where] = pieces.starts[literal] if name == TOKENS else 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from seekable._arguments import checked_count, checked_seed
 from seekable.errors import InvalidArgument, WrongType
-from seekable.nodes.packed.fim import Fim
+from seekable.order.packing.fill_in_middle import Fim
 
 __all__ = ["MOST_IN_TABLE", "SampleCut", "checked_cut", "windows_cut"]
 
@@ -65,7 +65,7 @@ class SampleCut:
         else:
             described |= {"order": self.order}
         if self.fim is not None:
-            described["fim"] = self.fim.described()
+            described["fim"] = asdict(self.fim)
         if self.samples is not None:
             described["samples"] = self.samples
         return described
