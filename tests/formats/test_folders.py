@@ -26,11 +26,14 @@ LITDATA = json.dumps({"chunks": [{"chunk_bytes": 9, "filename": "chunk-0-0.bin"}
 SHAR = "a folder of Lhotse Shar"
 """It is opened where it is named by itself."""
 
+LISTED = "a dataset of tokens, of LitData, MDS or Forager"
+"""It is opened where it is named by itself, too."""
+
 Files = dict[str, bytes]
 
 FOLDERS: dict[str, tuple[str, Files]] = {
-    "a corpus that Forager tokenised": (
-        "TokensDataset",
+    LISTED: (
+        "open it alone, as sk.open('",
         {
             "a.jsonl": LINE,
             "tokenized-samples/a-tokenized-samples.bin": bytes(8),
@@ -141,7 +144,7 @@ def test_each_tool_has_a_case() -> None:
 def test_a_folder_of_another_tool_is_refused_by_name(tmp_path: Path, name: str) -> None:
     way_out, files = FOLDERS[name]
     folder = made(tmp_path / "it", files)
-    alone = () if name == SHAR else (folder, f"{folder}/")
+    alone = () if name in (SHAR, LISTED) else (folder, f"{folder}/")
     for asked in (*alone, f"{folder}/*", f"{folder}/**", [folder]):
         with pytest.raises(sk.UnsupportedFormat, match=re.escape(repr(str(folder)))) as caught:
             sk.open(asked)
@@ -231,7 +234,7 @@ def test_a_folder_below_may_have_an_index_of_forager(tmp_path: Path) -> None:
     assert len(sk.open(tmp_path)) == 2
     made(tmp_path, {"web/index/file_location.txt": b"../tokens/b.bin\n"})
     assert len(sk.open(f"{tmp_path}/*.jsonl")) == 1
-    with pytest.raises(sk.UnsupportedFormat, match=r"web' is a corpus that Forager tokenised"):
+    with pytest.raises(sk.UnsupportedFormat, match=rf"web' is {LISTED}"):
         sk.open(tmp_path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,18 @@ def test_files_that_may_be_of_tokens_are_opened_where_the_user_names_them(tmp_pa
     assert sk.open(tmp_path, dtype="uint16")[0]["tokens"].tolist() == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("shard.00000.mds", "StreamingDataset"), ("a.safetensors", r"safetensors\.safe_open")],
+)
+def test_files_of_which_some_are_of_tokens(tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / name).write_bytes(LINE)
+    with pytest.raises(sk.UnsupportedFormat, match=told):
+        sk.open(tmp_path)
+    with pytest.raises(sk.UnsupportedFormat, match=re.escape(name)):
+        sk.open(tmp_path / name)
+
+
 def test_an_address_as_a_path_object_is_an_address() -> None:
     for address in ("s3://bucket/a.jsonl", "https://example.org/a.jsonl"):
         for asked in (Path(address), [Path(address)]):
@@ -101,7 +114,7 @@ def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.Mon
         ("train.idx", r"index.*open the \.bin"),
         ("a.ds.index", r"datatrove.*open the \.ds"),
         ("a.npz", r"numpy.*one array of numpy\.load"),
-        ("shard.00000.mds", "MosaicML.*yet"),
+        ("shard.00000.mds.zstd", r"MosaicML.*index\.json.*StreamingDataset"),
         ("0.lance", "Lance.*yet"),
         ("a.tfrecord", "TFRecord.*yet"),
         ("a.avro", "Avro.*yet"),
@@ -109,7 +122,6 @@ def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.Mon
         ("a.h5", "HDF5.*yet"),
         ("a.wav", r"audio.*yet.*ds\.map"),
         ("a.jpg", "image.*yet"),
-        ("a.safetensors", "safetensors.*yet"),
         ("a.xlsx", r"spreadsheet, which cannot be opened; save it as \.csv"),
         ("a.pkl", "pickle, which could run any code, which cannot be opened;"),
         ("a.sqlite", "database"),

@@ -32,6 +32,9 @@ _TOKENS = (".bin", ".ds", ".npy")
 _STORE, _FACTS = "tokens.json", ".facts"
 """The name, and the end of names, by which a folder is a token store, finished or not."""
 
+_LISTS = frozenset({"index", "index.json"})
+"""The names of which one is in each folder of tokens whose own index lists its files."""
+
 _PACK = ".idxpack"
 """The end of the names of packs of Lhotse's indexes, which stand for the files that they name."""
 
@@ -63,16 +66,24 @@ def has_spec(source: object) -> bool:
 
 
 def spec_of_tokens(source: object, format_name: str | None, options: SourceOptions) -> Spec | None:
-    """Return the spec of a folder that is a dataset of tokens; None of all else."""
-    if format_name is not None or not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
+    """Return the spec of a folder that is a dataset of tokens; None of all else.
+
+    Raises:
+        UnsupportedFormat: the index of the folder lists files of tokens, and is damaged, or they are
+            compressed or encrypted.
+    """
+    is_of_tokens = format_name is None or format_name.partition("-")[0] == "tokens"
+    if not is_of_tokens or not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return None
-    folder = os.fsdecode(source)
+    folder, names = os.fsdecode(source), list[str]()
     with suppress(OSError):
         names = os.listdir(folder)
-        if _STORE in names or any(name.endswith(_FACTS) for name in names):
-            return token_store.store_spec(folder, names)
-        if any(name.lower().endswith(_TOKENS) for name in names):
-            return token_files.spec_of_folder(folder, names, told=options.tells_tokens)
+    if format_name is None and (_STORE in names or any(name.endswith(_FACTS) for name in names)):
+        return token_store.store_spec(folder, names)
+    if not _LISTS.isdisjoint(names) and (spec := token_files.spec_of_listed(folder, names)):
+        return spec
+    if format_name is None and any(name.lower().endswith(_TOKENS) for name in names):
+        return token_files.spec_of_folder(folder, names, told=options.tells_tokens)
     return None
 
 

@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING
 from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.registry import SUFFIXES, without_their_files
+from seekable.formats.tokens.listed_folders import listed_tokens
 from seekable.formats.tokens.olmo import CSV_SUFFIX
 from seekable.formats.tokens.options import TOKENS
 from seekable.formats.tokens.token_folders import TOKEN_SUFFIXES, holds_tokens, token_names
-from seekable.storage.listing import find_files
+from seekable.storage.listing import Found, find_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from seekable.formats.registry import Format
-    from seekable.storage.listing import Found
 
-__all__ = ["MEGATRON_SCHEME", "TOKENS_SCHEME", "TokensSpec", "spec_of_folder", "tokens_spec"]
+__all__ = [
+    "MEGATRON_SCHEME",
+    "TOKENS_SCHEME",
+    "TokensSpec",
+    "spec_of_folder",
+    "spec_of_listed",
+    "tokens_spec",
+]
 
 MEGATRON_SCHEME, TOKENS_SCHEME = "megatron:", "tokens:"
 """The beginnings of the specs."""
@@ -56,6 +63,8 @@ class TokensSpec(Spec):
             DataNotFound: there is none, or one lacks its index.
         """
         path = os.path.expanduser(self.path)
+        if not self.paired and (listed := _listed(path)) is not None:
+            return (Found(os.path.abspath(path), listed),)
         if not self.paired:
             return find_files(path, suffixes=TOKEN_SUFFIXES, inspect=without_their_files, arrange=token_names)
         if not os.path.isdir(path) or os.path.isfile(path + _DATA):
@@ -74,6 +83,11 @@ class TokensSpec(Spec):
                     f"start: copy it there, or open 'tokens:{prefix}{_DATA}' with dtype= and eos="
                 )
                 raise DataNotFound(message)
+
+
+def _listed(path: str) -> tuple[str, ...] | None:
+    """Return the files that the own index of a folder of tokens lists; None for another folder, or a file."""
+    return listed_tokens(os.path.abspath(path), os.listdir(path)) if os.path.isdir(path) else None
 
 
 def tokens_spec(text: str) -> TokensSpec:
@@ -97,6 +111,21 @@ def tokens_spec(text: str) -> TokensSpec:
     if paired and path.endswith((_DATA, _INDEX)):
         path = path[: -len(_DATA)]
     return TokensSpec(text, path, paired)
+
+
+def spec_of_listed(folder: str, names: Collection[str]) -> TokensSpec | None:
+    """Return the spec of a folder of tokens whose own index lists its files, else None.
+
+    Args:
+        folder: the path of the folder.
+        names: the names of the files and folders in it.
+
+    Raises:
+        UnsupportedFormat: the folder is of tokens, and damaged, compressed or encrypted.
+        DataNotFound: its index lists no file.
+    """
+    listed = listed_tokens(os.path.abspath(folder), names)
+    return None if listed is None else TokensSpec(folder, folder)
 
 
 def spec_of_folder(folder: str, names: Iterable[str], *, told: bool) -> TokensSpec | None:

@@ -27,13 +27,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from seekable.formats import energon
+    from seekable.formats.tokens import listed_folders
     from seekable.storage.listing import Listing
 else:
     energon = lazy("seekable.formats.energon")
+    listed_folders = lazy("seekable.formats.tokens.listed_folders")
 
 __all__ = ["OTHER_TOOLS", "Folder", "OtherTool", "inspect_folder", "of_one_kind"]
 
 _PEEKED_BYTES = 1 << 16
+
+_LISTS = frozenset({"index.json", forager.INDEX})
+"""The names of which one is in each folder of tokens whose own index lists its files."""
 
 _DESCRIPTIONS = frozenset({"index.json", "sizes.json", "meta.json"})
 """The names of files that describe tar files: the index of wids, and those that other tools keep."""
@@ -116,11 +121,15 @@ class OtherTool:
         return UnsupportedFormat(message)
 
 
-def _is_forager_tokens(folder: Folder) -> bool:
-    """Return True for the index of Forager over files of tokens."""
-    if forager.INDEX not in folder.inner or not forager.NEEDED.issubset(folder.below(forager.INDEX)):
+def _is_of_listed_tokens(folder: Folder) -> bool:
+    """Return True for files of tokens that an index of LitData, MDS or Forager lists."""
+    names = folder.files if forager.INDEX not in folder.inner else {*folder.files, forager.INDEX}
+    if _LISTS.isdisjoint(names):
         return False
-    return forager.is_of_tokens(folder.path)
+    try:
+        return listed_folders.listed_tokens(folder.path, names) is not None
+    except SeekableError:
+        return True
 
 
 def _is_forager_index(folder: Folder) -> bool:
@@ -203,8 +212,8 @@ def _to_iterable(reader: str) -> str:
 
 
 OTHER_TOOLS = (
-    OtherTool("a corpus that Forager tokenised", _is_forager_tokens,
-              _to_sequence("data_forager's TokensDataset.create_from_index_on_filesystem('DIR', ...)")),
+    OtherTool("a dataset of tokens, of LitData, MDS or Forager", _is_of_listed_tokens,
+              "open it alone, as sk.open('DIR')", planned=False),
     OtherTool("the index of Forager, and no data", _is_forager_index,
               "open the folder with the files that it names in file_location.txt", planned=False),
     OtherTool("a folder of Lhotse Shar", _is_shar,

@@ -219,7 +219,7 @@ FORMATS = MappingProxyType(
             Format("tokens", (), "seekable.formats.tokens.surveyor:TokenSurveyor",
                    "seekable.nodes.sources.token_source:token_source", "arrays",
                    variants="seekable.formats.tokens.options:token_variant",
-                   named_suffixes=(".bin", ".ds", ".npy")),
+                   named_suffixes=(".bin", ".ds", ".npy", ".mds", ".safetensors")),
         )
     }
 )  # fmt: skip

@@ -49,7 +49,8 @@ class Unopened:
 
 _SUFFIXES = (
     Unopened((".mds", ".mds.zstd", ".mds.zst"), "a shard of MosaicML Streaming (MDS)",
-             _RANDOM.format(reader="streaming.StreamingDataset")),
+             "if it has tokens and is not compressed, open the folder of its index.json; else read it with "
+             "streaming.StreamingDataset, and give that to sk.from_sequence", ever=False),
     Unopened((".lance",), "a file of Lance", _TO_PARQUET),
     Unopened((".bin", ".npy", ".ds"), "a file of tokens or of other numbers",
              "if it has tokens, open it as sk.open('tokens:PATH'), with dtype= where files do not say it",
@@ -64,7 +65,9 @@ _SUFFIXES = (
     Unopened((".avro",), "a file of Avro", _TO_JSONL),
     Unopened((".orc",), "a file of ORC", "write it once as Parquet, with pyarrow.orc and pyarrow.parquet"),
     Unopened((".h5", ".hdf5", ".zarr"), "arrays of HDF5 or Zarr", _RANDOM.format(reader="h5py or zarr")),
-    Unopened((".safetensors",), "a file of safetensors", _RANDOM.format(reader="safetensors.safe_open")),
+    Unopened((".safetensors",), "a file of safetensors",
+             "if it has rows of tokens, name it: sk.open('PATH.safetensors'); else read it with "
+             "safetensors.safe_open, and give that to sk.from_sequence", ever=False),
     Unopened((".wav", ".flac", ".mp3", ".opus", ".ogg", ".m4a", ".sph"), "a piece of audio", _LIST),
     Unopened((".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".mp4", ".webm"),
              "an image or a video", _LIST),
@@ -90,8 +93,10 @@ _SCHEMES = (
              "and its stream() if one is needed", ever=False),
     Unopened(("wds", "webdataset"), "WebDataset", "write the paths of its tar files alone, 'shards/*.tar'",
              ever=False),
-    Unopened(("mds", "litdata", "lance"), "a dataset of another tool",
-             _RANDOM.format(reader="streaming, litdata or lance")),
+    Unopened(("mds", "litdata", "forager"), "a dataset of another tool",
+             "if it has tokens, write the path of its folder alone, sk.open('DIR'); else "
+             f"{_RANDOM.format(reader='streaming, litdata or data_forager')}", ever=False),
+    Unopened(("lance",), "a dataset of Lance", _RANDOM.format(reader="lance")),
     Unopened(("s3", "gs", "gcs", "az", "abfs", "abfss", "wasb", "wasbs", "adl", "r2", "oci"),
              "an object store", _CLOUD),
     Unopened(("http", "https"), "an address of the web",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from seekable.errors import UnsupportedFormat
 from seekable.formats.tokens import megatron, tntidx
 from seekable.formats.tokens.datatrove import survey_datatrove
+from seekable.formats.tokens.listed_folders import survey_listed
 from seekable.formats.tokens.numpy_file import NUMPY_MAGIC, survey_numpy
 from seekable.formats.tokens.olmo import survey_olmo
 from seekable.formats.tokens.plain import LLM_C, LLM_C_EVALUATION, survey_headerless, survey_llm_c
@@ -49,6 +50,8 @@ def survey_of_family(file: TokenFile) -> Survey:
         return survey_part(file)
     if name.endswith(".bin") and os.path.isfile(index := file.sibling(".idx")):
         return _by_index(file, index)
+    if (listed := survey_listed(file)) is not None:
+        return listed
     if os.path.isfile(f"{file.path}.index"):
         return survey_datatrove(file)
     head = file.source.read(0, _MAGIC_BYTES)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TOKEN_SUFFIXES", "holds_tokens", "token_names"]
 
-TOKEN_SUFFIXES = (".bin", ".ds", ".npy")
+TOKEN_SUFFIXES = (".bin", ".ds", ".npy", ".safetensors")
 """The ends of the names of files of tokens, in lower case."""
 
 
