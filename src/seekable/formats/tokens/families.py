@@ -46,14 +46,8 @@ def survey_of_family(file: TokenFile) -> Survey:
     if name.endswith(_PICKLES):
         message = f"{file.path!r} may run any code when it is loaded, and is never read: open files of tokens"
         raise UnsupportedFormat(message)
-    if name.endswith(".bin") and is_part(file.path):
-        return survey_part(file)
-    if name.endswith(".bin") and os.path.isfile(index := file.sibling(".idx")):
-        return _by_index(file, index)
-    if (listed := survey_listed(file)) is not None:
-        return listed
-    if os.path.isfile(f"{file.path}.index"):
-        return survey_datatrove(file)
+    if (found := _by_files_beside(file)) is not None:
+        return found
     head = file.source.read(0, _MAGIC_BYTES)
     if head.startswith(NUMPY_MAGIC):
         return survey_numpy(file)
@@ -61,6 +55,18 @@ def survey_of_family(file: TokenFile) -> Survey:
     if name.endswith(".bin") and (magic in LLM_C or magic == LLM_C_EVALUATION):
         return survey_llm_c(file, magic)
     return survey_olmo(file) if name.endswith(".npy") else survey_headerless(file)
+
+
+def _by_files_beside(file: TokenFile) -> Survey | None:
+    """Return the documents of a file as a file beside it tells; None if none does."""
+    is_bin = file.path.lower().endswith(".bin")
+    if is_bin and is_part(file.path):
+        return survey_part(file)
+    if is_bin and os.path.isfile(index := file.sibling(".idx")):
+        return _by_index(file, index)
+    if os.path.isfile(f"{file.path}.index"):
+        return survey_datatrove(file)
+    return survey_listed(file)
 
 
 def head_of(path: str) -> bytes:
