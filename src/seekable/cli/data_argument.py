@@ -22,6 +22,7 @@ from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.shar_source import SharSource
 from seekable.nodes.sources.tables import TableSource
+from seekable.nodes.sources.token_source import TokenSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -115,15 +116,15 @@ class Opening:
         finally:
             self.watch.close()
 
-    def sources(self) -> list[FileSource | SampleSource | SharSource | TableSource]:
+    def sources(self) -> list[FileSource | SampleSource | SharSource | TableSource | TokenSource]:
         """Index new and changed files; return their source, or all sources of files of a pipeline file."""
         if is_pipeline_file(self.path):
             self.refuse_options()
         node = self.order() if is_pipeline_file(self.path) else self.open_data()
-        kinds = FileSource | SampleSource | SharSource | TableSource
+        kinds = FileSource | SampleSource | SharSource | TableSource | TokenSource
         return [leaf for leaf in leaves_of(node) if isinstance(leaf, kinds)]
 
-    def open_data(self) -> FileSource | SampleSource | SharSource | TableSource:
+    def open_data(self) -> FileSource | SampleSource | SharSource | TableSource | TokenSource:
         """Index new and changed files, and return their source; of Energon also with the excluded samples.
 
         Raises:
@@ -133,7 +134,7 @@ class Opening:
             message = f"{self.path!r} is a pipeline file and no data; name the data itself"
             raise InvalidArgument(message)
         (source,) = leaves_of(self.dataset().node)
-        assert isinstance(source, FileSource | SampleSource | SharSource | TableSource)
+        assert isinstance(source, FileSource | SampleSource | SharSource | TableSource | TokenSource)
         return source
 
     def dataset(self) -> Dataset:
@@ -183,10 +184,14 @@ class Opening:
 def files_of(sources: Iterable[Leaf]) -> list[FileSet]:
     """Return the files of some sources: of a Shar those of its cuts, and then of each field."""
     parts = [part for source in sources for part in source.parts]
-    return [part.files for part in parts if isinstance(part, FileSource | SampleSource | TableSource)]
+    return [
+        part.files
+        for part in parts
+        if isinstance(part, FileSource | SampleSource | TableSource | TokenSource)
+    ]
 
 
-def index_folders(dataset: FileSource | SampleSource | SharSource | TableSource) -> list[str]:
+def index_folders(dataset: FileSource | SampleSource | SharSource | TableSource | TokenSource) -> list[str]:
     """Return the folders of the index: one, but for files that lie in several folders."""
     return list(dict.fromkeys(folder for files in files_of([dataset]) for folder in files.folders))
 

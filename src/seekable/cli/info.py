@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seekable.nodes.sources.sample_source import SampleSource
     from seekable.nodes.sources.shar_source import SharSource
     from seekable.nodes.sources.tables import TableSource
+    from seekable.nodes.sources.token_source import TokenSource
 
 EPILOG = examples(
     "info corpus.jsonl",
@@ -128,7 +129,9 @@ def _survey(opening: Opening) -> dict[str, Any]:
     }
 
 
-def _content_found(dataset: FileSource | SampleSource | SharSource | TableSource) -> dict[str, Any]:
+def _content_found(
+    dataset: FileSource | SampleSource | SharSource | TableSource | TokenSource,
+) -> dict[str, Any]:
     """Return the lengths of records; of samples also the fields; of tables the columns and row groups."""
     from seekable.cli.contents import record_lengths
     from seekable.cli.output import json_safe

@@ -26,6 +26,7 @@ from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.shar_opening import format_of_field, open_shar, unequal_files
 from seekable.nodes.sources.tables import TableSource
+from seekable.nodes.sources.token_source import TokenSource
 from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import Progress
 from seekable.storage.listing import Found
@@ -121,7 +122,7 @@ def verify_sources(
     found = Verification(0, 0, 0, (), (), ())
     check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
     for source in (part for leaf in leaves_of(node) for part in leaf.parts):
-        if not isinstance(source, FileSource | SampleSource | TableSource):
+        if not isinstance(source, FileSource | SampleSource | TableSource | TokenSource):
             continue
         form = source.form if isinstance(source, TableSource) else source.scanner
         verified = check(list(_found(source.files)), form)
@@ -162,7 +163,7 @@ def _verified_shar(
     return _decoded(found, source, jobs, progress)
 
 
-def _other_tables(source: FileSource | SampleSource | TableSource) -> list[FileSet]:
+def _other_tables(source: FileSource | SampleSource | TableSource | TokenSource) -> list[FileSet]:
     """Return the files of the other tables of a data directory of Kaldi; none of other sources."""
     utterances = source.decoder.utterances if isinstance(source, FileSource) else None
     return [] if utterances is None else [table.files for table in utterances.tables.values()]
@@ -187,7 +188,7 @@ def _together(one: Verification, other: Verification) -> Verification:
 
 def _decoded(
     verified: Verification,
-    records: FileSource | SampleSource | SharSource | TableSource,
+    records: FileSource | SampleSource | SharSource | TableSource | TokenSource,
     jobs: int | None,
     progress: ProgressHook | None,
 ) -> Verification:
@@ -197,7 +198,9 @@ def _decoded(
     return replace(verified, problems=(*verified.problems, *problems))
 
 
-def _records(files: FileSet, kind: Format, options: SourceOptions) -> FileSource | SampleSource | TableSource:
+def _records(
+    files: FileSet, kind: Format, options: SourceOptions
+) -> FileSource | SampleSource | TableSource | TokenSource:
     if is_table_indexer(kind.scanner):
         return TableSource(files, kind.scanner, "python", asked="")
     records: FileSource = kind.source(options)(files)
@@ -205,7 +208,7 @@ def _records(files: FileSet, kind: Format, options: SourceOptions) -> FileSource
 
 
 def _undecodable(
-    records: FileSource | SampleSource | SharSource | TableSource,
+    records: FileSource | SampleSource | SharSource | TableSource | TokenSource,
     jobs: int | None,
     progress: ProgressHook | None,
 ) -> Bad:
@@ -223,7 +226,7 @@ def _undecodable(
 
 
 def undecodable_in(
-    records: FileSource | SampleSource | SharSource | TableSource, start: int, stop: int
+    records: FileSource | SampleSource | SharSource | TableSource | TokenSource, start: int, stop: int
 ) -> Bad:
     """Return the undecodable records of some rows, by file; the function can run in any process."""
     found: list[CorruptRecord] = []

@@ -18,6 +18,7 @@ from seekable.index.companions import has_points, schema_name
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
+from seekable.index.side_files import changed_beside
 from seekable.index.status import RACY_NS, FileStatus, file_status
 from seekable.index.surveyor import ReadsSideFiles
 from seekable.index.table_indexer import is_table_indexer
@@ -236,22 +237,11 @@ def _with_side_files(index: _Index, scanner: Finder, *, doubt: bool) -> _Index:
         for digest in set(schemas)
     }
     for file, schema, time_ns in zip(known.tolist(), schemas, indexed_ns, strict=True):
-        folder = os.path.dirname(paths[file])
-        for side in beside[schema]:
-            if _side_status(os.path.join(folder, side.file)) != (side.size, side.mtime_ns):
-                rows[file] = -1
-            elif doubt and side.size >= 0 and abs(time_ns - side.mtime_ns) < RACY_NS:
-                racy[file] = True
+        if changed_beside(paths[file], beside[schema]):
+            rows[file] = -1
+        elif doubt:
+            racy[file] |= any(abs(time_ns - side.mtime_ns) < RACY_NS for side in beside[schema])
     return replace(index, status=FileStatus(rows, racy & (rows >= 0)))
-
-
-def _side_status(path: str) -> tuple[int, int]:
-    """Return the size and the modification time of a file, -1 and -1 if it is not there."""
-    try:
-        status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return -1, -1
-    return status.st_size, status.st_mtime_ns
 
 
 def _compared(files: _Files, format_name: str, folder: str, *, notice: str, doubt: bool) -> _Index:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.cli.command import run
 from tests.formats.forager import write_data
 from tests.formats.tokens.token_formats import (
     BOS,
@@ -22,6 +24,7 @@ from tests.formats.tokens.token_formats import (
 )
 
 import seekable as sk
+from seekable.dataset.verify_data import verify
 from seekable.formats.tokens.options import token_options
 from seekable.formats.tokens.words import TokenSchema, TokenWords
 
@@ -327,3 +330,24 @@ def test_a_schema_is_read_back() -> None:
     schema = TokenSchema("<u4", skip=3, inside=(("loss", "|u1"),), warnings=("one",))
     assert TokenSchema.decode(schema.encode()) == schema
     assert schema.width == 5
+
+
+def test_verification_looks_at_the_files_beside(tmp_path: Path) -> None:
+    write(tmp_path, megatron([np.array([1, 2]), np.array([3])]))
+    aged(tmp_path)
+    sk.open(tmp_path)
+    assert verify(tmp_path).problems == verify(tmp_path, deep=True, decode=True).problems == ()
+    (tmp_path / "a.idx").write_bytes(megatron([np.array([1]), np.array([2, 3])])["a.idx"])
+    for deep in (False, True):
+        (problem,) = verify(f"megatron:{tmp_path}/a", deep=deep).problems
+        assert problem.kind == "changed"
+        assert problem.path == str(tmp_path / "a.bin")
+        assert "a.idx', which tells its records, was changed" in problem.message
+
+
+def test_commands_take_tokens(tmp_path: Path) -> None:
+    write(tmp_path, FORMS["nanogpt"].write([np.array([5, EOS]), np.array([6, 8, EOS])]))
+    given = [f"tokens:{tmp_path}", "--format", f"tokens-u2-eos{EOS}"]
+    for command in ("info", "index", "verify"):
+        assert run(command, *given).returncode == 0
+    assert json.loads(run("get", given[0], "1", *given[1:]).stdout) == {"tokens": [6, 8, EOS]}

@@ -18,11 +18,12 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.errors import IndexStale, UnsupportedFormat
 from seekable.index.catalog import CATALOG, read_table
-from seekable.index.companions import shown_path
+from seekable.index.companions import read_schema, shown_path
 from seekable.index.fileset import FileSet
 from seekable.index.index_location import find_index, may_hold_placeholders
 from seekable.index.indexed_files import indexed_files
-from seekable.index.surveyor import is_surveyor
+from seekable.index.side_files import changed_beside
+from seekable.index.surveyor import ReadsSideFiles, is_surveyor
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.deep import compare_all, has_same_ends
 from seekable.index.verify.integrity import Indexed, Problem, check_catalog, check_offsets, check_segment
@@ -123,6 +124,8 @@ def verify_files(
     damaged = _check_segments(indexed)
     rest = [file for file in indexed if file.segment not in damaged]
     problems |= _by_path(check_offsets(file, surveyed=is_surveyor(scanner)) for file in rest)
+    if isinstance(scanner, ReadsSideFiles):
+        problems |= _by_path(_look_beside(file, scanner) for file in rest)
     rest = [file for file in rest if file.path not in problems]
     if deep:
         problems |= _by_path(compare_all(rest, scanner, jobs=jobs, progress=progress))
@@ -235,6 +238,15 @@ def _look_at_all(files: Sequence[Indexed], progress: ProgressHook | None) -> Ite
             progress(Progress(number, len(files), read, size, records, task="verifying"))
         yield _look(file)
         read, records = read + file.bytes, records + file.entry.records
+
+
+def _look_beside(file: Indexed, scanner: ReadsSideFiles) -> Problem | None:
+    """Compare the files beside a file with those that it was surveyed with."""
+    changed = changed_beside(file.path, scanner.side_files(read_schema(file.folder, file.entry.schema)))
+    if changed is None:
+        return None
+    message = f"{changed!r}, which tells its records, was changed since; opening it indexes it again"
+    return Problem("changed", file.path, message)
 
 
 def _look(file: Indexed) -> Problem | None:

@@ -1,0 +1,37 @@
+"""The files beside data files that surveys have read: which of them are others now."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from seekable.index.surveyor import SideFile
+
+__all__ = ["changed_beside"]
+
+
+def changed_beside(path: str, beside: Iterable[SideFile]) -> str | None:
+    """Return the path of the first file beside a data file that has changed, come or gone; None if none has.
+
+    Args:
+        path: the path of the data file.
+        beside: the files beside it, as they were when it was surveyed.
+    """
+    folder = os.path.dirname(path)
+    for side in beside:
+        there = os.path.join(folder, side.file)
+        if _status(there) != (side.size, side.mtime_ns):
+            return there
+    return None
+
+
+def _status(path: str) -> tuple[int, int]:
+    """Return the size and the modification time of a file, -1 and -1 if it is not there."""
+    try:
+        status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return -1, -1
+    return status.st_size, status.st_mtime_ns
