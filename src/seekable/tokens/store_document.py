@@ -15,6 +15,7 @@ __all__ = [
     "DOCUMENT",
     "EDGE_BYTES",
     "FACTS",
+    "HIDDEN_DOCUMENT",
     "TOKENIZER",
     "VERSION",
     "PartFacts",
@@ -30,6 +31,9 @@ __all__ = [
 
 DOCUMENT = "tokens.json"
 """The name of the document in the folder of a store."""
+
+HIDDEN_DOCUMENT = ".seekable-tokens.json"
+"""The name of the document in a folder of samples of Forager, which has no other names than Forager's."""
 
 TOKENIZER = "tokenizer.json"
 """The name of the copy of the tokenizer's file, beside the document."""
@@ -146,7 +150,13 @@ class StoreDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     source: SourceFacts
 
     parts: list[PartFacts]
-    """The parts, in the order of their documents."""
+    """The parts, in the order of their documents; none of samples of Forager."""
+
+    sample_size: int | None = None
+    """The number of tokens of a sample of Forager; None for documents as they are."""
+
+    dropped: int = 0
+    """The number of tokens behind the last whole sample, which were left out."""
 
 
 def encode_facts(facts: PartFacts) -> bytes:
@@ -168,14 +178,18 @@ def decode_facts(data: bytes) -> PartFacts:
     return msgspec.json.decode(line, type=PartFacts)
 
 
-def read_document(folder: str) -> StoreDocument | None:
+def read_document(folder: str, name: str = DOCUMENT) -> StoreDocument | None:
     """Return the document of a store; None if the folder has none.
+
+    Args:
+        folder: the folder of the store.
+        name: the name of the document.
 
     Raises:
         CorruptState: it is damaged, or of another version.
         OSError: it cannot be read.
     """
-    path = os.path.join(folder, DOCUMENT)
+    path = os.path.join(folder, name)
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -198,10 +212,10 @@ def read_document(folder: str) -> StoreDocument | None:
     raise CorruptState(message)
 
 
-def write_document(folder: str, document: StoreDocument) -> None:
-    """Write the document of a store atomically."""
+def write_document(folder: str, document: StoreDocument, name: str = DOCUMENT) -> None:
+    """Write the document of a store atomically; see `read_document`."""
     data = msgspec.json.format(msgspec.json.encode(document)) + b"\n"
-    write_atomically(os.path.join(folder, DOCUMENT), data)
+    write_atomically(os.path.join(folder, name), data)
 
 
 def edges_digest(head: bytes, tail: bytes) -> str:

@@ -27,6 +27,16 @@ class Ending(ABC):
         another file of a finished folder is written.
         """
 
+    @property
+    @abstractmethod
+    def data(self) -> tuple[str, ...]:
+        """Those of ``names`` that hold records; none if the other files do."""
+
+    @property
+    @abstractmethod
+    def replaces_parts(self) -> bool:
+        """True if its files hold all records themselves: the other files are removed when it has ended."""
+
     @abstractmethod
     def end(self, folder: str, form: FileFormat, paths: Sequence[str]) -> None:
         """Write the files, each atomically; the same folder gives the same bytes.

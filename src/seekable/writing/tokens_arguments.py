@@ -14,6 +14,7 @@ from seekable.tokens.store_document import SourceFacts
 from seekable.writing.pipeline_code import origin_paths
 from seekable.writing.tokens import Tokens
 from seekable.writing.tokens_ending import StoreEnding, tokenizer_file
+from seekable.writing.tokens_forager import forager_ending
 from seekable.writing.tokens_idx import INDEX_DTYPES
 from seekable.writing.tokens_types import AskedTypes
 
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
     from seekable.nodes.contract import Node
     from seekable.tokens.encoding import Tokenizing
     from seekable.writing.laned_items import LanedItems
+    from seekable.writing.tokens_forager import ForagerEnding
 
-__all__ = ["ending_of_dataset", "ending_of_stream", "tokens", "tokens_of"]
+__all__ = ["ending_of_dataset", "ending_of_stream", "samples_of_dataset", "tokens", "tokens_of"]
 
 _RESERVED = frozenset({"tokens", "segment_ids", "positions", "labels", "cu_seqlens", "max_seqlen"})
 """The names of arrays that packed samples have besides the aligned ones."""
@@ -117,6 +119,21 @@ def ending_of_dataset(form: Tokens, dataset: Node) -> StoreEnding:
     """
     source = SourceFacts(dataset.fingerprint, dataset.size, origin_paths(dataset))
     return StoreEnding(source, tokenizer_file(form.tokenizing.engine))
+
+
+def samples_of_dataset(form: Tokens, dataset: Node, sample_size: int) -> ForagerEnding:
+    """Return the last step that makes samples of Forager of a dataset's documents.
+
+    Args:
+        form: the format.
+        dataset: the dataset.
+        sample_size: the number of tokens of a sample.
+
+    Raises:
+        InvalidArgument: as of `forager_ending`.
+    """
+    source = SourceFacts(dataset.fingerprint, dataset.size, origin_paths(dataset))
+    return forager_ending(form, source, sample_size)
 
 
 def ending_of_stream(form: Tokens, items: LanedItems) -> StoreEnding:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from seekable.tokens.engine import Engine
     from seekable.writing.file_format import FileFormat
 
-__all__ = ["StoreEnding", "tokenizer_file"]
+__all__ = ["StoreEnding", "described", "facts_of", "tokenizer_file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,40 +52,63 @@ class StoreEnding(Ending):
         """The tokenizer's file if there is one, then ``tokens.json``."""
         return (DOCUMENT,) if self.tokenizer is None else (TOKENIZER, DOCUMENT)
 
+    @property
+    def data(self) -> tuple[()]:
+        """No names: the parts hold the documents."""
+        return ()
+
+    @property
+    def replaces_parts(self) -> bool:
+        """False: the parts are the store."""
+        return False
+
     def end(self, folder: str, form: FileFormat, paths: Sequence[str]) -> None:
         """Write the tokenizer's file, then ``tokens.json``."""
         assert isinstance(form, Tokens)
         if self.tokenizer is not None:
             write_atomically(os.path.join(folder, TOKENIZER), self.tokenizer.encode())
-        write_document(folder, self._document(form, [_facts(path) for path in paths]))
+        name = None if self.tokenizer is None else TOKENIZER
+        document = described(form, self.source, [facts_of(path) for path in paths], tokenizer_name=name)
+        write_document(folder, document)
 
-    def _document(self, form: Tokens, parts: list[PartFacts]) -> StoreDocument:
-        tokenizing, engine = form.tokenizing, _tokenizer(form.tokenizing.engine)
-        tokenizer = None
-        if engine is not None:
-            tokenizer = TokenizerFacts(
-                engine.name,
-                engine.digest,
-                name=engine.encoding.name if isinstance(engine, Tiktoken) else "",
-                library=engine.library,
-                file=None if self.tokenizer is None else TOKENIZER,
-                compared=form.compared,
-            )
-        return StoreDocument(
-            seekable_tokens=VERSION,
-            dtype=tokenizing.dtype.name,
-            documents=sum(part.documents for part in parts),
-            tokens=sum(part.tokens for part in parts),
-            empty=sum(part.empty for part in parts),
-            vocabulary=tokenizing.engine.vocabulary,
-            eos=tokenizing.eos,
-            bos=tokenizing.bos,
-            column=getattr(tokenizing.documents, "column", None),
-            aligned={name: dtype.name for name, dtype in form.layout.aligned},
-            tokenizer=tokenizer,
-            source=self.source,
-            parts=parts,
+
+def described(
+    form: Tokens, source: SourceFacts, parts: Sequence[PartFacts], *, tokenizer_name: str | None
+) -> StoreDocument:
+    """Return the document of a store.
+
+    Args:
+        form: the format of the parts, settled.
+        source: the description of the records.
+        parts: the facts of all parts.
+        tokenizer_name: the name of the tokenizer's file in the folder; None for no file.
+    """
+    tokenizing, engine = form.tokenizing, _tokenizer(form.tokenizing.engine)
+    tokenizer = None
+    if engine is not None:
+        tokenizer = TokenizerFacts(
+            engine.name,
+            engine.digest,
+            name=engine.encoding.name if isinstance(engine, Tiktoken) else "",
+            library=engine.library,
+            file=tokenizer_name,
+            compared=form.compared,
         )
+    return StoreDocument(
+        seekable_tokens=VERSION,
+        dtype=tokenizing.dtype.name,
+        documents=sum(part.documents for part in parts),
+        tokens=sum(part.tokens for part in parts),
+        empty=sum(part.empty for part in parts),
+        vocabulary=tokenizing.engine.vocabulary,
+        eos=tokenizing.eos,
+        bos=tokenizing.bos,
+        column=getattr(tokenizing.documents, "column", None),
+        aligned={name: dtype.name for name, dtype in form.layout.aligned},
+        tokenizer=tokenizer,
+        source=source,
+        parts=list(parts),
+    )
 
 
 def tokenizer_file(engine: Engine) -> str | None:
@@ -100,7 +123,7 @@ def _tokenizer(engine: Engine) -> Engine | None:
     return engine.tokenizer if isinstance(engine, IdLists) else engine
 
 
-def _facts(path: str) -> PartFacts:
+def facts_of(path: str) -> PartFacts:
     """Return the facts of a part that was written, by the path of its tokens."""
     stem = os.path.splitext(path)[0]
     with open(f"{stem}.{FACTS}", "rb") as file:

@@ -76,13 +76,9 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
     with watched(progress, task="writing", rows=records) as watch:
         # Checked before the folder is made: most mistakes show here.
         manifest = kept(target, identity, policy) if os.path.isdir(target.folder) else None
-        if (
-            manifest is not None
-            and len(there := recorded(target, manifest)) == len(shards)
-            and has_ended(target.folder, identity.ending)
-        ):
+        if manifest is not None and (before := _complete(target, shards, manifest, ending)):
             watch(records)
-            return _written(target, shards, there, kept=len(there))
+            return before
         preview = DatasetPreview(dataset, records)
         form, settled = form.settled(preview, manifest.settled if manifest else None)
         made_folder(target.folder)
@@ -91,9 +87,15 @@ def write(  # noqa: PLR0913 - the arguments of the public methods
             manifest = kept(target, identity, policy)
             if manifest is None:
                 manifest = begun(target, identity, settled, reads=paths_of(dataset))
+            elif before := _complete(target, shards, manifest, ending):
+                return before
             written = _Writing(dataset, form, target, shards, manifest, watch).run(using)
-            if ending is not None and not has_ended(target.folder, ending.names):
+            if ending is None:
+                return written
+            if not has_ended(target.folder, ending.names):
                 ending.end(target.folder, form, written.paths)
+            if ending.replaces_parts:
+                return _replaced(target, shards, manifest, ending, kept=0)
             return written
 
 
@@ -167,3 +169,24 @@ def _written(target: Target, shards: Shards, there: dict[int, tuple[int, int]], 
         bytes=sum(size for _, size in there.values()),
         kept=kept,
     )
+
+
+def _complete(target: Target, shards: Shards, manifest: Manifest, ending: Ending | None) -> Written | None:
+    """Return the description of the files if an earlier call has finished all of them, else None."""
+    if not has_ended(target.folder, manifest.identity.ending):
+        return None
+    if ending is not None and ending.replaces_parts:
+        return _replaced(target, shards, manifest, ending, kept=len(ending.data))
+    there = recorded(target, manifest)
+    return _written(target, shards, there, kept=len(there)) if len(there) == len(shards) else None
+
+
+def _replaced(target: Target, shards: Shards, manifest: Manifest, ending: Ending, *, kept: int) -> Written:
+    """Remove the parts that the files of an ending replace, and return the description of these files."""
+    for name in os.listdir(target.folder):
+        if shards.holds(name):
+            os.unlink(target.join(name))
+    rows = sum(rows for rows, _ in manifest.finished.values())
+    paths = tuple(map(target.join, ending.data))
+    size = sum(map(os.path.getsize, paths))
+    return Written(paths, rows=rows, holes=shards.records - rows, bytes=size, kept=kept)
