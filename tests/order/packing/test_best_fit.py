@@ -93,7 +93,7 @@ def test_each_token_comes_once(
 def test_each_token_of_a_thousand_corpora_comes_once(part: int) -> None:
     for number in range(part * 100, part * 100 + 100):
         rng = np.random.default_rng(number)
-        lengths = rng.integers(0, rng.integers(2, 41), size=rng.integers(1, 20)).tolist()
+        lengths = rng.integers(0, rng.integers(2, 31), size=rng.integers(1, 15)).tolist()
         most = None if rng.integers(2) else int(rng.integers(1, 5))
         for epoch in range(3):
             check(lengths, int(rng.integers(1, 70)), most, LONG[rng.integers(3)], epoch, every=11)

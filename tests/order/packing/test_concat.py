@@ -77,7 +77,7 @@ def test_samples_are_those_of_lists(
 def test_samples_of_a_thousand_corpora_are_those_of_lists(part: int) -> None:
     for number in range(part * 100, part * 100 + 100):
         rng = np.random.default_rng(number)
-        lengths = rng.integers(0, rng.integers(2, 41), size=rng.integers(1, 20)).tolist()
+        lengths = rng.integers(0, rng.integers(2, 31), size=rng.integers(1, 15)).tolist()
         stride, overlap, seed = int(rng.integers(1, 70)), int(rng.integers(2)), int(rng.integers(2**62))
         for epoch in range(3):
             check(lengths, stride, overlap, seed, epoch, every=11)
@@ -101,6 +101,14 @@ def test_samples_of_a_thousand_corpora_are_those_of_lists(part: int) -> None:
 @pytest.mark.parametrize("overlap", [0, 1])
 def test_samples_at_the_edges(lengths: list[int], stride: int, overlap: int) -> None:
     check(lengths, stride, overlap, seed=3, epoch=1)
+
+
+def test_documents_too_long_for_the_table_of_lengths() -> None:
+    """Lengths from 65,536 on are searched; the form without arrays searches all."""
+    packing = exchange([65_536, 3, 65_537, 65_535, 65_536, 3, 65_537, 200_000, 65_536, 65_535], 1000, 0, 7)
+    for epoch in range(3):
+        found = lists.pieces_of(packing, epoch)
+        assert found == [packing.pieces_of_one(row, epoch) for row in range(packing.samples)]
 
 
 @pytest.mark.parametrize("make", [exchange, table])

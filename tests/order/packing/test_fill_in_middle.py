@@ -117,7 +117,7 @@ def test_samples_are_those_of_lists(
 def test_samples_of_a_thousand_corpora_are_those_of_lists(part: int) -> None:
     for number in range(part * 100, part * 100 + 100):
         rng = np.random.default_rng(number)
-        lengths = rng.integers(0, rng.integers(2, 41), size=rng.integers(1, 20)).tolist()
+        lengths = rng.integers(0, rng.integers(2, 31), size=rng.integers(1, 15)).tolist()
         how = fim(float(rng.integers(0, 11)) / 10, float(rng.integers(0, 3)) / 2, int(rng.integers(0, 3)))
         stride, overlap, seed = int(rng.integers(1, 70)), int(rng.integers(2)), int(rng.integers(2**62))
         for epoch in range(3):

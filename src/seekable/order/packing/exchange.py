@@ -8,7 +8,7 @@ epoch: nothing is made for an epoch.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -32,6 +32,9 @@ _LENGTH = kind_key("pack-length")
 _TURN = kind_key("pack-turn")
 _ALL = slice(None)
 
+_SHORT = 1 << 16
+"""Lengths below this are looked up in a table."""
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +49,11 @@ class Exchange(Concat):
     """
 
     order: LengthOrder
+    _class_of: NDArray[np.int32] = field(init=False, repr=False)
+    """The class of each length below `_SHORT`; only those of lengths that occur are of use."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_class_of", _classes_of_short(self.order.classes.lengths))
 
     @property
     def documents(self) -> int:
@@ -66,7 +74,8 @@ class Exchange(Concat):
 
     def _filling(self, epoch: int) -> Filling:
         axis = OffsetsAxis(self.order.offsets, self.order.coarse)
-        return _Exchanged(MarkedAxis(axis, self.fim.marks) if self.fim else axis, self.seed, self.order)
+        marked = MarkedAxis(axis, self.fim.marks) if self.fim else axis
+        return _Exchanged(marked, self.seed, self.order, self._class_of)
 
 
 @final
@@ -75,6 +84,7 @@ class _Exchanged(Filling):
     """The intervals of the documents in natural order: those of all epochs."""
 
     order: LengthOrder
+    class_of: NDArray[np.int32]
 
     def begins(self, tokens: Int64s, epochs: Int64s) -> Int64s:
         distinct, which = np.unique(epochs, return_inverse=True)
@@ -87,7 +97,7 @@ class _Exchanged(Filling):
 
     def documents(self, intervals: Int64s, lengths: Int64s, epochs: Int64s) -> Int64s:
         classes = self.order.classes
-        number = np.searchsorted(classes.lengths, lengths)
+        number = self._classes(lengths)
         start = classes.starts[number]
         keys = derive_each(keys_of_epochs(_LENGTH, self.seed, epochs), lengths.astype(U64))
         places = self.order.place[intervals].astype(np.int64) - start
@@ -111,6 +121,23 @@ class _Exchanged(Filling):
         place = move(place, int(classes.counts[row]), derive(_LENGTH, self.seed, epoch, length))
         return int(self.order.by_length[place + start])
 
+    def _classes(self, lengths: Int64s) -> Int64s:
+        """Return the class of each length: by a table, which is ten times as fast as a search."""
+        found: Int64s = self.class_of[np.minimum(lengths, self.class_of.size - 1)].astype(np.int64)
+        long = np.flatnonzero(lengths >= self.class_of.size)
+        if long.size:
+            found[long] = np.searchsorted(self.order.classes.lengths, lengths[long])
+        return found
+
     def _turn(self, epoch: int) -> int:
         """Return the token that an epoch begins with; a product of 128 bits."""
         return (derive(_TURN, self.seed, epoch) * self.axis.end) >> 64
+
+
+def _classes_of_short(lengths: Int64s) -> NDArray[np.int32]:
+    """Return a table of the classes of all lengths below `_SHORT`, from the distinct lengths."""
+    begins = np.zeros(min(_SHORT, int(lengths[-1]) + 1 if lengths.size else 1), dtype=np.int32)
+    begins[lengths[: np.searchsorted(lengths, begins.size)]] = 1
+    table = np.cumsum(begins, dtype=np.int32)
+    table -= 1
+    return table

@@ -22,6 +22,7 @@ The cuts follow from the seed, the epoch and the document alone. Both are unifor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -96,8 +97,7 @@ class Fim:
     @property
     def marks(self) -> Marks:
         """The intervals whose documents are rearranged."""
-        share = checked_fraction("rate", self.rate).limit_denominator(_LARGEST)
-        return Marks(share.numerator, share.denominator)
+        return _marks(self.rate)
 
     @property
     def sentinels(self) -> tuple[int, int, int]:
@@ -107,8 +107,7 @@ class Fim:
     @property
     def threshold(self) -> int:
         """The number of 63 bits below which a draw puts the suffix first."""
-        share = checked_fraction("spm", self.spm)
-        return share.numerator * _HALF // share.denominator
+        return _threshold(self.spm)
 
 
 @final
@@ -231,6 +230,18 @@ class Rearranged:
         starts = np.stack([prefix, np.zeros_like(a), suffix, b, middle, a, until], axis=1)
         counts = np.stack([single, a, single, until - b, single, b - a, lengths - until], axis=1)
         return starts, counts, np.array([True, False, True, False, True, False, False])
+
+
+@lru_cache(maxsize=64)
+def _marks(rate: float) -> Marks:
+    share = checked_fraction("rate", rate).limit_denominator(_LARGEST)
+    return Marks(share.numerator, share.denominator)
+
+
+@lru_cache(maxsize=64)
+def _threshold(spm: float) -> int:
+    share = checked_fraction("spm", spm)
+    return share.numerator * _HALF // share.denominator
 
 
 def _draw(keys: Uint64s, number: int) -> Uint64s:

@@ -30,7 +30,7 @@ __all__ = ["Table"]
 
 _TABLE = kind_key("pack-table")
 
-_TOGETHER = 1 << 14
+_TOGETHER = 1 << 12
 """Epochs are put into one table until it has more entries than this."""
 
 _KEPT = 2
