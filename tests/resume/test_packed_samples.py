@@ -12,6 +12,8 @@ import pytest
 from tests.nodes.token_data import write_pair
 
 import seekable as sk
+from seekable.loader.checkpoint_files import read_saved
+from seekable.loader.rebuild_saved import rebuild_saved
 from seekable.testing.same import same
 
 if TYPE_CHECKING:
@@ -155,6 +157,25 @@ def test_documents_of_other_lengths_are_refused() -> None:
         loader_of(lists().pack(6, seed=1, jobs=1)).load_state_dict(plain, resume="rows")
     with pytest.raises(sk.StateMismatch, match="what was pack"):
         loader_of(lists()).load_state_dict(state, resume="rows")
+
+
+@pytest.mark.parametrize("method", ["pack", "windows"])
+def test_the_places_of_a_saved_run_are_found_in_token_files(tmp_path: Path, method: str) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    write_pair(data / "a.bin", documents(LENGTHS))
+    tokens = sk.open(f"megatron:{data}/a")
+    ds = tokens[1:].pack(4, seed=1, labels="within") if method == "pack" else tokens[1:].windows(4)
+    loader = loader_of(ds.map(dict, version=1))
+    next(iter(loader))
+    sk.save_state(tmp_path / "states", loader)
+    saved = read_saved(tmp_path / "states")
+    rebuilt = rebuild_saved(saved, roots=[str(data)]).dataset
+    rows = np.arange(2 * len(ds))
+    assert rebuilt.plan(rows).locate() == ds.plan(rows).locate()
+    (data / "a.bin").unlink()
+    with pytest.raises(sk.InvalidArgument, match=f"map > {method} .*token files that are found"):
+        rebuild_saved(saved, roots=[str(data)])
 
 
 def test_a_state_is_small() -> None:

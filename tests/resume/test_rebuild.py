@@ -208,8 +208,8 @@ def finder(root: Path, number: int) -> Any:
 
 
 def unwrapped(
-    found: FileSource | SampleSource | TableSource | str,
-) -> FileSource | SampleSource | TableSource | None:
+    found: FileSource | SampleSource | TableSource | TokenSource | str,
+) -> FileSource | SampleSource | TableSource | TokenSource | None:
     return None if isinstance(found, str) else found
 
 

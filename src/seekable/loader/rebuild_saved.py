@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
     from seekable.loader.checkpoint_files import Saved
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources.file_source import FileSource
-    from seekable.nodes.sources.sample_source import SampleSource
-    from seekable.nodes.sources.tables import TableSource
+    from seekable.resume.placeholders import FoundFiles
 
 __all__ = ["Rebuilt", "rebuild_saved"]
 
@@ -78,7 +76,7 @@ class _Finder:
         self._roots = tuple(roots)
         self._index_dir = index_dir
 
-    def __call__(self, description: Mapping[str, Any]) -> FileSource | SampleSource | TableSource | None:
+    def __call__(self, description: Mapping[str, Any]) -> FoundFiles | None:
         runs = self._runs(description)
         found = find_again(description, runs, index_dir=self._index_dir)
         if isinstance(found, str):

@@ -14,11 +14,17 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from seekable.errors import CorruptState, InvalidArgument, SeekableError
+from seekable.nodes.bases import with_leaves
 from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.mix import Mix
+from seekable.nodes.packed.pack import Pack
+from seekable.nodes.packed.packing_columns import has_documents
+from seekable.nodes.packed.sample_cut import SampleCut
+from seekable.nodes.packed.sample_form import SampleForm
+from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat
 from seekable.nodes.select import Sample
 from seekable.nodes.shuffle import Shuffle
@@ -35,13 +41,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources.file_source import FileSource
-    from seekable.nodes.sources.sample_source import SampleSource
-    from seekable.nodes.sources.tables import TableSource
+    from seekable.nodes.packed.packed_node import PackedNode
+    from seekable.resume.placeholders import FoundFiles
 
     Tree = Mapping[str, Any]
     Children = tuple[Node, ...]
-    FindFiles = Callable[[Tree], FileSource | SampleSource | TableSource | None]
+    FindFiles = Callable[[Tree], FoundFiles | None]
     MakeSource = Callable[[Tree, str], Node]
 
 __all__ = [
@@ -59,8 +64,10 @@ UNKNOWN_ROWS = {
     "filter": "the description has a digest of the rows that were kept, and not the rows",
     "flatten": "the description has a digest of the rows that have items, and not the rows",
     "sorted": "the description has a digest of the order of the rows, and not the order",
-    "pack": "the description has a digest of the lengths of documents, and not the lengths",
-    "windows": "the description has a digest of the lengths of documents, and not the lengths",
+    "pack": "the description has a digest of the lengths of documents, and not the lengths (token files that "
+    "are found again have them)",
+    "windows": "the description has a digest of the lengths of documents, and not the lengths (token files "
+    "that are found again have them)",
     "join": "the description has a digest of the rows that were matched, and not the rows",
     "siblings": "the description has a digest of each archive, and not the rows that were matched",
 }
@@ -84,6 +91,7 @@ def rebuild(description: Tree, *, find: FindFiles | None = None) -> Node:
 
     Raises:
         InvalidArgument: the order of a node cannot be rebuilt; the message names the node, and says why.
+            That of packed samples can be if ``find`` returns the token files.
         CorruptState: this is not a description of this version of seekable.
 
     Example:
@@ -95,6 +103,10 @@ def rebuild(description: Tree, *, find: FindFiles | None = None) -> Node:
     """
 
     def source(tree: Tree, where: str) -> Node:
+        if find is not None and tree["kind"] in _PACKED and "lengths" not in tree:
+            packed = _packed(tree, _rebuilt(tree["of"][0], source, path=f"{where} > "))
+            if packed is not None:
+                return packed
         _check_order_is_known(tree, where)
         return PlaceholderSource(
             dict(tree), *_names_and_lengths(tree), find(tree) if find and "files" in tree else None
@@ -232,6 +244,23 @@ _SOURCES = frozenset({"files", "samples", "sequence", "shar", "table", "tokens"}
 def _map(tree: Tree, children: Children) -> Node:
     (child,) = children
     return PlaceholderMap(child, {key: value for key, value in tree.items() if key != "of"})
+
+
+def _packed(tree: Tree, child: Node) -> PackedNode | None:
+    """Return the samples of documents of token files that were found again; None if they were not.
+
+    They are read from the files, as those of the described node.
+    """
+    kinds = (PlaceholderSource,)
+    below = with_leaves(child, lambda leaf: leaf.files or leaf, past_records=False, sources=kinds)
+    if below is None or not has_documents(below):
+        return None
+    form = SampleForm.from_description(tree)
+    return _PACKED[tree["kind"]](below, SampleCut.from_description(tree), form, None)
+
+
+_PACKED: dict[str, type[Pack | Windows]] = {Pack.kind: Pack, Windows.kind: Windows}
+"""The nodes whose order needs the lengths of documents, which token files have in their index."""
 
 
 def _mix(tree: Tree, children: Children) -> Node:

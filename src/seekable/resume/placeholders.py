@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.sources.file_source import FileSource
     from seekable.nodes.sources.sample_source import SampleSource
+    from seekable.nodes.sources.token_source import TokenSource
+
+    FoundFiles = FileSource | SampleSource | TableSource | TokenSource
 
 
 __all__ = ["PlaceholderMap", "PlaceholderSource", "RowRef"]
@@ -60,7 +63,7 @@ class PlaceholderSource(Leaf):
     records: tuple[int, ...]
     """The number of records in each file."""
 
-    files: FileSource | SampleSource | TableSource | None = None
+    files: FoundFiles | None = None
     """The described files, if they were found again."""
 
     any_order: bool = False

@@ -22,6 +22,7 @@ from seekable.index.table_indexer import is_table_indexer
 from seekable.nodes.sources.file_source import FileSource
 from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.tables import TableSource
+from seekable.nodes.sources.token_source import TokenSource
 from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class FileSpan:
 
 def find_again(
     description: Mapping[str, Any], spans: Sequence[FileSpan], *, index_dir: str | None
-) -> FileSource | SampleSource | TableSource | str:
+) -> FileSource | SampleSource | TableSource | TokenSource | str:
     """Return the files of a described source as their index has them, or why they are not found.
 
     Files and index must be those that were described: the same names, sizes, numbers of records and digests.
@@ -76,13 +77,25 @@ def find_again(
             return found
         parts.append(found)
         first += span.num_files
-    roots = ", ".join(dict.fromkeys(part.root for part in parts))
+    return _source_of(description, parts)
+
+
+def _source_of(
+    description: Mapping[str, Any], parts: Sequence[IndexedFiles]
+) -> FileSource | SampleSource | TableSource | TokenSource:
+    """Return the source of files that were found; records that have to be decoded are bytes."""
+    scanner = format_named(description["format"]).scanner
+    files, roots = FileSet(tuple(parts)), ", ".join(dict.fromkeys(part.root for part in parts))
     if is_table_indexer(scanner):
-        return TableSource(FileSet(tuple(parts)), scanner, "python", asked=repr(roots))
+        return TableSource(files, scanner, "python", asked=repr(roots))
+    if description["kind"] == TokenSource.kind:
+        columns = description.get("columns")
+        own = None if columns is None else tuple(columns)
+        return TokenSource(files, description["format"], repr(roots), columns=own)
     if is_surveyor(scanner):
-        return SampleSource(FileSet(tuple(parts)), scanner.name, checked_decode("bytes"), asked=repr(roots))
+        return SampleSource(files, scanner.name, checked_decode("bytes"), asked=repr(roots))
     return FileSource(
-        FileSet(tuple(parts)),
+        files,
         decoder_named("bytes", description["format"]),
         format=description["format"],
         asked=repr(roots),

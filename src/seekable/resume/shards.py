@@ -29,6 +29,7 @@ from seekable.nodes.sources.sample_source import SampleSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.siblings import Siblings
 from seekable.nodes.sources.tables import TableSource
+from seekable.nodes.sources.token_source import TokenSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
@@ -222,7 +223,7 @@ def shards_of(leaf: Leaf) -> list[Shard]:
     if isinstance(leaf, SequenceSource):
         return [Shard(leaf.place, leaf.place, 0, leaf.size)]
     leaf = leaf.parts[0]
-    if not isinstance(leaf, FileSource | SampleSource | TableSource):
+    if not isinstance(leaf, FileSource | SampleSource | TableSource | TokenSource):
         message = f"the rows of {leaf!r} are not counted by shard: use state_dict() for a run over it"
         raise InvalidArgument(message)
     files = leaf.files

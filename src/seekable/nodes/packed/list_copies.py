@@ -8,7 +8,9 @@ import numpy as np
 
 from seekable.errors import BadValue
 from seekable.nodes.display import describe_place
+from seekable.nodes.graph import SlicedPlan
 from seekable.nodes.packed.lists import NotAList, lists_in, lists_of
+from seekable.order.packing.pieces import LITERAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +25,22 @@ if TYPE_CHECKING:
 
     Out = Mapping[str, NDArray[Any]]
 
-__all__ = ["copy_planned", "copy_records"]
+__all__ = ["copy_planned", "copy_records", "copy_sliced"]
+
+
+def copy_sliced(plan: Plan, pieces: Placed, stored: Int64s, out: Out) -> None:
+    """Copy pieces into arrays of samples from a plan that has a document for each of them.
+
+    Args:
+        plan: a plan of slices; one of no document may be of another kind.
+        pieces: the pieces of the samples.
+        stored: the numbers of the pieces that are of documents.
+        out: an array of each column that is wanted, of shape (samples, width).
+    """
+    if stored.size:
+        assert isinstance(plan, SlicedPlan)
+        rows, at = pieces.sample_of[stored], pieces.at[stored]
+        plan.copy_into(out, rows, at, pieces.starts[stored], pieces.counts[stored])
 
 
 def copy_planned(
@@ -47,7 +64,9 @@ def copy_planned(
 
 
 def copy_records(maker: SampleMaker, pieces: Placed, out: Out) -> None:
-    """Copy pieces into arrays of samples; each document is read by itself, without a plan.
+    """Copy pieces into arrays of samples; each document is read by itself.
+
+    Of documents of token files the pieces alone are read.
 
     Args:
         maker: the making of the samples.
@@ -57,7 +76,10 @@ def copy_records(maker: SampleMaker, pieces: Placed, out: Out) -> None:
     Raises:
         BadValue, MissingColumn, WrongType: as of `copy_planned`.
     """
-    stored = np.flatnonzero(pieces.documents >= 0)
+    stored = np.flatnonzero(pieces.documents != LITERAL)
+    if maker.is_sliced:
+        copy_sliced(maker.child.plan(pieces.documents[stored]), pieces, stored, out)
+        return
     documents, records = np.unique(pieces.documents[stored], return_inverse=True)
     read = [maker.child.record(document) for document in documents.tolist()]
     _copy(maker, lambda names: [lists_in(read, name) for name in names], pieces, stored, records, out)

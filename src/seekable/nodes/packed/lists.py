@@ -148,7 +148,7 @@ def lists_in(records: Sequence[Any], name: str | None) -> Lists:
     bounds = np.zeros(len(arrays) + 1, dtype=np.int64)
     np.cumsum([array.size for array in arrays], out=bounds[1:])
     full = [array for array in arrays if array.size]
-    values = np.concatenate(full) if full else np.empty(0, dtype=np.int64)
+    values = full[0] if len(full) == 1 else np.concatenate(full) if full else np.empty(0, dtype=np.int64)
     if values.dtype.kind not in _INTEGERS:
         kinds = " and ".join(sorted({str(array.dtype) for array in full}))
         message = f"no integer type holds arrays of {kinds}: convert them in a map() before"

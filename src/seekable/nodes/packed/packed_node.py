@@ -100,6 +100,7 @@ class PackedNode(UnaryNode, RecordNode):
             self.form,
             columns,
             self.cut.length + self.form.extra,
+            self.rows is None,
             f"{self.kind}()",
         )
 

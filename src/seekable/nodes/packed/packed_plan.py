@@ -10,7 +10,7 @@ import numpy as np
 
 from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.graph import Plan, Reader, SlicedPlan
-from seekable.nodes.packed.list_copies import copy_planned
+from seekable.nodes.packed.list_copies import copy_planned, copy_sliced
 from seekable.nodes.packed.sample_arrays import records_of
 from seekable.order.packing.pieces import LITERAL
 
@@ -130,7 +130,6 @@ class _PackedPlan(Plan):
         """Copy the pieces of documents into arrays of samples."""
         pieces, stored = self.pieces, self.stored
         if isinstance(self.child, SlicedPlan):
-            rows, at = pieces.sample_of[stored], pieces.at[stored]
-            self.child.copy_into(out, rows, at, pieces.starts[stored], pieces.counts[stored])
+            copy_sliced(self.child, pieces, stored, out)
         else:
             copy_planned(self.maker, self.child, pieces, stored, self.records, out)

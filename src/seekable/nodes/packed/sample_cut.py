@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from seekable._arguments import checked_count, checked_seed
 from seekable.errors import InvalidArgument, WrongType
 from seekable.order.packing.fill_in_middle import Fim
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ["MOST_IN_TABLE", "SampleCut", "checked_cut", "windows_cut"]
 
@@ -71,7 +74,7 @@ class SampleCut:
         return described
 
     @classmethod
-    def from_description(cls, tree: dict[str, Any]) -> SampleCut:
+    def from_description(cls, tree: Mapping[str, Any]) -> SampleCut:
         """Return the cut that a description of a node was made with.
 
         Raises:

@@ -9,7 +9,7 @@ from seekable._arguments import checked_count, checked_flag
 from seekable.errors import InvalidArgument, WrongType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["LOSS_MASK", "TOKENS", "SampleForm", "checked_form"]
 
@@ -64,6 +64,23 @@ class SampleForm:
         }
         others = {name: value for name, (value, default) in given.items() if value != default}
         return {"columns": list(self.columns), **others}
+
+    @classmethod
+    def from_description(cls, tree: Mapping[str, Any]) -> SampleForm:
+        """Return the form that a description of a node was made with.
+
+        Raises:
+            KeyError: it is the description of no such node.
+        """
+        return cls(
+            columns=tuple(tree["columns"]),
+            key=tree.get("key", TOKENS),
+            align=tuple(tree.get("align", ())),
+            positions=tree.get("positions", "piece"),
+            labels=tree.get("labels"),
+            next_token=tree.get("next_token", False),
+            pad=tree.get("pad", 0),
+        )
 
     def needed(self, columns: frozenset[str] | None) -> tuple[str, ...]:
         """Return the columns that are to be made, where only some are used."""

@@ -39,6 +39,9 @@ class SampleMaker:
     width: int
     """The number of tokens that a full sample is made of."""
 
+    is_sliced: bool
+    """True if pieces are read from token files without a document between."""
+
     call: str
     """The method that made the node, for errors."""
 
