@@ -14,6 +14,7 @@ from seekable.nodes.graph import known_size
 from seekable.nodes.packed.packing_columns import MOST_IN_MEMORY, document_lengths, packing_columns
 from seekable.nodes.packed.sample_form import TOKENS
 from seekable.nodes.sources.token_source import TokenSource
+from seekable.order.packing.axis import OffsetsAxis
 from seekable.order.packing.length_order import length_order, offsets_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ class Documents(ABC):
     @abstractmethod
     def offsets(self) -> Int64s:
         """The number of tokens before each document, then the number of all tokens: int64."""
+
+    @property
+    @abstractmethod
+    def axis(self) -> OffsetsAxis:
+        """The documents end to end in natural order."""
 
     @property
     @abstractmethod
@@ -65,6 +71,11 @@ class CountedDocuments(Documents):
     def offsets(self) -> Int64s:
         """The number of tokens before each document, then the number of all tokens: int64."""
         return offsets_of(self.lengths)
+
+    @cached
+    def axis(self) -> OffsetsAxis:
+        """The documents end to end in natural order."""
+        return OffsetsAxis.of(self.offsets)
 
     @cached
     def order(self) -> LengthOrder:
@@ -96,6 +107,13 @@ class IndexedDocuments(Documents):
         if known_size(self.child, "lengths") > MOST_IN_MEMORY:
             return self.order.offsets
         return offsets_of(self.lengths)
+
+    @cached
+    def axis(self) -> OffsetsAxis:
+        """The documents end to end in natural order; no page of a memory map is read for it."""
+        if known_size(self.child, "lengths") > MOST_IN_MEMORY:
+            return OffsetsAxis(self.order.offsets, self.order.coarse)
+        return OffsetsAxis.of(self.offsets)
 
     @cached
     def order(self) -> LengthOrder:

@@ -10,11 +10,9 @@ from seekable.errors import InvalidArgument
 if TYPE_CHECKING:
     from seekable.nodes.packed.documents import Documents
     from seekable.nodes.packed.sample_cut import SampleCut
-    from seekable.order.packing import axis as packing_axis
     from seekable.order.packing import best_fit, exchange, fixed_windows, megatron, table
     from seekable.order.packing.pieces import Packing
 else:
-    packing_axis = lazy("seekable.order.packing.axis")
     best_fit = lazy("seekable.order.packing.best_fit")
     exchange = lazy("seekable.order.packing.exchange")
     fixed_windows = lazy("seekable.order.packing.fixed_windows")
@@ -35,8 +33,7 @@ def packing_of(cut: SampleCut, documents: Documents) -> Packing:
         InvalidArgument: the documents, or the arguments, are beyond the limits of Megatron's order.
     """
     if cut.method == "windows":
-        axis = packing_axis.OffsetsAxis.of(documents.offsets)
-        return fixed_windows.FixedWindows(axis, stride=cut.length, overlap=cut.extra)
+        return fixed_windows.FixedWindows(documents.axis, stride=cut.length, overlap=cut.extra)
     if cut.method == "best_fit":
         return best_fit.best_fit(
             documents.order, capacity=cut.full, seed=cut.seed, most=cut.most, long=cut.long
