@@ -432,7 +432,7 @@ def part_of(n: int) -> sk.Dataset:
 
 
 # No mixture is empty: a source of positive weight must have records.
-NEVER_EMPTY = {Mix, Pack, Windows}
+NEVER_EMPTY = (Mix, Pack, Windows)
 
 CASES = [
     pytest.param(kind, number, n, id=f"{kind.__name__}-{number}-{n}")
