@@ -20,6 +20,7 @@ from seekable.nodes.packed.sample_arrays import fitting, records_of
 from seekable.nodes.packed.sample_form import TOKENS
 from seekable.nodes.packed.sample_maker import SampleMaker
 from seekable.nodes.packed.segments import placed
+from seekable.nodes.sources.token_source import TokenSource
 from seekable.order.packing.pieces import Pieces
 
 if TYPE_CHECKING:
@@ -93,8 +94,10 @@ class PackedNode(UnaryNode, RecordNode):
         """The making of the samples."""
         columns, key = self.form.needed(self.only), self.form.key
         read = frozenset(name if name != TOKENS else key or name for name in self.form.read_for(columns))
+        child = self.child if key is None else self.child.narrowed(read)
+        windows = self.cut.method == "windows" and key == TOKENS and frozenset(columns) == read != frozenset()
         return SampleMaker(
-            self.child if key is None else self.child.narrowed(read),
+            child,
             self.documents,
             self.packing,
             self.form,
@@ -102,6 +105,8 @@ class PackedNode(UnaryNode, RecordNode):
             self.cut.length + self.form.extra,
             self.rows is None,
             f"{self.kind}()",
+            self.cut.length,
+            child.axis if windows and isinstance(child, TokenSource) else None,
         )
 
     @cached

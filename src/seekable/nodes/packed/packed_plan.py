@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
@@ -12,6 +13,7 @@ from seekable.nodes.compile import CompiledGraph, GatheredPlan
 from seekable.nodes.graph import Plan, Reader, SlicedPlan
 from seekable.nodes.packed.list_copies import copy_planned, copy_sliced
 from seekable.nodes.packed.sample_arrays import records_of
+from seekable.nodes.packed.window_plan import WindowPlan
 from seekable.order.packing.pieces import LITERAL
 
 if TYPE_CHECKING:
@@ -60,6 +62,14 @@ class PackedReader(Reader):
         return GatheredPlan(positions.size, parts)
 
     def _planned(self, number: int, positions: Int64s) -> Plan:
+        maker = self._makers[number]
+        by_pieces = partial(self._of_pieces, number)
+        if maker.axis is None:
+            return by_pieces(positions)
+        starts = positions % maker.packing.samples * maker.stride
+        return WindowPlan(maker, maker.axis, positions, starts, by_pieces)
+
+    def _of_pieces(self, number: int, positions: Int64s) -> Plan:
         maker, child = self._makers[number], self._children[number]
         epochs, rows = np.divmod(positions, maker.packing.samples)
         pieces = maker.pieces(rows, epochs)

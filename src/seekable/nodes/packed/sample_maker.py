@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from seekable.nodes.packed.sample_arrays import Copy
     from seekable.nodes.packed.sample_form import SampleForm
     from seekable.nodes.packed.segments import Placed
+    from seekable.nodes.sources.token_axis import TokenAxis
     from seekable.order.packing.pieces import Packing
 
 __all__ = ["SampleMaker"]
@@ -44,6 +45,12 @@ class SampleMaker:
 
     call: str
     """The method that made the node, for errors."""
+
+    stride: int
+    """The number of tokens from one window to the next."""
+
+    axis: TokenAxis | None
+    """The tokens of all documents end to end, where samples are windows of these; else None."""
 
     @property
     def dtypes(self) -> dict[str, np.dtype[Any]]:

@@ -17,6 +17,7 @@ from seekable.nodes.columns.names import checked_names, no_such_column
 from seekable.nodes.contract import Leaf
 from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
 from seekable.nodes.sources.stored_arrays import TokenFiles, arrays_of
+from seekable.nodes.sources.token_axis import token_axis
 from seekable.nodes.sources.token_reading import TokensReader
 from seekable.order.blocks import default_blocks_within
 from seekable.storage.memory import cache_bytes
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.words import TokenSchema
     from seekable.index.fileset import FileSet
     from seekable.index.surveyor import Surveyor
+    from seekable.nodes.sources.token_axis import TokenAxis
 
 __all__ = ["TokenSource", "token_source"]
 
@@ -191,6 +193,11 @@ class TokenSource(Leaf):
     def reading(self) -> TokenFiles:
         """The files with all that documents are read by."""
         return TokenFiles([(self.files, self.used, self.errors)])
+
+    @cached
+    def axis(self) -> TokenAxis | None:
+        """The tokens of all documents end to end; None if something else lies between them in a file."""
+        return token_axis(self.reading)
 
     def _advise(self, file: int, row: int) -> None:
         """Advise the system to fetch the documents of a file from this one on."""

@@ -1,0 +1,159 @@
+"""The tokens of all documents of a source end to end, where the files have nothing between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from seekable.nodes.sources.token_copies import copy_elements
+from seekable.storage.memory import DiskActivity, disk_reads
+from seekable.storage.ranges import merge_near
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from seekable._typing import Int64s
+    from seekable.nodes.sources.stored_arrays import StoredArray, TokenFiles
+    from seekable.storage.mapped import MappedFile
+
+__all__ = ["TokenAxis", "token_axis"]
+
+_GAP_BYTES = 4 << 10
+"""Ranges of a file that are nearer than this are fetched in one go."""
+
+
+@final
+class TokenAxis:
+    """The tokens of some files in one sequence: a window of them is a copy of a range of bytes or two."""
+
+    def __init__(self, source: TokenFiles, bases: Int64s, tokens: Int64s) -> None:
+        """Put files end to end.
+
+        Args:
+            source: the files.
+            bases: the byte of the first token of each file, int64.
+            tokens: the number of tokens of each file, int64.
+        """
+        self.source = source
+        self._bases = bases
+        self._sizes = np.array([np.dtype(schema.dtype).itemsize for schema in source.words.schemas])
+        self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(tokens)])
+        self._activity = DiskActivity()
+
+    def copy_into(self, out: Mapping[str, NDArray[Any]], starts: Int64s) -> None:
+        """Copy a window of tokens, and of the arrays aligned with them, into each row of arrays.
+
+        Args:
+            out: an array of each name that is wanted, of shape (windows, tokens of a window), C-contiguous.
+            starts: the first token of each window, counted over all files, int64.
+
+        Raises:
+            IndexStale: a file has changed.
+        """
+        width = next(iter(out.values())).shape[1]
+        if self._activity.may_wait:
+            self.advise(starts, width)
+        before = disk_reads()
+        for file, to, firsts, counts in self._parts(starts, width):
+            mapped = self.source.files.mapped(file)
+            mapped.check()
+            for array in self.source.arrays(file):
+                if (target := out.get(array.name)) is not None:
+                    view, stored = self._stored(file, mapped, array, firsts)
+                    copy_elements(
+                        target,
+                        view,
+                        to=to,
+                        starts=stored,
+                        counts=counts,
+                        dtype=array.dtype,
+                        minus=array.minus,
+                    )
+        self._activity.note(disk_reads() - before)
+
+    def advise(self, starts: Int64s, width: int) -> None:
+        """Advise the system to fetch windows of tokens, if reads have waited for a disk."""
+        if not self._activity.may_wait:
+            return
+        for file, _, firsts, counts in self._parts(np.sort(starts), width):
+            ends = firsts + counts * self._size(file)
+            files = np.full(firsts.size, file, np.int64)
+            merged = merge_near(files, firsts.view(np.uint64), ends.view(np.uint64), gap=_GAP_BYTES)
+            mapped = self.source.files.mapped(file)
+            for start, end in zip(merged[1].tolist(), merged[2].tolist(), strict=True):
+                mapped.advise(start, end)
+
+    def paths(self, starts: Int64s, width: int) -> set[str]:
+        """Return the paths of the token files of some windows."""
+        return {self.source.files.shown_path(file) for file, *_ in self._parts(starts, width)}
+
+    def _parts(self, starts: Int64s, width: int) -> Iterator[tuple[int, Int64s, Int64s, Int64s]]:
+        """Yield the parts of windows in each file.
+
+        Yields:
+            The number of the file, and for each part the element of the flat array of windows that it goes
+            to, its first byte in the file, and its number of tokens.
+        """
+        edges = self._starts
+        if len(self._bases) == 1:
+            every = np.arange(starts.size, dtype=np.int64) * width
+            yield 0, every, self._bases[0] + starts * self._size(0), np.full(starts.size, width, np.int64)
+            return
+        first = np.searchsorted(edges, starts, side="right") - 1
+        last = np.searchsorted(edges, starts + (width - 1), side="right") - 1
+        of = np.repeat(np.arange(starts.size), last - first + 1)
+        files = first[of] + np.arange(of.size) - np.searchsorted(of, of)
+        begins = np.maximum(starts[of], edges[files])
+        counts = np.minimum(starts[of] + width, edges[files + 1]) - begins
+        to = of * width + (begins - starts[of])
+        order = np.argsort(files, kind="stable")
+        order = order[counts[order] > 0]  # Files without a token have no part.
+        for some in np.split(order, np.flatnonzero(np.diff(files[order])) + 1) if order.size else ():
+            file = int(files[some[0]])
+            stored = self._bases[file] + (begins[some] - edges[file]) * self._size(file)
+            yield file, to[some], stored, counts[some]
+
+    def _size(self, file: int) -> int:
+        return int(self._sizes[self.source.words.schema_of[file]])
+
+    def _stored(
+        self, file: int, mapped: MappedFile, array: StoredArray, firsts: Int64s
+    ) -> tuple[Any, Int64s]:
+        """Return the bytes that hold an array, and where its parts begin there."""
+        if array.aligned is None:
+            return mapped.view, firsts
+        beside = self.source.aligned.mapped(file, array.aligned)
+        stored = self.source.start_in_aligned(file, firsts, array)
+        return beside.view, stored
+
+
+def token_axis(source: TokenFiles) -> TokenAxis | None:
+    """Return the tokens of all documents end to end.
+
+    Returns:
+        None if something else lies between the documents of a file, if files lie elsewhere, or if an
+        aligned file is too short.
+    """
+    words, files = source.words, source.files
+    plain = not any(
+        schema.explicit or schema.skip or schema.inside or schema.sample is not None
+        for schema in words.schemas
+    )
+    if not plain or files.has_remote:
+        return None
+    bases, tokens = np.zeros((2, len(files)), np.int64)
+    for file in range(len(files)):
+        view, at = files.file_words(file)
+        first, end = view[at], view[at + int(files.records[file])]
+        bases[file] = first
+        tokens[file] = (end - first) // np.dtype(words.schema(file).dtype).itemsize
+        sizes = {side.file: side.size for side in words.schema(file).beside}
+        for array in source.arrays(file):
+            if array.aligned is not None:
+                name = words.schema(file).aligned[array.aligned].file
+                if source.start_in_aligned(file, end, array) > sizes[name]:
+                    return None
+    return TokenAxis(source, bases, tokens)
