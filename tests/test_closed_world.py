@@ -41,6 +41,7 @@ from seekable.nodes.join import Join
 from seekable.nodes.map import Map
 from seekable.nodes.map_batches import MapBatches
 from seekable.nodes.mix import Mix
+from seekable.nodes.packed.megatron_blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat
@@ -108,6 +109,18 @@ def mixed(n: int) -> sk.Dataset:
     """Mix two sources that last equally long."""
     part = -(-n // 3)
     return sk.mix([shuffled(n - part, "a"), shuffled(part, "b")], weights=[n - part, part], seed=3)
+
+
+def blended(n: int) -> sk.Dataset:
+    """Blend two sources of which not all is drawn."""
+    return sk.Dataset(MegatronBlend((shuffled(n, "a").node, numbers(n, "b").node), (0.7, 0.3), n))
+
+
+def blended_exhaustively(n: int) -> sk.Dataset:
+    """Blend all of two sources, or of one if there is one record."""
+    sizes = [n - n // 3, n // 3] if n > 1 else [n]
+    parts = tuple(shuffled(size, f"part{number}").node for number, size in enumerate(sizes))
+    return sk.Dataset(MegatronBlend(parts, None, n))
 
 
 def mixed_for_all(n: int) -> sk.Dataset:
@@ -332,12 +345,14 @@ BUILDERS: dict[type[Node], list[Callable[[int, Path], sk.Dataset]]] = {
     ],
     MapColumns: [as_file_says],
     MapBatches: [lambda n, _: shuffled(n).map_batches(all_squared, size=7)],
+    MegatronBlend: [lambda n, _: blended(n), lambda n, _: blended_exhaustively(n)],
     Mix: [lambda n, _: mixed(n), lambda n, _: mixed_for_all(n), lambda n, _: mixed_by_lanes(n)],
     Pack: [
         lambda n, _: documents(n).pack(4, seed=3, order="table", jobs=1),
         lambda n, _: documents(n).pack(4, seed=3, order="exchange", labels="within", jobs=1),
         lambda n, _: documents(n).pack(4, seed=3, fim=sk.Fim(0, 1, 2, 3), jobs=1),
         lambda n, _: sk.from_sequence([{"tokens": [1, 2, 3]}] * n).pack(5, seed=3, method="best_fit", jobs=1),
+        lambda n, _: documents(n).pack(4, seed=3, order="megatron", next_token=True, jobs=1),
     ],
     Rename: [lambda n, _: dicts(n).rename({"text": "body", "id": "text"})],
     Repeat: [lambda n, _: shuffled(n).repeat(2)],
@@ -432,7 +447,7 @@ def part_of(n: int) -> sk.Dataset:
 
 
 # No mixture is empty: a source of positive weight must have records.
-NEVER_EMPTY = (Mix, Pack, Windows)
+NEVER_EMPTY = (MegatronBlend, Mix, Pack, Windows)
 
 CASES = [
     pytest.param(kind, number, n, id=f"{kind.__name__}-{number}-{n}")

@@ -312,7 +312,6 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"method": "best_fit", "fim": sk.Fim(0.5, 1, 2, 3)}, sk.InvalidArgument, "fim= .*method='concat'"),
     ({"method": "best_fit", "most": 0}, sk.InvalidArgument, "most must be at least 1"),
     ({"samples": 3}, sk.InvalidArgument, "order='megatron'"),
-    ({"order": "megatron"}, sk.InvalidArgument, "needs samples="),
     ({"order": "megatron", "samples": 2, "fim": sk.Fim(0.5, 1, 2, 3)}, sk.InvalidArgument, "Megatron's"),
     ({"order": "megatron", "samples": 2, "seed": 2**32}, sk.InvalidArgument, "Megatron's order must be 0 to"),
     ({"fim": 0.5}, sk.WrongType, "sk.Fim"),

@@ -141,7 +141,8 @@ class PackedSamples(Face):
             align: names of arrays in the records that have one value for each token.
             positions: ``"document"`` goes on counting in the document, where a piece begins within one.
             fim: rearranges some documents for fill-in-the-middle; a sentinel is 0 in aligned arrays.
-            samples: the number of samples that Megatron's index is built for, over all epochs.
+            samples: the number of samples that Megatron's index is built for, over all epochs; None
+                for one epoch of the data. Every epoch of the dataset has the same samples then.
             pad: the token of places that no document fills.
             key: the name of the tokens in records; None if the records are the lists.
             columns: the names of the columns of records. Beside those above there are ``cu_seqlens``, int32:

@@ -20,6 +20,7 @@ from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.mix import Mix
+from seekable.nodes.packed.megatron_blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.packing_columns import has_documents
 from seekable.nodes.packed.sample_cut import SampleCut
@@ -275,6 +276,11 @@ def _mix(tree: Tree, children: Children) -> Node:
     )
 
 
+def _megatron_blend(tree: Tree, children: Children) -> Node:
+    weights = tree["weights"]
+    return MegatronBlend(children, None if weights is None else tuple(weights), _int(tree, "count"))
+
+
 def _split(tree: Tree, children: Children) -> Node:
     number = _int(tree, "number")
     return Split(children[0], seed=_int(tree, "seed"), part=number, number=number, sizes=tuple(tree["sizes"]))
@@ -305,6 +311,7 @@ REBUILT: Mapping[str, Callable[[Tree, Children], Node]] = {
     "interleave": lambda tree, children: Interleave(children[0], _int(tree, "lanes")),
     "map": _map,
     "map_batches": _map,
+    "megatron_blend": _megatron_blend,
     "mix": _mix,
     "repeat": lambda tree, children: Repeat(children[0], _int(tree, "times")),
     "sample": lambda tree, children: Sample(children[0], _int(tree, "count"), _int(tree, "seed")),

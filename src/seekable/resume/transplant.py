@@ -19,6 +19,7 @@ from seekable.nodes.batch import Batch
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.flatten import Flatten
+from seekable.nodes.packed.megatron_blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.packed_node import PackedNode
 from seekable.nodes.packed.row_lengths import row_lengths
@@ -162,6 +163,13 @@ def _zipped(old: Zip, new: Zip) -> Node | None:
     return Zip(tuple(transplanted(*pair) for pair in zip(old.parts, new.parts, strict=True)))
 
 
+def _blended(old: MegatronBlend, new: MegatronBlend) -> Node | None:
+    if len(old.parts) != len(new.parts):
+        return None
+    parts = tuple(transplanted(*pair) for pair in zip(old.parts, new.parts, strict=True))
+    return MegatronBlend(parts, old.weights, old.draws)
+
+
 def _batched(old: Batch, new: Batch) -> Node:
     return Batch(transplanted(old.child, new.child), old.length)
 
@@ -197,6 +205,7 @@ _RULES: Mapping[tuple[type, type], Rule] = {
     (PlaceholderSource, Concat): _rows_of_one_part,
     (PlaceholderSource, Flatten): _flattened,
     (PlaceholderSource, Pack): _packed,
+    (MegatronBlend, MegatronBlend): _blended,
     (PlaceholderSource, Windows): _packed,
     (Concat, Concat): _each_part,
     (Concat, Leaf): _all_parts_of_leaf,

@@ -201,8 +201,6 @@ def test_the_facts_count_the_tail_and_the_padding() -> None:
 @pytest.mark.parametrize(
     ("lengths", "seed", "message"),
     [
-        ([], 1, "at least one token"),
-        ([0, 0], 1, "2 documents without any"),
         ([4], -1, "seed"),
         ([4], 2**32, "seed"),
         ([2**31], 1, "32-bit"),
@@ -212,6 +210,17 @@ def test_what_megatron_cannot_do_is_refused(lengths: list[int], seed: int, messa
     for samples in (None, 0, 3):
         with pytest.raises(ValueError, match=message):
             packing(lengths, 4, 1, seed, samples)
+
+
+@pytest.mark.parametrize("lengths", [[], [0, 0]])
+@pytest.mark.parametrize("keep_last", [False, True])
+def test_samples_of_no_token_are_refused(lengths: list[int], keep_last: bool) -> None:  # noqa: FBT001
+    with pytest.raises(ValueError, match=f"{len(lengths)} documents without any"):
+        packing(lengths, 4, 1, 1, 3, keep_last=keep_last)
+    for samples in (None, 0):
+        packed = packing(lengths, 4, 1, 1, samples, keep_last=keep_last)
+        assert packed.samples == 0
+        assert packed.facts()["tail"] == 0
 
 
 def test_too_few_tokens_make_no_sample() -> None:

@@ -46,6 +46,7 @@ PLAIN: dict[str, Any] = {
     "str": str,
     "str | None": str | None,
     "str | int | None": str | int | None,
+    "tuple[float, ...] | None": tuple[float, ...] | None,
     "tuple[int, ...]": tuple[int, ...],
     "tuple[str, ...]": tuple[str, ...],
     "tuple[str, ...] | None": tuple[str, ...] | None,

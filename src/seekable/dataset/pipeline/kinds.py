@@ -24,6 +24,7 @@ from seekable.nodes.join import Join
 from seekable.nodes.map import Map
 from seekable.nodes.map_batches import MapBatches
 from seekable.nodes.mix import Mix
+from seekable.nodes.packed.megatron_blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat
@@ -52,7 +53,20 @@ NODE_KINDS: dict[str, type[Node]] = {
     node.kind: node
     for node in (
         *(Alias, Batch, Cast, Computed, Concat, DropColumns, Epoch, FileSource, Fill, Filter, Flatten),
-        *(Interleave, Join, Map, MapBatches, MapColumns, Mix, Rename, Repeat, Sample, Select, SelectColumns),
+        *(
+            Interleave,
+            Join,
+            Map,
+            MapBatches,
+            MapColumns,
+            MegatronBlend,
+            Mix,
+            Rename,
+            Repeat,
+            Sample,
+            Select,
+            SelectColumns,
+        ),
         *(
             Partitions,
             SampleSource,
@@ -72,7 +86,7 @@ NODE_KINDS: dict[str, type[Node]] = {
 }
 """The class of each kind of node."""
 
-COUNTED = frozenset({Filter, Flatten, Join, Mix, Pack, Select, Slice, Sort, Split, Windows})
+COUNTED = frozenset({Filter, Flatten, Join, MegatronBlend, Mix, Pack, Select, Slice, Sort, Split, Windows})
 """The classes whose arguments were made of the records or the lengths of what is below them."""
 
 FUNCTIONS = frozenset({"Callable[..., Any]", "Callable[[list[Any]], Any]", "OnError | None", "ToItems"})

@@ -50,7 +50,12 @@ def packing_of(cut: SampleCut, documents: Documents) -> Packing:
 def _megatron(cut: SampleCut, documents: Documents) -> Packing:
     try:
         indexes = megatron.build_indexes(
-            documents.offsets, length=cut.length, extra=cut.extra, seed=cut.seed, samples=cut.samples
+            documents.offsets,
+            length=cut.length,
+            extra=cut.extra,
+            seed=cut.seed,
+            samples=cut.samples,
+            keep_last=cut.keep_last,
         )
     except ValueError as error:
         message = f"pack(order='megatron'): {error}"

@@ -45,7 +45,10 @@ class SampleCut:
 
     fim: Fim | None = None
     samples: int | None = None
-    """The number of samples that the order of Megatron is made for; None of other orders."""
+    """The number of samples that the order of Megatron is made for; None for those of one epoch."""
+
+    keep_last: bool = False
+    """True if the order of Megatron has a last sample that is not full."""
 
     @property
     def steady(self) -> bool:
@@ -71,6 +74,8 @@ class SampleCut:
             described["fim"] = asdict(self.fim)
         if self.samples is not None:
             described["samples"] = self.samples
+        if self.keep_last:
+            described["keep_last"] = True
         return described
 
     @classmethod
@@ -93,6 +98,7 @@ class SampleCut:
             long=tree.get("long", "split"),
             fim=None if fim is None else Fim(**fim),
             samples=tree.get("samples"),
+            keep_last=tree.get("keep_last", False),
         )
 
 
@@ -181,12 +187,6 @@ def _check_together(
     _refuse(given, "samples of method='concat' are always full: leave it out, or take method='best_fit'")
     if order == "megatron":
         _refuse({"fim=": fim is not None}, "Megatron's order has its documents as they are: leave it out")
-        if samples is None:
-            message = (
-                "pack(order='megatron') needs samples=, the number of samples that their index was built "
-                "for: the order of documents depends on it"
-            )
-            raise InvalidArgument(message)
     else:
         _refuse({"samples=": samples is not None}, "it is for order='megatron': cut others with take(n)")
 

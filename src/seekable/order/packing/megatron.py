@@ -167,7 +167,7 @@ def epochs_needed(tokens: int, length: int, extra: int, samples: int | None) -> 
         >>> epochs_needed(20, 4, 1, None), epochs_needed(20, 4, 1, 4), epochs_needed(20, 4, 1, 5)
         (1, 1, 2)
     """
-    return 1 if samples is None else max(1, -(-(samples * length + extra) // tokens))
+    return 1 if not samples else max(1, -(-(samples * length + extra) // tokens))
 
 
 def num_samples(axis: int, length: int, *, keep_last: bool) -> int:
@@ -188,7 +188,7 @@ def num_samples(axis: int, length: int, *, keep_last: bool) -> int:
         (333333335, 333333344)
     """
     if not keep_last:
-        return max(0, axis // length)
+        return axis // length
     return int(np.ceil(np.array(axis).astype(np.float32) / np.float32(length)))
 
 
@@ -208,7 +208,7 @@ def build_indexes(
             32-bit floats, as there.
 
     Raises:
-        ValueError: there is no token; or a number is beyond the limits of Megatron's.
+        ValueError: samples are wanted, and there is no token; or a number is beyond Megatron's limits.
 
     Example:
         >>> offsets = np.array([0, 3, 8, 10, 14, 20])
@@ -218,13 +218,18 @@ def build_indexes(
     """
     count, tokens = len(offsets) - 1, int(offsets[-1] - offsets[0])
     lengths = np.diff(offsets)
-    _check_limits(count, tokens, int(lengths.max(initial=0)), length, seed)
+    if samples and not tokens:
+        message = (
+            f"Megatron's order needs at least one token for {samples:,} samples (got {count:,} documents "
+            f"without any; Megatron itself never returns here): give it documents, e.g. a larger split"
+        )
+        raise ValueError(message)
+    _check_limits(count, int(lengths.max(initial=0)), length, seed)
     epochs = epochs_needed(tokens, length, extra, samples)
-    axis = epochs * tokens - extra
+    axis = max(0, epochs * tokens - extra)
     before_last = ((epochs - 1) * tokens - extra) // length
-    alone = epochs > 1 and samples is not None
-    if samples is not None:
-        alone = alone and samples - before_last < int(_LAST_EPOCH_ALONE * ((tokens - extra) // length))
+    of_last = (samples or 0) - before_last
+    alone = epochs > 1 and of_last < int(_LAST_EPOCH_ALONE * ((tokens - extra) // length))
     total = num_samples(axis, length, keep_last=keep_last)
     random = np.random.RandomState(seed)
     parts = [epochs - 1, 1] if alone else [epochs]
@@ -238,13 +243,8 @@ def build_indexes(
     return MegatronIndexes(documents, cuts, np.concatenate([_shuffled(part, random) for part in ranges]))
 
 
-def _check_limits(count: int, tokens: int, longest: int, length: int, seed: int) -> None:
-    if tokens == 0:
-        message = (
-            f"Megatron's order needs at least one token (got {count:,} documents without any; Megatron "
-            f"itself never returns here): give it documents, e.g. a larger share of the split"
-        )
-    elif not 0 <= seed < _SEEDS:
+def _check_limits(count: int, longest: int, length: int, seed: int) -> None:
+    if not 0 <= seed < _SEEDS:
         message = f"the seed of Megatron's order must be 0 to {_SEEDS - 1:,} (got {seed})"
     elif max(count, longest, length + 1) > _INT32:
         message = (

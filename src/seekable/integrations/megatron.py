@@ -1,0 +1,302 @@
+"""The datasets of Megatron-core's GPT training, for runs that go on with seekable.
+
+`gpt_datasets` makes the train, valid and test datasets that ``BlendedMegatronDatasetBuilder`` makes of a
+blend of ``GPTDataset``, with the same items in the same order, by numpy alone. `from_cache` takes the order
+from the index files that a run of Megatron left. Megatron's ``consumed_samples`` is the position where a run
+goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from seekable._arguments import checked_count, checked_flag, checked_seed
+from seekable.dataset.dataset import Dataset
+from seekable.dataset.open import open as open_dataset
+from seekable.errors import InvalidArgument
+from seekable.integrations.megatron_arguments import (
+    SPLITS,
+    Blend,
+    checked_samples,
+    parsed_blend,
+    parsed_split,
+)
+from seekable.integrations.megatron_cache import CachedOrders
+from seekable.integrations.megatron_items import ItemOptions
+from seekable.nodes.packed.megatron_blend import MegatronBlend
+from seekable.nodes.packed.pack import Pack
+from seekable.nodes.packed.row_lengths import row_lengths
+from seekable.nodes.packed.sample_cut import SampleCut
+from seekable.nodes.packed.sample_form import checked_form
+from seekable.order.packing.megatron_blend import normalized, split_bounds, wanted_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
+    from seekable.nodes.contract import Node
+
+__all__ = ["from_cache", "gpt_datasets"]
+
+
+def gpt_datasets(  # noqa: PLR0913 - the options of Megatron's configuration that decide items
+    blend: Any = None,
+    *,
+    split: str = "969,30,1",
+    blend_per_split: Sequence[Any] | None = None,
+    sequence_length: int,
+    seed: int,
+    samples: Sequence[int | None] = (None, None, None),
+    add_extra_token: bool = True,
+    drop_last_partial_validation: bool = True,
+    eod: int | None = None,
+    pad: int | None = None,
+    reset_position_ids: bool = False,
+    eod_mask_loss: bool = False,
+    surplus: float = 0.005,
+) -> dict[str, Dataset]:
+    """Return the datasets of GPT training in Megatron's order.
+
+    Row ``i`` of a dataset is the item ``i`` of Megatron-core 0.16.1's, as a dict of numpy arrays: ``tokens``,
+    ``labels``, ``position_ids`` (int64), ``loss_mask`` (float32), and ``dataset_id`` (int16) of a blend.
+    Dense attention masks are not made. The index arrays are built in memory, in each process that reads
+    samples: 4 bytes for each document of each epoch, and 12 for each sample.
+
+    Args:
+        blend: a prefix of ``.bin`` and ``.idx`` files; a list of prefixes; a list of weights and prefixes, as
+            after ``--data-path``; a pair of lists of prefixes and of weights; or a dict. Datasets of
+            documents may stand for prefixes.
+        split: the relative sizes of train, valid and test, which are runs of each source's documents.
+        blend_per_split: a blend or None for each split, instead of ``blend`` and ``split``.
+        sequence_length: the number of tokens of a sample.
+        seed: Megatron's ``random_seed``, 0 to 2**32 - 1.
+        samples: the numbers of samples of train, valid and test; None for one epoch of the data, which a
+            blend with weights cannot have.
+        add_extra_token: ``add_extra_token_to_sequence``.
+        drop_last_partial_validation: ``drop_last_partial_validation_sequence``.
+        eod: the tokenizer's token at the end of documents; the two options that follow need it.
+        pad: the tokenizer's pad token, which is masked; None if it has none, or shares it with another token.
+        reset_position_ids: as Megatron's option.
+        eod_mask_loss: as Megatron's option.
+        surplus: ``mid_level_dataset_surplus``.
+
+    Returns:
+        The datasets by ``"train"``, ``"valid"`` and ``"test"``. A split without samples is left out.
+
+    Raises:
+        InvalidArgument: an argument breaks a rule; or samples are wanted of a split that has no token, for
+            which Megatron never returns.
+        WrongType: an argument has another type.
+
+    Example:
+        >>> import seekable as sk
+        >>> docs = sk.from_sequence([{"tokens": list(range(n))} for n in (3, 5, 2, 4, 6)])
+        >>> made = gpt_datasets(docs, split="1,0,0", sequence_length=4, seed=1234)
+        >>> [item["tokens"].tolist() for item in made["train"]]
+        [[2, 0, 1, 2], [4, 5, 0, 1], [3, 4, 0, 1], [0, 1, 2, 3]]
+    """
+    options = ItemOptions.checked(
+        add_extra_token=add_extra_token,
+        eod=eod,
+        pad=pad,
+        reset_position_ids=reset_position_ids,
+        eod_mask_loss=eod_mask_loss,
+    )
+    wanted = checked_samples(samples)
+    seed = checked_seed(seed)
+    length = checked_count("sequence_length", sequence_length, least=1)
+    keep_last = not checked_flag("drop_last_partial_validation", drop_last_partial_validation)
+    blends, shares = _blends_of_splits(blend, blend_per_split, split)
+    builder = _Builder(
+        length=length,
+        seed=seed,
+        options=options,
+        surplus=surplus,
+        keep_last=keep_last,
+        shares=shares,
+        opened=_opened([one for one in blends if one is not None]),
+    )
+    made = {
+        name: None if one is None else builder.build(name, one, count)
+        for name, one, count in zip(SPLITS, blends, wanted, strict=True)
+    }
+    return {name: dataset for name, dataset in made.items() if dataset is not None}
+
+
+def from_cache(  # noqa: PLR0913 - the options that decide items, as of gpt_datasets
+    folder: str | PathLike[str],
+    prefix: str | None = None,
+    *,
+    split: str = "train",
+    moved: Mapping[str, str | Dataset] | None = None,
+    add_extra_token: bool = True,
+    eod: int | None = None,
+    pad: int | None = None,
+    reset_position_ids: bool = False,
+    eod_mask_loss: bool = False,
+) -> Dataset:
+    """Return a dataset in the order of the index files that a run of Megatron left in a folder.
+
+    The arrays are those of Megatron's ``path_to_cache`` (``--data-cache-path``), or of the folder
+    ``PREFIX/cache/GPTDataset_indices``. They are compared with the lengths of the documents; Megatron itself
+    does not see that data were rewritten. Nothing is built, and nothing of the files is executed.
+
+    Args:
+        folder: the folder of ``{hash}-GPTDataset-{split}-document_index.npy`` and the files beside it.
+        prefix: the prefix of the data of one ``GPTDataset``, or the hash in the names of the files of it or
+            of a blend. None for the only blend of the split, or for its only dataset if there is no blend.
+        split: ``"train"``, ``"valid"`` or ``"test"``.
+        moved: the present prefix, or a dataset of the documents, for each prefix that the files name and that
+            is elsewhere now.
+        add_extra_token: as of the run; the files do not say it.
+        eod: as of `gpt_datasets`.
+        pad: as of `gpt_datasets`.
+        reset_position_ids: as of `gpt_datasets`.
+        eod_mask_loss: as of `gpt_datasets`.
+
+    Raises:
+        DataNotFound: there is no such order in the folder.
+        InvalidArgument: there are several; the message lists them.
+        CorruptTokens: a file is torn or damaged.
+        IndexStale: the documents are not those that the files were made for.
+    """
+    options = ItemOptions.checked(
+        add_extra_token=add_extra_token,
+        eod=eod,
+        pad=pad,
+        reset_position_ids=reset_position_ids,
+        eod_mask_loss=eod_mask_loss,
+    )
+    if split not in SPLITS:
+        message = f"split must be one of {', '.join(map(repr, SPLITS))} (got {split!r})"
+        raise InvalidArgument(message)
+    return CachedOrders(folder, split).dataset(prefix, moved or {}, options)
+
+
+def _blends_of_splits(
+    blend: Any, per_split: Sequence[Any] | None, split: str
+) -> tuple[list[Blend | None], list[float] | None]:
+    """Return the blend of each split, and the sizes of the splits; None if each has documents of its own."""
+    if (blend is None) == (per_split is None):
+        message = "gpt_datasets() takes either blend= or blend_per_split="
+        raise InvalidArgument(message)
+    if per_split is None:
+        return [parsed_blend(blend)] * len(SPLITS), parsed_split(split)
+    if len(per_split) != len(SPLITS):
+        message = f"blend_per_split needs three blends, of train, valid and test (got {len(per_split)})"
+        raise InvalidArgument(message)
+    return [None if one is None else parsed_blend(one) for one in per_split], None
+
+
+def _opened(blends: Sequence[Blend]) -> dict[str | int, Dataset]:
+    """Return the dataset of each prefix, opened once, and each given dataset by its ``id``."""
+    sources = [source for blend in blends for source in blend.sources]
+    found: dict[str | int, Dataset] = {
+        id(source): source for source in sources if isinstance(source, Dataset)
+    }
+    for prefix in dict.fromkeys(source for source in sources if isinstance(source, str)):
+        found[prefix] = open_dataset(f"megatron:{prefix.strip()}")
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Builder:
+    """Makes the dataset of each split, as ``BlendedMegatronDatasetBuilder`` does."""
+
+    length: int
+    seed: int
+    options: ItemOptions
+    surplus: float
+    keep_last: bool
+    shares: list[float] | None
+    """The relative sizes of the splits; None if each split has documents of its own."""
+    opened: Mapping[str | int, Dataset]
+    """The documents of each source."""
+
+    def build(self, split: str, blend: Blend, samples: int | None) -> Dataset | None:
+        """Return the items of a blend in a split; None if there are none.
+
+        Raises:
+            InvalidArgument: the blend has weights, and ``samples`` is None; or samples are wanted of a source
+                that has no document in the split.
+        """
+        if blend.weights is not None and samples is None:
+            message = f"a blend with weights needs the number of its samples (got None for {split!r})"
+            raise InvalidArgument(message)
+        if samples == 0 or (self.shares is not None and not self.shares[SPLITS.index(split)]):
+            return None
+        if len(blend.sources) == 1 and (blend.weights is None or self.shares is None):
+            return self._items(split, blend.sources[0], samples, None)
+        if blend.weights is None:
+            parts = self._parts(split, blend, [None] * len(blend.sources))
+            sizes = [len(part) for part in parts]
+            if samples is None:
+                return Dataset(MegatronBlend(tuple(part.node for part in parts), None, sum(sizes)))
+            return _blended(parts, sizes, min(samples, sum(sizes)))
+        assert samples is not None
+        shares = normalized(blend.weights)
+        built = [wanted_samples(share, samples, self.surplus) for share in shares]
+        size = sum(wanted_samples(share, samples) for share in shares)
+        return _blended(self._parts(split, blend, built), shares, size)
+
+    def _parts(self, split: str, blend: Blend, samples: Sequence[int | None]) -> list[Dataset]:
+        """Return the items of each source of a blend.
+
+        Raises:
+            InvalidArgument: a source has no sample.
+        """
+        made = []
+        for number, (source, count) in enumerate(zip(blend.sources, samples, strict=True)):
+            items = self._items(split, source, count, number)
+            if items is None:
+                message = f"{split}: source {number} of the blend, {source!r}, has no sample: leave it out"
+                raise InvalidArgument(message)
+            made.append(items)
+        return made
+
+    def _items(
+        self, split: str, source: str | Dataset, samples: int | None, dataset_id: int | None
+    ) -> Dataset | None:
+        """Return the items of a source in a split; None if it has no sample there.
+
+        Raises:
+            InvalidArgument: samples are wanted, and there is no document.
+        """
+        documents = self.opened[source if isinstance(source, str) else id(source)]
+        bounds = [(0, len(documents))] * len(SPLITS)
+        if self.shares is not None:
+            bounds = split_bounds(self.shares, len(documents))
+        start, stop = bounds[SPLITS.index(split)]
+        if start == stop:
+            if samples is None:
+                return None
+            message = (
+                f"the split {split!r} of {source!r} has none of its {len(documents):,} documents, and "
+                f"{samples:,} samples are wanted of it: change split=, or want 0 samples"
+            )
+            raise InvalidArgument(message)
+        part = documents if stop - start == len(documents) else documents[start:stop]
+        packed = self._packed(part.node, samples, keep_last=self.keep_last and split == "valid")
+        return self.options.items(Dataset(packed), dataset_id) if packed.size else None
+
+    def _packed(self, documents: Node, samples: int | None, *, keep_last: bool) -> Pack:
+        columns = ("tokens", "segment_ids") if keep_last else ("tokens",)
+        next_token = bool(self.options.extra)
+        form = checked_form(
+            "gpt_datasets()", default=columns, key="tokens", align=(), columns=None, next_token=next_token
+        )
+        cut = SampleCut(
+            "concat",
+            self.length,
+            form.extra,
+            order="megatron",
+            seed=self.seed,
+            samples=samples,
+            keep_last=keep_last,
+        )
+        return Pack(documents, cut, form, row_lengths(documents, "tokens", call="gpt_datasets()"))
+
+
+def _blended(parts: Sequence[Dataset], weights: Sequence[float], size: int) -> Dataset:
+    return Dataset(MegatronBlend(tuple(part.node for part in parts), tuple(normalized(weights)), size))
