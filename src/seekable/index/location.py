@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Location:
     """The file and the bytes of one record.
 
@@ -26,3 +26,13 @@ class Location:
 
     length: int
     """The number of bytes of the record, without the end of its line."""
+
+    source: Location | None = None
+    """Of a document of a token store, the location of the record that it was made of; its offset and length
+    are 0 where no index of its file has them. None for all other records."""
+
+    def __repr__(self) -> str:
+        """Show the fields; ``source`` only where there is one."""
+        source = "" if self.source is None else f", source={self.source!r}"
+        place = f"row={self.row!r}, offset={self.offset!r}, length={self.length!r}"
+        return f"{type(self).__name__}(path={self.path!r}, {place}{source})"

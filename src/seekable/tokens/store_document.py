@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import msgspec
+import numpy as np
 import xxhash
 
 from seekable.errors import CorruptState
@@ -16,6 +17,7 @@ __all__ = [
     "EDGE_BYTES",
     "FACTS",
     "HIDDEN_DOCUMENT",
+    "SOURCE_RUN",
     "TOKENIZER",
     "VERSION",
     "PartFacts",
@@ -43,6 +45,9 @@ FACTS = "facts"
 
 EDGE_BYTES = 64 << 10
 """The bytes of each end of a file that are compared when it is opened for the first time."""
+
+SOURCE_RUN = np.dtype([("file", "<u4"), ("count", "<u4"), ("row", "<u8")])
+"""A run of documents that come from consecutive rows of one file; file 4,294,967,295 stands for no file."""
 
 VERSION = 1
 """The version of the store's form."""

@@ -19,11 +19,10 @@ import numpy as np
 
 from seekable.errors import InvalidArgument
 from seekable.storage.files import put_in_place
-from seekable.tokens.store_document import HIDDEN_DOCUMENT, SourceFacts, write_document
+from seekable.tokens.store_document import HIDDEN_DOCUMENT, SOURCE_RUN, SourceFacts, write_document
 from seekable.writing.ending import Ending
 from seekable.writing.tokens import Tokens
 from seekable.writing.tokens_ending import described, facts_of
-from seekable.writing.tokens_layout import SOURCE_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -5,18 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["NO_FILE", "SOURCE_RUN", "StoreLayout", "part_suffixes"]
+    import numpy as np
 
-SOURCE_RUN = np.dtype([("file", "<u4"), ("count", "<u4"), ("row", "<u8")])
-"""A run of documents that come from consecutive rows of one file."""
-
-NO_FILE = (1 << 32) - 1
-"""The number of the file of documents that come from no file, or from several."""
+__all__ = ["StoreLayout", "part_suffixes"]
 
 
 def part_suffixes(aligned: Iterable[str], *, idx: bool) -> tuple[str, ...]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, final
 import numpy as np
 import xxhash
 
-from seekable.tokens.store_document import EDGE_BYTES, PartFacts, edges_digest, encode_facts
+from seekable.tokens.store_document import EDGE_BYTES, SOURCE_RUN, PartFacts, edges_digest, encode_facts
 from seekable.writing.tokens_idx import index_bytes
-from seekable.writing.tokens_layout import SOURCE_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

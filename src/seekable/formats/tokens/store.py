@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING, NoReturn, final
+from typing import TYPE_CHECKING, Any, NoReturn, final
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from seekable.tokens.store_document import (
     DOCUMENT,
     EDGE_BYTES,
     FACTS,
+    SOURCE_RUN,
     PartFacts,
     decode_facts,
     edges_digest,
@@ -27,13 +28,18 @@ from seekable.tokens.store_document import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
+
     from seekable._typing import Int64s
     from seekable.formats.tokens.token_file import Side, TokenFile
     from seekable.index.surveyor import SideFile, Survey
 
-__all__ = ["is_part", "survey_part", "unfinished"]
+__all__ = ["SOURCES", "is_part", "read_sources", "survey_part", "unfinished"]
 
 _LENGTHS = ".lengths"
+
+SOURCES = ".sources"
+"""The suffix of the file with the rows that documents come from."""
 
 _AGAIN = "copy the store again, or remove the files of this part and repeat the call that wrote the store"
 
@@ -51,6 +57,35 @@ def unfinished(folder: str) -> DataNotFound:
         f"written last. The same call of sk.tokenize or write_tokens goes on with it"
     )
     return DataNotFound(message)
+
+
+def read_sources(path: str) -> tuple[tuple[str, ...], NDArray[Any]]:
+    """Return the rows that the documents of a part come from.
+
+    Args:
+        path: the file of tokens.
+
+    Returns:
+        The paths of the source files of the store, and the runs of documents: a structured array with
+        ``file`` (the number of a source file, or 4,294,967,295 for none), ``count`` (of documents) and
+        ``row`` (of the first one).
+
+    Raises:
+        CorruptTokens: the file of runs is not as it was written.
+        DataNotFound: it is missing, or the store is not finished.
+        CorruptState: ``tokens.json`` is damaged.
+    """
+    folder, name = os.path.split(path)
+    document = read_document(folder)
+    if document is None:
+        raise unfinished(folder)
+    known = _parts_of(folder).get(os.path.splitext(name)[0])
+    with opened_side(os.path.splitext(path)[0] + SOURCES) as side:
+        data = side.read(0, side.size)
+        if known is None or xxhash.xxh3_128_hexdigest(data) != known.digests["sources"]:
+            expected = f"the digest that {DOCUMENT!r} has of {side.size} bytes"
+            raise side.error(0, expected=expected, found="another one", way_out=_AGAIN)
+    return tuple(document.source.files), np.frombuffer(data, SOURCE_RUN)
 
 
 def survey_part(file: TokenFile) -> Survey:

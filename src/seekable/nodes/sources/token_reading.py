@@ -13,6 +13,7 @@ from seekable.nodes.graph import Reader, SlicedPlan
 from seekable.nodes.provenance import Origins
 from seekable.nodes.sources.stored_arrays import too_short
 from seekable.nodes.sources.token_copies import copy_elements
+from seekable.nodes.sources.token_origins import source_of
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
@@ -197,7 +198,7 @@ class TokensPlan(SlicedPlan):
         for file, row, start, end in zip(*(column.tolist() for column in columns), strict=True):
             mapped = fileset.mapped(file)
             mapped.check()
-            located.append(Location(mapped.name, row, start, end - start))
+            located.append(Location(mapped.name, row, start, end - start, source_of(mapped.name, row)))
         return located
 
     def locate_slices(self, starts: Int64s, counts: Int64s) -> list[Any]:
@@ -215,7 +216,7 @@ class TokensPlan(SlicedPlan):
         ):
             mapped = self.reader.files.mapped(file)
             mapped.check()
-            located.append(Location(mapped.name, row, start, length))
+            located.append(Location(mapped.name, row, start, length, source_of(mapped.name, row)))
         return located
 
     def _token_bytes(self) -> Int64s:
