@@ -351,3 +351,13 @@ def test_commands_take_tokens(tmp_path: Path) -> None:
     for command in ("info", "index", "verify"):
         assert run(command, *given).returncode == 0
     assert json.loads(run("get", given[0], "1", *given[1:]).stdout) == {"tokens": [6, 8, EOS]}
+
+
+def test_many_pairs_are_indexed_at_once(tmp_path: Path) -> None:
+    for number in range(20):
+        files = megatron([np.array([number]), np.array([7, 8])])
+        write(tmp_path, {name.replace("a.", f"{number:02d}."): data for name, data in files.items()})
+    aged(tmp_path)
+    found = documents(tmp_path)
+    assert found[::2] == [[number] for number in range(20)]
+    assert documents(tmp_path) == found

@@ -22,6 +22,7 @@ import os
 import re
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,12 @@ _OURS = re.compile(
     rf"(files|offsets|points|schema|pages)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}",
     re.DOTALL,
 )
+
+
+_FEW_SCHEMAS = 4
+
+_SYNCED_AT_ONCE = 32
+"""The threads that write many schemas: a disk syncs many files at once in little more time than one."""
 
 
 def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root: str) -> None:
@@ -186,11 +193,18 @@ def _write_companions(folder: str, scans: Iterable[FileScan]) -> None:
     for scan in scans:
         if scan.points:
             write_atomically(os.path.join(folder, points_name(scan.content)), scan.points)
-    # Thousands of files mostly have one schema.
-    for schema in {scan.schema for scan in scans if scan.schema}:
-        path = os.path.join(folder, schema_name(schema_digest(schema)))
-        if not os.path.exists(path):
+    # Thousands of files mostly have one schema; of files with others beside them, each has its own.
+    schemas = {
+        path: schema
+        for schema in {scan.schema for scan in scans if scan.schema}
+        if not os.path.exists(path := os.path.join(folder, schema_name(schema_digest(schema))))
+    }
+    if len(schemas) <= _FEW_SCHEMAS:
+        for path, schema in schemas.items():
             write_atomically(path, schema)
+        return
+    with ThreadPoolExecutor(_SYNCED_AT_ONCE) as threads:
+        list(threads.map(write_atomically, schemas.keys(), schemas.values()))
 
 
 def companions_of(entries: Iterable[Entry]) -> set[str]:
