@@ -195,6 +195,33 @@ def batch(below: Graph, length: int) -> Graph:
     return graph(below.dataset.batch(length), epochs, steady=below.steady)
 
 
+def tokens_of(record: Any) -> list[int]:
+    """Return no token or up to 6 tokens, by the record."""
+    number = crc32(repr(record).encode())
+    return [number % 1000 + token for token in range(number % 7)]
+
+
+def listed(window: dict[str, Any]) -> list[int]:
+    return window["tokens"].tolist()  # type: ignore[no-any-return]
+
+
+def windows(below: Graph, length: int) -> Graph:
+    """Cut the tokens of records into windows; each comes from the records that its tokens are of."""
+
+    def epochs(number: int) -> list[Item]:
+        tokens = [(token, item.place) for item in below.epoch(number) for token in tokens_of(item.record)]
+        ends = [len(tokens_of(item.record)) for item in below.epoch(number)]
+        rows = [row for row, count in enumerate(ends) for _ in range(count)]
+        made = []
+        for at in range(0, len(tokens) - length + 1, length):
+            first = [i for i in range(at, at + length) if i == at or rows[i] != rows[i - 1]]
+            made.append(Item([token for token, _ in tokens[at : at + length]], [tokens[i][1] for i in first]))
+        return made
+
+    dataset = below.dataset.map(tokens_of).windows(length, key=None, jobs=1).map(listed)
+    return graph(dataset, epochs, steady=True)
+
+
 def likes(record: Any) -> bool:
     return crc32(repr(record).encode()) % 3 > 0
 
@@ -377,6 +404,13 @@ def _split(draw: st.DrawFn, below: Graph, _: int) -> Graph:
     return split(below, [first, second - first, below.size - second], seed, part)
 
 
+def _windows(draw: st.DrawFn, below: Graph, _: int) -> Graph:
+    length = draw(st.integers(1, 9))
+    if not below.steady or sum(len(tokens_of(item.record)) for item in below.epoch(0)) < length:
+        return below
+    return windows(below, length)
+
+
 NODES: list[Callable[[st.DrawFn, Graph, int], Graph]] = [
     _concat,
     _cut,
@@ -387,6 +421,7 @@ NODES: list[Callable[[st.DrawFn, Graph, int], Graph]] = [
     _split,
     _take,
     _windowed,
+    _windows,
     _zip,
     lambda draw, below, _: sort(below, reverse=draw(st.booleans())) if below.steady else below,
     lambda _, below, __: flatten(below) if below.steady else below,

@@ -310,6 +310,11 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"most": 3}, sk.InvalidArgument, "most= .*method='best_fit'"),
     ({"method": "best_fit", "order": "table"}, sk.InvalidArgument, "order= .*method='concat'"),
     ({"method": "best_fit", "fim": sk.Fim(0.5, 1, 2, 3)}, sk.InvalidArgument, "fim= .*method='concat'"),
+    (
+        {"method": "best_fit", "long": "drop", "length": 1},
+        sk.InvalidArgument,
+        "more than 1: take long='split'",
+    ),
     ({"method": "best_fit", "most": 0}, sk.InvalidArgument, "most must be at least 1"),
     ({"samples": 3}, sk.InvalidArgument, "order='megatron'"),
     ({"order": "megatron", "samples": 2, "fim": sk.Fim(0.5, 1, 2, 3)}, sk.InvalidArgument, "Megatron's"),

@@ -68,10 +68,12 @@ class PackedNode(UnaryNode, RecordNode):
         """
         if not self.size:
             lengths, cut = self.documents.lengths, self.cut
+            way = "Take a shorter length, or more documents"
+            if cut.long == "drop" and lengths.any():
+                way = f"long='drop' leaves out documents of more than {cut.full:,}: take long='split'"
             message = (
                 f"{self.kind}({cut.length:,}) makes no sample: {lengths.size:,} documents have "
-                f"{int(lengths.sum()):,} tokens, and a sample takes {cut.full:,}. Take a shorter length, or "
-                f"more documents"
+                f"{int(lengths.sum()):,} tokens, and a sample takes {cut.full:,}. {way}"
             )
             raise InvalidArgument(message)
         fim = self.cut.fim
