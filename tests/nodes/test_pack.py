@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -185,6 +187,17 @@ def test_the_tokens_keep_their_type() -> None:
     assert {sample["tokens"].dtype for sample in ds.pack(4, seed=1, jobs=1)} == {np.dtype(np.uint16)}
     mixed = sk.from_sequence([*corpus([5], np.uint16), *corpus([5], np.int32)]).windows(3, jobs=1)
     assert {sample["tokens"].dtype for sample in mixed} == {np.dtype(np.int32)}
+
+
+def test_aligned_arrays_of_floats(tmp_path: Path) -> None:
+    records = [{"tokens": [1, 2, 3], "weight": [0.5, 1.0, 0.25]}, {"tokens": [4], "weight": [2.0]}]
+    pq.write_table(pa.Table.from_pylist(records), tmp_path / "a.parquet")
+    for ds in (sk.from_sequence(records), sk.open(tmp_path)):
+        windows = ds.windows(2, align=["weight"], jobs=1)
+        assert [each["weight"].tolist() for each in windows] == [[0.5, 1.0], [0.25, 2.0]]
+        assert same(windows[1], list(windows)[1])
+        with pytest.raises(sk.WrongType, match="integers in 'weight'"):
+            ds.windows(2, key="weight", jobs=1)
 
 
 def test_records_that_are_lists() -> None:

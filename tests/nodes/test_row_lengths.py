@@ -71,9 +71,9 @@ def test_only_the_named_column_is_read(tmp_path: Path, monkeypatch: pytest.Monke
     ds = sk.open(parquet(tmp_path / "a.parquet"))
     seen: list[frozenset[str] | None] = []
 
-    def spied(plan: Plan, names: Sequence[str | None]) -> Any:
+    def spied(plan: Plan, names: Sequence[str | None], aligned: Sequence[str]) -> Any:
         seen.append(frozenset(plan.table().schema.names))  # type: ignore[attr-defined]  # a plan of tables
-        return lists_of(plan, names)
+        return lists_of(plan, names, aligned)
 
     monkeypatch.setattr("seekable.nodes.packed.row_lengths.lists_of", spied)
     row_lengths(ds.node, "ids")

@@ -60,7 +60,7 @@ def copy_planned(
         BadValue: a list is shorter than it was when lengths were counted.
         MissingColumn, WrongType: a record has no list any more.
     """
-    _copy(maker, lambda names: lists_of(plan, names), pieces, stored, records, out)
+    _copy(maker, lambda names: lists_of(plan, names, maker.form.align), pieces, stored, records, out)
 
 
 def copy_records(maker: SampleMaker, pieces: Placed, out: Out) -> None:
@@ -82,7 +82,14 @@ def copy_records(maker: SampleMaker, pieces: Placed, out: Out) -> None:
         return
     documents, records = np.unique(pieces.documents[stored], return_inverse=True)
     read = [maker.child.record(document) for document in documents.tolist()]
-    _copy(maker, lambda names: [lists_in(read, name) for name in names], pieces, stored, records, out)
+    _copy(
+        maker,
+        lambda names: [lists_in(read, name, maker.form.align) for name in names],
+        pieces,
+        stored,
+        records,
+        out,
+    )
 
 
 def _copy(

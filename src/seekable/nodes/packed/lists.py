@@ -1,4 +1,4 @@
-"""Lists of integers in the records of a plan, as flat arrays: of tables from the buffers of Arrow."""
+"""Lists of numbers in the records of a plan, as flat arrays: of tables from the buffers of Arrow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seekable.nodes.display import describe_place
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -31,7 +31,10 @@ else:
 __all__ = ["Lists", "NotAList", "lists_in", "lists_of"]
 
 _INTEGERS = "iub"
-"""The kinds of numpy's types that lists may have; booleans are for aligned arrays."""
+"""The kinds of numpy's types that tokens may have."""
+
+_NUMBERS = "iubf"
+"""The kinds of numpy's types that aligned arrays may have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +78,7 @@ class NotAList(Exception):
         return type(self.error)(f"{describe_place(node, position)}: {call} {self.error}")
 
 
-def lists_of(plan: Plan, names: Sequence[str | None]) -> list[Lists]:
+def lists_of(plan: Plan, names: Sequence[str | None], aligned: Collection[str] = ()) -> list[Lists]:
     """Read the lists of some names in the records of a plan.
 
     A hole has lists of no elements.
@@ -83,25 +86,30 @@ def lists_of(plan: Plan, names: Sequence[str | None]) -> list[Lists]:
     Args:
         plan: a plan of one record or more.
         names: the names of the lists; None stands for the record itself, if records are lists.
+        aligned: those of the names whose lists may have floats, too.
 
     Raises:
         NotAList: a record lacks a name, or has something else there than a flat list of integers.
     """
     if None not in names and table_batches.is_columnar(plan):
         batch = table_batches.table_of(plan)
-        return [_of_table(batch, name) for name in names if name is not None]
+        return [_of_table(batch, name, _kinds(name, aligned)) for name in names if name is not None]
     records = plan.read()
-    return [lists_in(records, name) for name in names]
+    return [lists_in(records, name, aligned) for name in names]
 
 
-def _of_table(batch: pa.RecordBatch, name: str) -> Lists:
+def _kinds(name: str | None, aligned: Collection[str]) -> str:
+    return _NUMBERS if name in aligned else _INTEGERS
+
+
+def _of_table(batch: pa.RecordBatch, name: str, kinds: str) -> Lists:
     at = batch.schema.get_field_index(name)
     if at < 0:
         raise NotAList(0, _missing(name, batch.schema.names))
-    return _of_column(batch.column(at), name)
+    return _of_column(batch.column(at), name, kinds)
 
 
-def _of_column(column: pa.Array, name: str) -> Lists:
+def _of_column(column: pa.Array, name: str, kinds: str) -> Lists:
     """Return the lists of a column.
 
     Raises:
@@ -113,18 +121,19 @@ def _of_column(column: pa.Array, name: str) -> Lists:
     elif types.is_fixed_size_list(kind):
         bounds = (column.offset + np.arange(len(column) + 1, dtype=np.int64)) * kind.list_size
     else:
-        raise NotAList(0, _wrong(name, f"a column of type {kind}"))
+        raise NotAList(0, _wrong(name, f"a column of type {kind}", kinds))
     if column.null_count:
-        raise NotAList(_first_null(column), _wrong(name, "null"))
+        raise NotAList(_first_null(column), _wrong(name, "null", kinds))
     first, stop = int(bounds[0]), int(bounds[-1])
     values = column.values.slice(first, stop - first)
     plain = types.is_integer(kind.value_type) or types.is_boolean(kind.value_type)
+    plain = plain or (kinds == _NUMBERS and types.is_floating(kind.value_type))
     if stop > first and not plain:
         record = int(np.flatnonzero(np.diff(bounds))[0])
-        raise NotAList(record, _wrong(name, f"a column of type {kind}"))
+        raise NotAList(record, _wrong(name, f"a column of type {kind}", kinds))
     if values.null_count:
         record = int(np.searchsorted(bounds, first + _first_null(values), side="right")) - 1
-        raise NotAList(record, _wrong(name, "a list with a null in it"))
+        raise NotAList(record, _wrong(name, "a list with a null in it", kinds))
     numbers = values.to_numpy(zero_copy_only=False) if plain else np.empty(0, dtype=np.int64)
     return Lists(numbers, bounds - first)
 
@@ -133,30 +142,30 @@ def _first_null(array: pa.Array) -> int:
     return int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
 
 
-def lists_in(records: Sequence[Any], name: str | None) -> Lists:
+def lists_in(records: Sequence[Any], name: str | None, aligned: Collection[str] = ()) -> Lists:
     """Return the lists in records that are dicts, or in records that are lists if ``name`` is None.
 
     Raises:
         NotAList: a record has no flat list of integers there.
     """
-    arrays = []
+    arrays, kinds = [], _kinds(name, aligned)
     for number, record in enumerate(records):
         try:
-            arrays.append(_array(record, name))
+            arrays.append(_array(record, name, kinds))
         except (MissingColumn, WrongType) as error:
             raise NotAList(number, error) from error
     bounds = np.zeros(len(arrays) + 1, dtype=np.int64)
     np.cumsum([array.size for array in arrays], out=bounds[1:])
     full = [array for array in arrays if array.size]
     values = full[0] if len(full) == 1 else np.concatenate(full) if full else np.empty(0, dtype=np.int64)
-    if values.dtype.kind not in _INTEGERS:
-        kinds = " and ".join(sorted({str(array.dtype) for array in full}))
-        message = f"no integer type holds arrays of {kinds}: convert them in a map() before"
+    if values.dtype.kind not in kinds:
+        found = " and ".join(sorted({str(array.dtype) for array in full}))
+        message = f"no integer type holds arrays of {found}: convert them in a map() before"
         raise NotAList(0, WrongType(message))
     return Lists(values, bounds)
 
 
-def _array(record: Any, name: str | None) -> NDArray[Any]:
+def _array(record: Any, name: str | None, kinds: str) -> NDArray[Any]:
     """Return the list in a record as an array of one dimension."""
     if record is HOLE:
         return np.empty(0, dtype=np.int64)
@@ -174,10 +183,10 @@ def _array(record: Any, name: str | None) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except (ValueError, OverflowError):
-        raise _wrong(name, f"{value!r:.60}") from None
-    if array.ndim != 1 or (array.dtype.kind not in _INTEGERS and array.size):
+        raise _wrong(name, f"{value!r:.60}", kinds) from None
+    if array.ndim != 1 or (array.dtype.kind not in kinds and array.size):
         found = f"an array of {array.dtype} of shape {array.shape}" if array.ndim else f"{value!r:.60}"
-        raise _wrong(name, found)
+        raise _wrong(name, found, kinds)
     return array
 
 
@@ -185,6 +194,7 @@ def _missing(name: str, columns: Iterable[str]) -> MissingColumn:
     return MissingColumn(f"needs the list {name!r}: {no_such_column(name, columns)}")
 
 
-def _wrong(name: str | None, found: str) -> WrongType:
+def _wrong(name: str | None, found: str, kinds: str) -> WrongType:
     where = "each record" if name is None else repr(name)
-    return WrongType(f"needs a flat list of integers in {where} (got {found})")
+    numbers = "numbers" if kinds == _NUMBERS else "integers"
+    return WrongType(f"needs a flat list of {numbers} in {where} (got {found})")

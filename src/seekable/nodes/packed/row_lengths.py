@@ -125,18 +125,19 @@ def row_lengths(
 
     with watched(progress, task="reading lengths", rows=size) as watch:
         rows = keep_unnamed(lengths(), "pack")
-    common = [_common(name, kinds, call) for name, kinds in zip(names, dtypes, strict=True)]
+    allowed = ["iub", *["iubf"] * len(align)]
+    common = [_common(*each, call=call) for each in zip(names, dtypes, allowed, strict=True)]
     return RowLengths(rows, tuple(zip(names, common, strict=True)))
 
 
-def _common(name: str | None, dtypes: set[str], call: str) -> str:
-    """Return the integer type that holds the numbers of all rows; int64 where no row has any.
+def _common(name: str | None, dtypes: set[str], allowed: str, *, call: str) -> str:
+    """Return the type that holds the numbers of all rows; int64 where no row has any.
 
     Raises:
         WrongType: there is no such type.
     """
     common = np.result_type(*sorted(dtypes)) if dtypes else np.dtype(np.int64)
-    if common.kind not in "iub":
+    if common.kind not in allowed:
         where = "the dataset" if name is None else repr(name)
         message = (
             f"{call}: no integer type holds arrays of {' and '.join(sorted(dtypes))}, as {where} has them: "
@@ -170,7 +171,7 @@ class _Lengths:
     def _some(self, plan: Any, first: int) -> tuple[Int64s, list[set[str]]]:
         """Return the lengths of consecutive rows, and the types of arrays that are not empty."""
         try:
-            lists = lists_of(plan, self.names)
+            lists = lists_of(plan, self.names, [name for name in self.names[1:] if name is not None])
         except NotAList as error:
             raise error.placed(self.child, first + error.record, self.call) from None
         lengths = lists[0].lengths
