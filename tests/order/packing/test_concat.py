@@ -16,6 +16,7 @@ from tests.order.packing import lists
 from seekable.order.keys import derive, kind_key, mix_one
 from seekable.order.packing.axis import OffsetsAxis
 from seekable.order.packing.exchange import Exchange
+from seekable.order.packing.fill_in_middle import Fim
 from seekable.order.packing.fixed_windows import FixedWindows
 from seekable.order.packing.length_order import length_order, offsets_of
 from seekable.order.packing.table import Table
@@ -100,7 +101,7 @@ def test_samples_of_a_thousand_corpora_are_those_of_lists(part: int) -> None:
 )
 @pytest.mark.parametrize("overlap", [0, 1])
 def test_samples_at_the_edges(lengths: list[int], stride: int, overlap: int) -> None:
-    check(lengths, stride, overlap, seed=3, epoch=1)
+    check(lengths, stride, overlap, seed=3, epoch=1, every=1 + len(lengths) // 40)
 
 
 def test_documents_too_long_for_the_table_of_lengths() -> None:
@@ -238,3 +239,27 @@ def test_golden_first_rows() -> None:
         (658, 0, 13, False),
         (770, 0, 31, False),
     ]
+
+
+@pytest.mark.parametrize("how", [None, Fim(0.5, 1, 2, 3)])
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        pytest.param([n % 7 for n in range(64)], id="one run"),
+        pytest.param([n % 7 for n in range(65)], id="a second run of one interval"),
+        pytest.param([0] * 200 + [5] + [0] * 200, id="runs of no token"),
+        pytest.param([1 + n % 50 for n in range(150)], id="several runs"),
+        pytest.param([9], id="one document"),
+    ],
+)
+def test_a_coarse_table_has_the_samples_of_a_fine_one(lengths: list[int], how: Fim | None) -> None:
+    offsets = offsets_of(np.array(lengths))
+    fine, coarse = (Table(offsets, fine=most, stride=5, overlap=1, seed=7, fim=how) for most in (1 << 20, 0))
+    for epoch in (0, 10**12):
+        found = lists.pieces_of(coarse, epoch)
+        assert found == lists.pieces_of(fine, epoch)
+        rows = range(0, coarse.samples, 97)
+        assert [coarse.pieces_of_one(row, epoch) for row in rows] == found[::97]
+        for document in range(0, len(lengths), 37):
+            expected = fine.samples_with(document, epoch).tolist()
+            assert coarse.samples_with(document, epoch).tolist() == expected

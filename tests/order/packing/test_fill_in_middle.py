@@ -130,7 +130,7 @@ def test_samples_of_a_thousand_corpora_are_those_of_lists(part: int) -> None:
         pytest.param([7], 3, id="one document"),
         pytest.param([7], 10, id="one sample that is all"),
         pytest.param([0], 1, id="sentinels alone"),
-        pytest.param([0] * 600, 1, id="many empty documents"),
+        pytest.param([0] * 300, 7, id="many empty documents"),
         pytest.param([5] * 20, 7, id="one class"),
         pytest.param(list(range(20)), 7, id="classes of one"),
         pytest.param([1] * 300, 13, id="more documents than from one coarse offset to the next"),
@@ -138,7 +138,7 @@ def test_samples_of_a_thousand_corpora_are_those_of_lists(part: int) -> None:
 )
 @pytest.mark.parametrize("rate", [0.5, 1.0])
 def test_samples_at_the_edges(lengths: list[int], stride: int, rate: float) -> None:
-    check(lengths, 3, stride, 0, fim(rate), epoch=1)
+    check(lengths, 3, stride, 0, fim(rate), epoch=1, every=1 + len(lengths) // 40)
 
 
 @pytest.mark.parametrize("make", [exchange, table])
@@ -160,7 +160,7 @@ def test_rows_of_several_epochs_at_once(make: Any) -> None:
         assert pieces[found.bounds[number] : found.bounds[number + 1]] == one
 
 
-@pytest.mark.parametrize(("share", "of"), [(0, 1), (1, 1), (1, 3), (2, 3), (999_999, 1_000_000)])
+@pytest.mark.parametrize(("share", "of"), [(0, 1), (1, 1), (1, 3), (2, 3), (999, 1000)])
 def test_marks_are_spread_evenly(share: int, of: int) -> None:
     marks = Marks(share, of)
     each = marks.each(np.arange(3 * of)).tolist()

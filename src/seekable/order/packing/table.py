@@ -13,6 +13,7 @@ import numpy as np
 
 from seekable.order.keys import derive, kind_key
 from seekable.order.packing.axis import OffsetsAxis
+from seekable.order.packing.coarse_table import coarse_table
 from seekable.order.packing.concat import Concat, Filling, keys_of_epochs
 from seekable.order.packing.fill_in_middle import SENTINELS
 from seekable.order.packing.length_order import number_type, offsets_of
@@ -41,7 +42,7 @@ class _KeptTables:
     """The tables that were used last, each with its number; a copy in another process begins with none."""
 
     def __init__(self) -> None:
-        self.tables: tuple[tuple[int, _EpochTable], ...] = ()
+        self.tables: tuple[tuple[int, Filling], ...] = ()
 
     def __reduce__(self) -> tuple[type[_KeptTables], tuple[()]]:
         return _KeptTables, ()
@@ -60,6 +61,9 @@ class Table(Concat):
 
     offsets: Int64s
     """The number of tokens before each document, then the number of all tokens: (N + 1,)."""
+
+    fine: int = 1 << 20
+    """The most documents whose begins of intervals are all kept; of more, each 64th is."""
 
     _kept: _KeptTables = field(init=False, repr=False, default_factory=_KeptTables)
 
@@ -97,11 +101,14 @@ class Table(Concat):
     @property
     def _together(self) -> int:
         """The number of epochs in a table."""
-        return max(1, _TOGETHER // max(1, self.documents))
+        return 1 if self.documents > self.fine else max(1, _TOGETHER // max(1, self.documents))
 
-    def _made(self, number: int) -> _EpochTable:
+    def _made(self, number: int) -> Filling:
         """Return the table of a group of epochs."""
         first = number * self._together
+        if self.documents > self.fine:
+            key = derive(_TABLE, self.seed, number)
+            return coarse_table(self.offsets, key, self.fim.marks if self.fim else None, self.seed)
         keys = keys_of_epochs(_TABLE, self.seed, first + np.arange(self._together))
         order = permute(np.arange(self.documents), self.documents, keys[:, None]).reshape(-1)
         widths = np.diff(self.offsets)[order]
