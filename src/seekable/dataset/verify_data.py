@@ -14,9 +14,11 @@ import numpy as np
 from seekable.dataset.shar import shar_files
 from seekable.dataset.source_kinds import spec_of_tokens
 from seekable.dataset.specs import spec_of
+from seekable.dataset.verify_tokens import store_problems, wrong_ids_in
 from seekable.errors import CorruptRecord
 from seekable.formats.registry import find_data, format_named, format_of_all
 from seekable.formats.source_options import SourceOptions
+from seekable.formats.tokens.options import TOKENS
 from seekable.index.table_indexer import is_table_indexer
 from seekable.index.verify.integrity import Problem
 from seekable.index.verify.verification import Verification, verify_files
@@ -68,7 +70,8 @@ def verify(
         format: as of ``open``.
         deep: read all of each file, find its records again and compare them with the index; else compare the
             size, the time and both ends.
-        decode: also decode each record of the files without another problem, as the format does by default.
+        decode: also decode each record of the files without another problem, as the format does by default;
+            of tokens, compare each id with the vocabulary that a token store has.
         index_dir: as of ``open``.
         jobs: the most processes that read; by default one for each processor, where that is faster.
         progress: is called with the progress of the reading.
@@ -104,6 +107,8 @@ def verify(
     asked = [source] if isinstance(source, str | os.PathLike) else source
     folders = {os.path.abspath(os.fsdecode(path)) for path in asked if os.path.isdir(path)}
     verified = check(found, kind.scanner, folders=folders)
+    if deep and kind.name.startswith(TOKENS):
+        verified = replace(verified, problems=(*verified.problems, *store_problems(verified.good)))
     if not decode:
         return verified
     return _decoded(verified, _records(verified.good, kind, options), jobs, progress)
@@ -126,6 +131,8 @@ def verify_sources(
             continue
         form = source.form if isinstance(source, TableSource) else source.scanner
         verified = check(list(_found(source.files)), form)
+        if deep and isinstance(source, TokenSource):
+            verified = replace(verified, problems=(*verified.problems, *store_problems(verified.good)))
         if decode:
             verified = _decoded(verified, replace(source, files=verified.good), jobs, progress)
         found = _together(found, verified)
@@ -213,7 +220,11 @@ def _undecodable(
     progress: ProgressHook | None,
 ) -> Bad:
     bad: Bad = {}
-    job = partial(undecodable_in, records)
+    job = (
+        partial(wrong_ids_in, records)
+        if isinstance(records, TokenSource)
+        else partial(undecodable_in, records)
+    )
     with closing(map_ranges(job, records.size, using=execution_options(jobs, None, at_once=False))) as runs:
         for row, found in runs:
             for path, (error, count) in found.items():
