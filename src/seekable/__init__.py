@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from seekable.dataset.load import load_dataset
     from seekable.dataset.open import open
     from seekable.dataset.position import Position
+    from seekable.dataset.tokenizing import tokenize
     from seekable.errors import (
         AccessDenied,
         AmbiguousKey,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from seekable.stream.iterable import from_iterable
     from seekable.stream.lines import open_stream
     from seekable.stream.stream import Stream
+    from seekable.tokens.parts import LossMask, Part
     from seekable.writing.shar_writer import SharWriter
 
 __all__ = [
@@ -105,11 +107,13 @@ __all__ = [
     "KeyNotFound",
     "Loader",
     "Location",
+    "LossMask",
     "MissingColumn",
     "MissingDependency",
     "NotResumable",
     "NothingPassed",
     "OutOfRange",
+    "Part",
     "PipeFailed",
     "PipeRefused",
     "Position",
@@ -142,6 +146,7 @@ __all__ = [
     "save_state",
     "state_from_sample_index",
     "state_sources",
+    "tokenize",
     "zip",
 ]
 
@@ -152,6 +157,8 @@ _HOMES = {
     "HOLE": "nodes.hole",
     "Loader": "loader.loader",
     "Location": "index.location",
+    "LossMask": "tokens.parts",
+    "Part": "tokens.parts",
     "Position": "dataset.position",
     "SharWriter": "writing.shar_writer",
     "Stream": "stream.stream",
@@ -171,6 +178,7 @@ _HOMES = {
     "save_state": "loader.checkpoints",
     "state_from_sample_index": "loader.positioned",
     "state_sources": "loader.positioned",
+    "tokenize": "dataset.tokenizing",
     "zip": "dataset.combine",
 }
 

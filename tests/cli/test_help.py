@@ -24,6 +24,7 @@ COMMANDS = [
     "verify",
     "recompress",
     "export",
+    "tokenize",
     "plan",
     "doctor",
     "state",

@@ -21,6 +21,7 @@ from seekable.cli import (
     recompress,
     sample,
     state,
+    tokenize,
     verify,
 )
 from seekable.cli.exits import EXIT_CODES, errors_told, tell_wrong_usage
@@ -60,6 +61,7 @@ app.command(epilog=sample.EPILOG)(sample.sample)
 app.command(epilog=verify.EPILOG)(verify.verify)
 app.command(epilog=recompress.EPILOG)(recompress.recompress)
 app.command(epilog=export.EPILOG)(export.export)
+app.command(epilog=tokenize.EPILOG)(tokenize.tokenize)
 app.command(epilog=plan.EPILOG)(plan.plan)
 app.add_typer(state.app, name="state")
 app.add_typer(kaldi.app, name="kaldi")

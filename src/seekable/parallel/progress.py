@@ -62,10 +62,13 @@ class Progress:
     """A message for the user, such as the folder in which the index is written instead."""
 
     task: str = "indexing"
-    """The work: "indexing", "filtering", "writing" or "reading keys"."""
+    """The work: "indexing", "filtering", "writing", "tokenizing" or "reading keys"."""
 
     rows: int | None = None
     """The number of records to process; None where it is not known before, as for an index build."""
+
+    tokens: int = 0
+    """The approximate number of tokens written so far; 0 before a part is finished, and for other work."""
 
     @property
     def is_done(self) -> bool:
@@ -110,9 +113,13 @@ class TerminalProgress:
         self._due = time.monotonic() + after_seconds
         self._bar: RichProgress | None = None
         self._drawn = False
+        self._begun: tuple[float, int] | None = None
+        """The time of the first report, and its tokens."""
 
     def __call__(self, progress: Progress) -> None:
         """Show how far the build is."""
+        if self._begun is None:
+            self._begun = time.monotonic(), progress.tokens
         if progress.notice:
             self.close()
             sys.stderr.write(f"seekable: {progress.notice}\n")
@@ -135,7 +142,10 @@ class TerminalProgress:
         done, total = progress.bytes_done, progress.bytes
         if progress.rows is not None:
             done, total = progress.records, progress.rows
-        bar.update(bar.task_ids[0], completed=done, total=total or None, records=progress.records)
+        tokens = self._tokens_in_words(progress)
+        bar.update(
+            bar.task_ids[0], completed=done, total=total or None, records=progress.records, tokens=tokens
+        )
         console = bar.console
         with console.capture() as captured:
             console.print(bar.get_renderable(), end="", no_wrap=True)
@@ -144,6 +154,14 @@ class TerminalProgress:
         self._drawn = True
         sys.stderr.write(f"{_ERASE_LINE}{line}")
         sys.stderr.flush()
+
+    def _tokens_in_words(self, progress: Progress) -> str:
+        """Return the tokens and their number a second; nothing for other work."""
+        if not progress.tokens or self._begun is None:
+            return ""
+        begun, before = self._begun
+        rate = (progress.tokens - before) / max(1e-3, time.monotonic() - begun)
+        return f"{progress.tokens:,} tokens, {rate / 1e6:.2f} M a second"
 
 
 def _new_bar(shown: Progress) -> RichProgress:
@@ -155,12 +173,13 @@ def _new_bar(shown: Progress) -> RichProgress:
         progress.BarColumn(),
         progress.TaskProgressColumn(),
         progress.TextColumn("{task.fields[records]:,} records"),
+        progress.TextColumn("{task.fields[tokens]}"),
         *([progress.TransferSpeedColumn()] if shown.bytes else []),
         progress.TimeRemainingColumn(compact=True),
         console=Console(stderr=True),
         auto_refresh=False,
     )
-    bar.add_task(shown.task, total=None, records=0)
+    bar.add_task(shown.task, total=None, records=0, tokens="")
     return bar
 
 

@@ -1,0 +1,222 @@
+"""``seekable tokenize``: write the texts of data as a store of tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seekable.cli.options import (
+    FormatOption,
+    IndexDirOption,
+    JsonOption,
+    NoProgressOption,
+    QuietOption,
+    examples,
+)
+
+if TYPE_CHECKING:
+    from seekable.dataset.dataset import Dataset
+
+EPILOG = examples(
+    "tokenize 'corpus/*.jsonl' --to tokens --tokenizer tokenizer.json --eos '<|endoftext|>'",
+    "tokenize corpus/ --to tokens --tokenizer tiktoken:gpt2 --column content --eos 50256",
+    "tokenize a.parquet --to tokens --tokenizer t.json --workers 8 --engine gigatoken",
+    "tokenize a.jsonl --to tokens --tokenizer t.json --eos '</s>' --idx       Megatron's index too",
+)
+
+SourcesArgument = Annotated[
+    list[str],
+    typer.Argument(metavar="SOURCE", help="Files, a folder, or quoted globs of texts.", show_default=False),
+]
+ToOption = Annotated[
+    str,
+    typer.Option("--to", metavar="FOLDER", help="Where to; it holds no other data.", show_default=False),
+]
+TokenizerOption = Annotated[
+    str,
+    typer.Option(
+        "--tokenizer",
+        metavar="FILE",
+        help="A tokenizer.json, a folder with one, or tiktoken:NAME.",
+        show_default=False,
+    ),
+]
+ColumnOption = Annotated[str, typer.Option("--column", metavar="NAME", help="The column of the texts.")]
+EosOption = Annotated[
+    str | None,
+    typer.Option(
+        "--eos",
+        metavar="TOKEN",
+        help="After each document: a token, or a number, its id.",
+        show_default=False,
+    ),
+]
+BosOption = Annotated[
+    str | None,
+    typer.Option("--bos", metavar="TOKEN", help="Before each document, as --eos.", show_default=False),
+]
+EngineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help="hf, tiktoken or gigatoken; that of the tokenizer if left out. The fast ones are compared with "
+        "hf first.",
+        show_default=False,
+    ),
+]
+DtypeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="NAME",
+        help="uint16, uint32 and so on; the smaller of these that holds the vocabulary, if left out.",
+        show_default=False,
+    ),
+]
+RowsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--rows-per-file",
+        metavar="N",
+        min=1,
+        help="How many documents a part holds; those of 4 to 64 MB if left out.",
+        show_default=False,
+    ),
+]
+IdxOption = Annotated[bool, typer.Option("--idx", help="Write Megatron's index beside.")]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        "--jobs",
+        metavar="N",
+        help="Processes; more than one where that pays, if left out.",
+        show_default=False,
+    ),
+]
+OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Remove what another call wrote there.")]
+
+
+def tokenize(  # noqa: PLR0913 - an argument for each of its options
+    sources: SourcesArgument,
+    *,
+    to: ToOption,
+    tokenizer: TokenizerOption,
+    column: ColumnOption = "text",
+    eos: EosOption = None,
+    bos: BosOption = None,
+    engine: EngineOption = None,
+    dtype: DtypeOption = None,
+    rows_per_file: RowsOption = None,
+    idx: IdxOption = False,
+    overwrite: OverwriteOption = False,
+    workers: WorkersOption = None,
+    format_name: FormatOption = None,
+    index_dir: IndexDirOption = None,
+    no_progress: NoProgressOption = False,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write texts as a store of tokens.
+
+    Each record is a document. Nothing stands between documents but --eos and --bos. Each part of the store
+    appears whole or not at all; a command that was killed goes on where it was when it is given again, and
+    the bytes are the same for any number of processes. Another source, tokenizer or option is refused.
+    """
+    import time
+
+    from seekable.cli.progress_output import BuildWatch
+    from seekable.dataset.open import open as open_dataset
+    from seekable.dataset.tokenizing import tokenize as write_tokens
+    from seekable.writing.tokens_progress import tokens_in
+
+    watch = BuildWatch(bar=not no_progress, notices=not quiet)
+    try:
+        source: Dataset = open_dataset(
+            sources[0] if len(sources) == 1 else sources,
+            format=format_name,
+            index_dir=index_dir,
+            jobs=workers,
+            progress=watch,
+        )
+        before, begun = 0 if overwrite else tokens_in(to), time.perf_counter()
+        write_tokens(
+            source,
+            to=to,
+            tokenizer=tokenizer,
+            column=column,
+            eos=_token(eos),
+            bos=_token(bos),
+            engine=engine,
+            dtype=dtype,
+            rows_per_file=rows_per_file,
+            idx=idx,
+            overwrite=overwrite,
+            jobs=workers,
+            progress=watch,
+        )
+    finally:
+        watch.close()
+    report = _report(to, time.perf_counter() - begun, before)
+    _print(report, as_json=as_json, quiet=quiet)
+
+
+def _token(token: str | None) -> str | int | None:
+    """Return a token as the library takes it: a number is an id."""
+    return int(token) if token is not None and token.isascii() and token.isdigit() else token
+
+
+def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
+    """Return the document about a store that was written.
+
+    Args:
+        folder: the store.
+        seconds: the time that the writing took.
+        before: the number of tokens that an earlier call had written.
+    """
+    import os
+
+    from seekable.cli.output import json_safe
+    from seekable.tokens.store_document import read_document
+
+    store = read_document(folder)
+    assert store is not None
+    made = store.tokens - before
+    return {
+        "folder": json_safe(folder),
+        "documents": store.documents,
+        "tokens": store.tokens,
+        "tokens_kept": before,
+        "empty_documents": store.empty,
+        "dtype": store.dtype,
+        "parts": len(store.parts),
+        "bytes": sum(entry.stat().st_size for entry in os.scandir(folder) if not entry.name.startswith(".")),
+        "seconds": seconds,
+        "tokens_per_second": made / max(seconds, 1e-9),
+        "compared": store.tokenizer.compared if store.tokenizer is not None else None,
+    }
+
+
+def _print(report: dict[str, Any], *, as_json: bool, quiet: bool) -> None:
+    from seekable.cli.output import in_words, write_document, write_line
+    from seekable.storage.memory import bytes_in_words
+
+    if as_json:
+        write_document(report)
+        return
+    if quiet:
+        return
+    documents, tokens = in_words(report["documents"], "document"), in_words(report["tokens"], "token")
+    line = f"{report['folder']}: {documents}, {tokens} ({report['dtype']}), {bytes_in_words(report['bytes'])}"
+    if report["tokens_kept"] < report["tokens"]:
+        line += f"; {report['tokens_per_second']:,.0f} tokens a second"
+    if report["tokens_kept"]:
+        line += f"; {report['tokens_kept']:,} of them from an earlier run"
+    if report["empty_documents"]:
+        line += f"; {in_words(report['empty_documents'], 'document')} without a token"
+    if report["compared"]:
+        compared = report["compared"]
+        line += f"; {in_words(compared['documents'], 'document')} compared with {compared['with']}: equal"
+    write_line(line)

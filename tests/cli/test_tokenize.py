@@ -1,0 +1,146 @@
+"""``seekable tokenize`` writes token stores, goes on after a kill, and says what it did."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.cli.command import AT_ONCE, SEEKABLE, Corpus, documents, environment, in_terminal, output, run
+from tests.tokens.trained import EOS, trained_json
+
+import seekable as sk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> Path:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(trained_json(), encoding="utf-8")
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
+
+
+def test_texts_become_tokens(corpus: Corpus, tokenizer: Path, tmp_path: Path) -> None:
+    files = sorted(map(str, corpus.folder.glob("*.jsonl")))
+    command = ["tokenize", *files, "--to", "tokens", "--tokenizer", str(tokenizer), "--eos", EOS]
+    told = output(*command, cwd=tmp_path).decode()
+    tk = sk.open(tmp_path / "tokens")
+    tokens = f"{tk.lengths.sum():,}"
+    assert re.fullmatch(
+        rf"tokens: 120 documents, {tokens} tokens \(uint16\), [\d.,]+ k?(B|bytes); [\d,]+ tokens a second; "
+        r"3 documents without a token\n",
+        told,
+    )
+    assert all(document["tokens"][-1] == 0 for document in tk)
+    again = output(*command, cwd=tmp_path).decode()
+    assert f"; {tokens} of them from an earlier run; 3 documents" in again
+    assert "a second" not in again
+    assert output(*command, "--quiet", cwd=tmp_path) == b""
+
+
+def test_the_report_as_json(corpus: Corpus, tokenizer: Path, tmp_path: Path) -> None:
+    command = ("tokenize", corpus.folder, "--to", "tokens", "--tokenizer", tokenizer, "--eos", "0", "--idx")
+    (told,) = documents(*command, "--engine", "gigatoken", "--dtype", "int32", cwd=tmp_path)
+    assert told.pop("seconds") > 0
+    assert told.pop("tokens_per_second") > 0
+    assert told.pop("compared")["different"] == 0
+    tk = sk.open(tmp_path / "tokens")
+    assert told == {
+        "schema": 1,
+        "folder": "tokens",
+        "documents": 120,
+        "tokens": int(tk.lengths.sum()),
+        "tokens_kept": 0,
+        "empty_documents": 3,
+        "dtype": "int32",
+        "parts": 1,
+        "bytes": sum(len(data) for data in contents(tmp_path / "tokens").values()),
+    }
+    assert (tmp_path / "tokens" / "part-000000.idx").exists()
+    assert tk[0]["tokens"].tolist() == [0]
+
+
+def test_another_call_is_refused_unless_it_may_overwrite(
+    corpus: Corpus, tokenizer: Path, tmp_path: Path
+) -> None:
+    command = ("tokenize", corpus.folder, "--to", tmp_path / "tokens", "--tokenizer", tokenizer)
+    output(*command)
+    refused = run(*command, "--eos", "0", "--json")
+    assert refused.returncode == 3
+    error = json.loads(refused.stderr)["error"]
+    assert (error["type"], "eos was None, is 0" in error["message"]) == ("StateMismatch", True)
+    output(*command, "--eos", "0", "--overwrite")
+    assert sk.open(tmp_path / "tokens")[0]["tokens"].tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "code", "message"),
+    [
+        (["--tokenizer", "no.json"], 4, b"there is no tokenizer at 'no.json'"),
+        (["--eos", "</s>"], 2, b"'</s>' is no single token"),
+        (["--engine", "fast"], 2, b"engine must be one of 'hf', 'tiktoken', 'gigatoken'"),
+        (["--dtype", "uint8"], 2, b"uint8 holds ids up to 255"),
+        (["--column", "body"], 1, b"it has no column 'body'"),
+        (["--workers", "0"], 2, b"jobs must be at least 1"),
+    ],
+    ids=["tokenizer", "eos", "engine", "dtype", "column", "workers"],
+)
+def test_wrong_arguments(
+    changed: list[str], code: int, message: bytes, corpus: Corpus, tokenizer: Path, tmp_path: Path
+) -> None:
+    done = run("tokenize", corpus.folder, "--to", "t", "--tokenizer", tokenizer, *changed, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert message in done.stderr
+
+
+@pytest.mark.exhaustive
+def test_a_bar_is_drawn_on_a_terminal_alone(corpus: Corpus, tokenizer: Path, tmp_path: Path) -> None:
+    command = ["tokenize", str(corpus.folder), "--tokenizer", str(tokenizer), "--rows-per-file", "30"]
+    shown = [SEEKABLE, *command, "--to", str(tmp_path / "a")]
+    with in_terminal(shown, more=AT_ONCE, columns=140) as terminal:
+        code, seen = terminal.finish()
+    assert code == 0
+    assert re.search(rb"tokenizing.*records.*tokens, [\d.]+ M a second", seen)
+    assert run(*command, "--to", tmp_path / "b", more=AT_ONCE).stderr == b""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_command_that_is_killed_again_and_again_ends_with_the_same_bytes(
+    workers: str, tokenizer: Path, tmp_path: Path
+) -> None:
+    lines = [json.dumps({"text": f"{row} words of some text " * 40}) for row in range(4000)]
+    (tmp_path / "corpus.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    command = ["tokenize", "corpus.jsonl", "--tokenizer", str(tokenizer), "--eos", EOS]
+    command += ["--rows-per-file", "97", "--workers", workers]
+    output(*command, "--to", "whole", cwd=tmp_path)
+    expected = contents(tmp_path / "whole")
+    kills = 0
+    for number in range(50):
+        with subprocess.Popen(
+            [SEEKABLE, *command, "--to", "killed"],
+            cwd=tmp_path,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                process.wait(0.3 + number % 7 * 0.1)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+            else:
+                assert process.returncode == 0
+                break
+    output(*command, "--to", "killed", cwd=tmp_path)
+    assert kills
+    assert contents(tmp_path / "killed") == expected
