@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -263,3 +264,15 @@ def test_a_coarse_table_has_the_samples_of_a_fine_one(lengths: list[int], how: F
         for document in range(0, len(lengths), 37):
             expected = fine.samples_with(document, epoch).tolist()
             assert coarse.samples_with(document, epoch).tolist() == expected
+
+
+def test_tables_of_two_epochs_are_kept_and_shared_by_threads() -> None:
+    lengths = [1 + mix_one(document) % 9 for document in range(5000)]
+    expected = {epoch: lists.pieces_of(table(lengths, 50, 0, 7), epoch) for epoch in range(4)}
+    shared = table(lengths, 50, 0, 7)
+    with ThreadPoolExecutor(4) as threads:
+        epochs = [number % 4 for number in range(24)]
+        found = list(threads.map(lambda epoch: lists.pieces_of(shared, epoch), epochs))
+    assert [expected[epoch] for epoch in epochs] == found
+    assert len(shared._kept.tables) <= 2
+    assert shared._filling(2) is shared._filling(2)
