@@ -12,7 +12,7 @@ from seekable.formats.registry import SUFFIXES, without_their_files
 from seekable.formats.tokens.listed_folders import listed_tokens
 from seekable.formats.tokens.olmo import CSV_SUFFIX
 from seekable.formats.tokens.options import TOKENS
-from seekable.formats.tokens.token_folders import TOKEN_SUFFIXES, holds_tokens, token_names
+from seekable.formats.tokens.token_folders import TOKEN_SUFFIXES, suffixes_of_tokens, token_names
 from seekable.storage.listing import Found, find_files
 
 if TYPE_CHECKING:
@@ -49,6 +49,9 @@ class TokensSpec(Spec):
     paired: bool = False
     """True if each file must have an index of Megatron or fairseq beside it."""
 
+    suffixes: tuple[str, ...] = TOKEN_SUFFIXES
+    """The ends of the names of files with tokens, in a folder."""
+
     def files(
         self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
     ) -> tuple[tuple[Found, ...], Format]:
@@ -66,7 +69,7 @@ class TokensSpec(Spec):
         if not self.paired and (listed := _listed(path)) is not None:
             return (Found(os.path.abspath(path), listed),)
         if not self.paired:
-            return find_files(path, suffixes=TOKEN_SUFFIXES, inspect=without_their_files, arrange=token_names)
+            return find_files(path, suffixes=self.suffixes, inspect=without_their_files, arrange=token_names)
         if not os.path.isdir(path) or os.path.isfile(path + _DATA):
             path += _DATA
         found = find_files(path, suffixes=(_DATA,), inspect=without_their_files)
@@ -138,6 +141,7 @@ def spec_of_folder(folder: str, names: Iterable[str], *, told: bool) -> TokensSp
     """
     files = [name for name in names if not name.startswith((".", "_"))]
     beside = [name for name in files if name.lower().endswith(SUFFIXES) and not name.endswith(CSV_SUFFIX)]
-    if beside or not (told or holds_tokens(folder, files)):
+    suffixes = suffixes_of_tokens(folder, files)
+    if beside or not (told or suffixes):
         return None
-    return TokensSpec(folder, folder)
+    return TokensSpec(folder, folder, _DATA in suffixes, suffixes or TOKEN_SUFFIXES)

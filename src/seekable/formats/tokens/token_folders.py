@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from seekable.formats.tokens.families import head_of
@@ -13,14 +14,20 @@ from seekable.formats.tokens.tntidx import MAGIC as OLD_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-__all__ = ["TOKEN_SUFFIXES", "holds_tokens", "token_names"]
+__all__ = ["TOKEN_SUFFIXES", "suffixes_of_tokens", "token_names"]
 
 TOKEN_SUFFIXES = (".bin", ".ds", ".npy", ".safetensors")
 """The ends of the names of files of tokens, in lower case."""
 
 
-def holds_tokens(folder: str, names: Collection[str]) -> bool:
-    """Return True if a folder is a dataset of tokens without doubt.
+_ORDERS = re.compile(
+    r".*(_indexmap_.*_idx|[-_](document|sample|shuffle|dataset|dataset_sample)_(index|indices))\.npy"
+)
+"""The names of the arrays that Megatron and GPT-NeoX keep, often beside tokens, for the order of samples."""
+
+
+def suffixes_of_tokens(folder: str, names: Collection[str]) -> tuple[str, ...]:
+    """Return the ends of the names of files with tokens, if a folder is a dataset of tokens without doubt.
 
     Args:
         folder: the path of the folder.
@@ -28,21 +35,22 @@ def holds_tokens(folder: str, names: Collection[str]) -> bool:
     """
     known = set(names)
     if any(name.endswith(".ds") and f"{name}.index" in known for name in known):
-        return True
+        return (".ds",)
     if any(name.endswith(".npy") and f"{name[:-4]}{CSV_SUFFIX}" in known for name in known):
-        return True
+        return (".npy",)
     pairs = (name for name in sorted(known) if name.endswith(".bin") and f"{name[:-4]}.idx" in known)
     first = next(pairs, None)
-    return first is not None and head_of(os.path.join(folder, f"{first[:-4]}.idx")).startswith(
-        (MAGIC, OLD_MAGIC)
-    )
+    if first is None:
+        return ()
+    head = head_of(os.path.join(folder, f"{first[:-4]}.idx"))
+    return (".bin",) if head.startswith((MAGIC, OLD_MAGIC)) else ()
 
 
 def token_names(folder: str, names: Sequence[str]) -> Sequence[str]:
-    """Return which files of a folder are documents, and not arrays that belong to the tokens of others.
+    """Return which files of a folder are documents: not label masks, and no orders of samples.
 
     Args:
         folder: the path of the folder.
         names: the names of its files that end in one of `TOKEN_SUFFIXES`, in natural order.
     """
-    return [name for name in names if not is_mask(os.path.join(folder, name))]
+    return [name for name in names if not (_ORDERS.fullmatch(name) or is_mask(os.path.join(folder, name)))]
