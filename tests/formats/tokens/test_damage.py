@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import pickle
 import tracemalloc
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -246,8 +247,10 @@ def with_word(data: bytes, at: int, value: int, width: int = 8) -> bytes:
 )
 def test_the_error_of_a_pair_says_where_it_is_damaged(tmp_path: Path, files: Files, told: str) -> None:
     write_data(tmp_path, PAIR | files)
-    with pytest.raises(sk.UnsupportedFormat, match=told):
+    with pytest.raises(sk.UnsupportedFormat, match=told) as caught:
         sk.open(f"megatron:{tmp_path}/a")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again)) == (caught.type, str(caught.value))
 
 
 DOCUMENTS = [np.array([BOS, 5, 6]), np.array([BOS, 8])]

@@ -354,12 +354,14 @@ def test_commands_take_tokens(tmp_path: Path) -> None:
 
 
 def test_arrays_that_megatron_keeps_beside_tokens_are_no_documents(tmp_path: Path) -> None:
-    orders = ("cache/GPTDataset_indices/0a-GPTDataset-train-document_index.npy", "a_indexmap_9ns_9sl_1s_doc_idx.npy",
-              "cache/0a-BlendedDataset-train-dataset_sample_index.npy")  # fmt: skip
-    write(tmp_path, megatron([np.array([5])]) | {name: numpy_file(np.arange(9)) for name in orders})
-    assert (
-        documents(tmp_path) == documents(f"tokens:{tmp_path}") == documents(f"megatron:{tmp_path}") == [[5]]
+    orders = (
+        "cache/GPTDataset_indices/0a-GPTDataset-train-document_index.npy",
+        "cache/0a-BlendedDataset-train-dataset_sample_index.npy",
+        "a_indexmap_9ns_9sl_1s_doc_idx.npy",
     )
+    write(tmp_path, megatron([np.array([5])]) | {name: numpy_file(np.arange(9)) for name in orders})
+    for asked in (str(tmp_path), f"tokens:{tmp_path}", f"megatron:{tmp_path}"):
+        assert documents(asked) == [[5]]
 
 
 def test_many_pairs_are_indexed_at_once(tmp_path: Path) -> None:
