@@ -71,8 +71,8 @@ def test_every_page_is_in_the_index_and_in_the_comparison() -> None:
 
 
 def test_every_page_has_its_peer() -> None:
-    # Energon wants other versions than the tests do, options of Megatron are in no package, and nanoGPT, llm.c
-    # and OLMo are programs: their names are from their sources.
+    # Energon wants other versions than the tests do, options of Megatron are in no package, and nanoGPT and
+    # llm.c are programs: their names are from their sources.
     of_sources = {"from-indexed-parquet-dataset", "from-energon", "from-megatron", "from-nanogpt"}
     assert {page.stem for page in PAGES} == {*PEERS, *of_sources}
 
