@@ -69,7 +69,7 @@ def rearranged(document: int, length: int, how: Fim, seed: int, epoch: int) -> l
 def contents(
     lengths: Sequence[int], order: Sequence[int], how: Fim, seed: int, epoch: int
 ) -> list[list[lists.Token]]:
-    """What each interval holds."""
+    """The tokens of each interval."""
     return [
         rearranged(document, lengths[document], how, seed, epoch)
         if is_marked(interval, how.rate)

@@ -1,4 +1,4 @@
-"""How well packing shuffles: neighbours that stay so, from an epoch to the next and from natural order."""
+"""The shares of neighbours that packing leaves neighbours, from epoch to epoch and from natural order."""
 
 from __future__ import annotations
 

@@ -41,9 +41,11 @@ class Filling(ABC):
 
     @abstractmethod
     def begins(self, tokens: Int64s, epochs: Int64s) -> Int64s:
-        """Return the places on the axis of tokens that are counted from the begin of their epoch.
+        """Return the place on the axis of each token.
 
-        ``epochs`` has the epoch of each token, or one epoch for all.
+        Args:
+            tokens: numbers of tokens, counted from the first one of their epoch.
+            epochs: the epoch of each, or one epoch for all.
         """
 
     @abstractmethod
@@ -74,7 +76,7 @@ class Concat(Packing):
     """Base of the methods that concatenate documents.
 
     Window k of an epoch begins ``k * stride`` tokens behind the begin of the epoch. The samples are the
-    windows, permuted. What is left behind the last window, fewer tokens than a sample has, is in no sample.
+    windows, permuted. The tokens behind the last window, fewer than ``stride``, are in no sample.
     """
 
     stride: int

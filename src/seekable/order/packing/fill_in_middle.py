@@ -56,7 +56,7 @@ _LOW, _HALF_WORD = U64((1 << 32) - 1), U64(32)
 @final
 @dataclass(frozen=True, slots=True)
 class Fim:
-    """How ``pack`` rearranges documents for fill-in-the-middle.
+    """The rearrangement of documents by ``pack`` for fill-in-the-middle.
 
     Args:
         rate: the share of the documents that are rearranged, from 0 to 1; the nearest fraction with a

@@ -46,7 +46,7 @@ _RADIX = 1 << 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LengthClasses:
-    """How many documents have each length that occurs: a row for each class of documents of equal length."""
+    """The classes of documents of equal length: a row for each length that occurs."""
 
     lengths: Int64s
     """The length of each class in tokens, ascending."""

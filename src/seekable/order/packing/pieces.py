@@ -86,7 +86,7 @@ class Packing(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, int | float | str]:
-        """Return what is to be said of the whole epoch: its tail or its padding, and what never moves."""
+        """Return the sizes of an epoch, the tokens of its tail or padding, and what never moves, by name."""
 
 
 def reordered(groups: Sequence[Pieces], at: Int64s) -> Pieces:
