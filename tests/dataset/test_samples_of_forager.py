@@ -153,6 +153,23 @@ def test_the_files_with_arrays_are_those_of_forager(size: int, tmp_path: Path) -
     assert list(read[0]) == ["tokens", "kind", "loss_mask"]
 
 
+@pytest.mark.parametrize("aux", [None, AUX], ids=["tokens", "arrays"])
+def test_samples_are_opened_without_a_word_of_their_type(aux: Any, tmp_path: Path) -> None:
+    paths = corpus(tmp_path / "corpus", COUNTS, parts=aux is not None)
+    samples(sk.open(paths), tmp_path / "ours", 4, dtype="uint32", aux=aux)
+    tk = sk.open(tmp_path / "ours")
+    kind = TokensDataset if aux is None else TokensWithAuxDataset
+    options = {"token_dtype": np.uint32} if aux is None else {}
+    read = kind.create_from_index_on_filesystem(str(tmp_path / "ours"), **options)
+    theirs = [read[place] for place in range(len(read))]
+    wanted = [{"tokens": each} if aux is None else each for each in theirs]
+    assert len(tk) == len(read)
+    for found, record in zip(tk, wanted, strict=True):
+        assert {name: values.tolist() for name, values in found.items()} == {
+            name: values.tolist() for name, values in record.items()
+        }
+
+
 @pytest.mark.parametrize("rows", [1, 2, 100])
 def test_parts_of_any_size_make_the_same_samples(rows: int, tmp_path: Path) -> None:
     paths = corpus(tmp_path / "corpus", COUNTS)

@@ -22,6 +22,7 @@ from seekable.formats import forager
 from seekable.formats.shar import discovery
 from seekable.formats.unopened import unopened_suffix
 from seekable.storage.compression import uncompressed_name
+from seekable.tokens.store_document import DOCUMENT, FACTS, TOKENIZER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,12 @@ _PEEKED_BYTES = 1 << 16
 
 _LISTS = frozenset({"index.json", forager.INDEX})
 """The names of which one is in each folder of tokens whose own index lists its files."""
+
+_FACTS = f".{FACTS}"
+"""The suffix of a file that each part of a token store has."""
+
+_OF_STORES = frozenset({DOCUMENT, TOKENIZER})
+"""The names of files of a token store that have the suffix of lines."""
 
 _DESCRIPTIONS = frozenset({"index.json", "sizes.json", "meta.json"})
 """The names of files that describe tar files: the index of wids, and those that other tools keep."""
@@ -271,6 +278,11 @@ def inspect_folder(listing: Listing, *, refuse: bool) -> frozenset[str]:
         if some.issuperset(forager.NEEDED)
         and os.path.basename(os.path.join(listing.root, folder).rstrip(os.sep)) == forager.INDEX
         for name in forager.NAMES
+    ) | frozenset(
+        os.path.join(folder, name)
+        for folder, some in files.items()
+        if any(name.endswith(_FACTS) for name in some)
+        for name in some.intersection(_OF_STORES)
     )
     if refuse:
         data = [name for name in listing.data if name not in own] if own else listing.data

@@ -243,3 +243,10 @@ def test_other_locations_are_as_they_were() -> None:
     assert inner != sk.Location("/b", 1, 2, 3)
     assert repr(inner) == f"Location(path='/b', row=1, offset=2, length=3, source={where!r})"
     assert len({where, inner, sk.Location("/a", 1, 2, 3)}) == 2
+
+
+def test_a_store_below_a_corpus_is_no_data_of_it(tmp_path: Path) -> None:
+    corpus = lines(tmp_path / "corpus", {"a": 5})
+    corpus.write_tokens(tmp_path / "corpus" / "tokens", jobs=1)
+    assert len(sk.open(tmp_path / "corpus")) == 5
+    assert len(sk.open(tmp_path / "corpus" / "tokens")) == 5

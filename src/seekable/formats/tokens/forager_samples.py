@@ -22,6 +22,7 @@ from seekable.formats import forager
 from seekable.formats.tokens.options import DTYPES
 from seekable.formats.tokens.token_file import damage
 from seekable.formats.tokens.words import SideFile, TokenSchema, token_survey
+from seekable.tokens.store_document import HIDDEN_DOCUMENT, read_document
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,7 +106,7 @@ def survey_samples(file: TokenFile, folder: str) -> Survey:
     index = _index_of(folder, file.path)
     assert index is not None  # `samples_folder` found it
     form = _form(os.path.join(folder, forager.INDEX, _SCHEMA))
-    dtype = _dtype(file, form)
+    dtype = _dtype(file, form, folder)
     bounds = _bounds(file, index, os.path.relpath(file.path, folder))
     sizes = np.diff(bounds)
     width = np.dtype(dtype).itemsize + sum(np.dtype(each).itemsize for _, each in form.inside)
@@ -168,9 +169,11 @@ def _bounds(file: TokenFile, index: ForagerIndex, name: str) -> NDArray[np.uint6
     return np.concatenate(parts)
 
 
-def _dtype(file: TokenFile, form: _Form) -> str:
+def _dtype(file: TokenFile, form: _Form, folder: str) -> str:
     if form.dtype is not None:
         return file.dtype_of(form.dtype, where=_SCHEMA)
+    if (described := read_document(folder, HIDDEN_DOCUMENT)) is not None:
+        return file.dtype_of(np.dtype(described.dtype).newbyteorder("<").str, where=HIDDEN_DOCUMENT)
     if file.options.dtype is None:
         message = (
             f"{file.path!r} has samples of Forager, which writes their type nowhere: say it, as "
