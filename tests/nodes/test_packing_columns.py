@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.nodes.token_data import write_pair
 
 import seekable as sk
@@ -165,3 +167,67 @@ def test_columns_are_built_in_other_processes(tmp_path: Path) -> None:
     data, lengths = opened(tmp_path, [1500])
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         assert_equal(packing_columns(data.node, executor=pool, most_in_memory=0, chunk=256), lengths)
+
+
+def opened_of_old_files(folder: Path) -> list[int]:
+    """Write and index a pair that is so old that opening does not read it again; return the lengths."""
+    _, lengths = opened(folder, [600])
+    for path in folder.glob("0.*"):
+        os.utime(path, ns=(10**18, 10**18))
+    build(folder)
+    return lengths
+
+
+def build(folder: Path) -> None:
+    """Build the columns of a folder of pairs that has an index."""
+    data = sk.open(str(folder / "*.bin"), format="tokens")
+    packing_columns(data.node, jobs=1, most_in_memory=0, chunk=256)
+
+
+def without_columns(folder: Path) -> None:
+    for file in (folder / ".seekable").glob("packing-*"):
+        file.unlink()
+
+
+def check_kill(killer: Killer, folder: Path, point: tuple[str | None, int], lengths: list[int]) -> int:
+    """Kill a build at an operation; check that the next one leaves the right columns and nothing else."""
+    without_columns(folder)
+    kind, number = point
+    code = killer.kill_at(number, folder, build, folder, kind=kind)
+    data = sk.open(str(folder / "*.bin"), format="tokens")
+    assert_equal(packing_columns(data.node, jobs=1, most_in_memory=0, chunk=256), lengths)
+    assert len(columns_in(folder)) == 6
+    return code
+
+
+def test_a_build_that_is_killed_leaves_no_column_that_is_taken(tmp_path: Path) -> None:
+    lengths = opened_of_old_files(tmp_path)
+    with Killer() as killer:
+        without_columns(tmp_path)
+        kinds = killer.operations(tmp_path, build, tmp_path)
+        assert {"open", "os.fsync", "os.rename"} <= {*kinds}
+        points = [point for point in one_of_each_kind(kinds) if point[0] != "os.remove"]
+        codes = [check_kill(killer, tmp_path, point, lengths) for point in points]
+    assert {*codes} == {KILLED}
+
+
+@pytest.mark.exhaustive
+def test_a_build_killed_at_any_file_operation_leaves_no_column_that_is_taken(tmp_path: Path) -> None:
+    lengths = opened_of_old_files(tmp_path)
+    with Killer() as killer:
+        count = 0
+        while check_kill(killer, tmp_path, (None, count + 1), lengths) == KILLED:
+            count += 1
+    assert count > 30
+
+
+def test_columns_are_read_after_a_fork_and_by_a_pickle(tmp_path: Path) -> None:
+    data, lengths = opened(tmp_path, [300])
+    columns = packing_columns(data.node, jobs=1, most_in_memory=0)
+    again = pickle.loads(pickle.dumps(data))
+    assert again.lengths.tolist() == lengths
+    child = os.fork()
+    if not child:
+        right = columns.place.tolist() == packing_columns(again.node, most_in_memory=0).place.tolist()
+        os._exit(0 if right and data[7]["tokens"].size == lengths[7] else 1)
+    assert os.waitpid(child, 0)[1] == 0
