@@ -448,7 +448,16 @@ def test_token_files_are_packed_from_their_index(tmp_path: Path) -> None:
         "next_token": True,
         "columns": [name for name in ALL if name != "mask"],
     }
-    for child, model in ((tokens, plain), (tokens[::-1] + tokens[1:3], plain[::-1] + plain[1:3])):
+    changes: list[Callable[[sk.Dataset], sk.Dataset]] = [
+        lambda ds: ds,
+        lambda ds: ds[::-1] + ds[1:3],
+        lambda ds: ds.filter(_has_three, jobs=1),
+        lambda ds: ds.select([4, 0, 4, 1]),
+        lambda ds: ds.shuffle(3, fixed=True).shard(0, of=2),
+        lambda ds: ds.split({"a": 0.6, "b": 0.4}, seed=1)["a"],
+    ]
+    for change in changes:
+        child, model = change(tokens), change(plain)
         ds, wanted = child.pack(4, **options), model.pack(4, jobs=1, **options)
         assert same(list(ds), list(wanted))
         assert same([ds[row] for row in range(len(ds))], list(wanted))
@@ -510,6 +519,29 @@ def _rows(documents: list[dict[str, Any]], tokens: Any) -> list[int]:
     """Return the rows of the documents of some tokens, without those of sentinels."""
     ends = np.cumsum([record["tokens"].size for record in documents]) + 10
     return [int(row) for row in np.searchsorted(ends, tokens[tokens >= 10], side="right")]
+
+
+def _has_three(record: dict[str, Any]) -> bool:
+    return len(record["tokens"]) > 2
+
+
+def test_the_description_is_the_golden_one() -> None:
+    child = {"kind": "sequence", "type": "builtins.list", "length": 2}
+    docs = sk.from_sequence([{"tokens": [1, 2, 3]}, {"tokens": [4, 5]}])
+    lengths = "xxh3:7ca328b4f8fa4b5f"
+    columns = ["tokens", "segment_ids", "positions"]
+    packed = {"kind": "pack", "length": 2, "extra": 0, "method": "concat", "seed": 7, "order": "table"}
+    fim = {"rate": 0.5, "prefix": 1, "suffix": 2, "middle": 3, "spm": 0.5, "end_tokens": 0}
+    assert docs.pack(2, seed=7, jobs=1).node.describe(None) == {
+        **packed, "columns": columns, "count": 2, "lengths": lengths, "of": [child]
+    }  # fmt: skip
+    assert docs.pack(2, seed=7, fim=sk.Fim(0.5, 1, 2, 3), pad=5, jobs=1).node.describe(None) == {
+        **packed, "fim": fim, "columns": columns, "pad": 5, "count": 4, "lengths": lengths, "of": [child]
+    }  # fmt: skip
+    assert docs.windows(2, next_token=True, jobs=1).node.describe(None) == {
+        "kind": "windows", "length": 2, "extra": 1, "columns": ["tokens"], "next_token": True, "count": 2,
+        "lengths": lengths, "of": [child],
+    }  # fmt: skip
 
 
 def test_megatrons_order() -> None:

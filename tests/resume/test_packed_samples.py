@@ -86,6 +86,20 @@ def test_any_cut_ends_before_any_other(change: str, begun: str) -> None:
         check_at_every_cut(CHANGES[begun](lists()), CHANGES[change](lists()))
 
 
+def test_labels_of_a_cut_that_was_made_without_them() -> None:
+    plain, with_labels = lists().pack(5, seed=1, jobs=1), lists().pack(7, seed=1, labels="across", jobs=1)
+    for old, new, length in ((plain, with_labels, 7), (with_labels, plain, 5)):
+        before = loader_of(old)
+        next(iter(before))
+        after = loader_of(new)
+        after.load_state_dict(before.state_dict(), resume="rows")
+        rest = next(iter(after))
+        assert all(sample.keys() == new[0].keys() for sample in rest)
+        whole = tokens_of(list(old))
+        assert all(tuple(sample["tokens"].tolist()) in whole for sample in rest)
+        assert all(sample["loss_mask"].sum() == 4 for sample in rest if length == 7)
+
+
 def test_what_is_resumed_can_be_changed_again() -> None:
     old, middle, last = (lists().pack(length, seed=1, jobs=1) for length in (4, 6, 9))
     first = loader_of(old)
