@@ -550,3 +550,26 @@ def test_megatrons_order() -> None:
     assert len(ds) >= 9
     assert all(len(sample["tokens"]) == 5 for sample in ds)
     assert all(row in ds.find(LIST, place.row) for row in range(9) for place in ds.locate(row))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"length": 4', '"length": 0'),
+        ('"extra": 0', '"extra": -1'),
+        ('"seed": 7', '"seed": -1'),
+        ('"method": "concat"', '"method": "other"'),
+        ('"most": null', '"most": 0'),
+        ('"positions": "piece"', '"positions": 3'),
+        ('"fim": null', '"fim": {"rate": 2, "prefix": 1, "suffix": 2, "middle": 3}'),
+        ('"dtypes": [["tokens", "int64"]', '"dtypes": [["tokens", 3]'),
+    ],
+)
+def test_a_damaged_pipeline_file_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    path = tmp_path / "p.json"
+    packed([5, 9, 2]).save(path)
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(sk.CorruptState, match=r"nodes\[1\] \(pack\)"):
+        sk.load_dataset(path, sequences={"builtins.list": corpus([5, 9, 2])})

@@ -50,6 +50,17 @@ class SampleCut:
     keep_last: bool = False
     """True if the order of Megatron has a last sample that is not full."""
 
+    def __post_init__(self) -> None:
+        """Check the numbers, which may come from a file.
+
+        Raises:
+            InvalidArgument: one is out of its range.
+        """
+        checked_seed(self.seed)
+        for name, least in (("length", 1), ("extra", 0), ("most", 1), ("samples", 1)):
+            if (number := getattr(self, name)) is not None:
+                checked_count(name, number, least=least)
+
     @property
     def steady(self) -> bool:
         """True if every epoch is cut alike."""
