@@ -64,7 +64,11 @@ def test_lists_of_one_length(tmp_path: Path) -> None:
     ds = sk.open(tmp_path / "a.parquet")
     assert row_lengths(ds.node, "ids").lengths.tolist() == [2, 2, 2]
     lists = lists_of(ds[1:].node.plan(np.array([1, 0, 1])), ["ids"])[0]
-    assert (lists.values.tolist(), lists.bounds.tolist()) == ([5, 6, 3, 4, 5, 6], [0, 2, 4, 6])
+    values = [
+        lists.arrays[at][start : start + 2].tolist()
+        for at, start in zip(lists.array_of, lists.starts, strict=True)
+    ]
+    assert values == [[5, 6], [3, 4], [5, 6]]
 
 
 def test_only_the_named_column_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,3 +183,29 @@ def test_datasets_that_have_no_lengths() -> None:
     with pytest.raises(sk.InvalidArgument, match=r"pack\(\) needs rows .* put it before shuffle"):
         row_lengths(ds.shuffle(seed=1).node, None)
     assert row_lengths(ds.shuffle(seed=1, fixed=True).node, None).lengths.sum() == sum(LENGTHS)
+
+
+def test_nulls_beside_the_wanted_rows_are_no_error(tmp_path: Path) -> None:
+    documents = [[1, 2], None, [3, None], [4]]
+    ds = sk.open(parquet(tmp_path / "a.parquet", documents))  # type: ignore[arg-type]
+    found = row_lengths(ds.select([3, 0]).node, "ids")
+    assert (found.lengths.tolist(), found.dtypes) == ([1, 2], (("ids", "int32"),))
+    lists = lists_of(ds.node.plan(np.array([3, 0])), ["ids"])[0]
+    slices = zip(lists.array_of, lists.starts, lists.lengths, strict=True)
+    assert [lists.arrays[at][start : start + count].tolist() for at, start, count in slices] == [[4], [1, 2]]
+
+
+def test_lists_of_several_files_and_sources_lie_in_their_record_batches(tmp_path: Path) -> None:
+    one = sk.open([parquet(tmp_path / f"{number}.parquet", [[number], [number, 9]]) for number in range(3)])
+    other = sk.open(arrow(tmp_path / "a.arrow", pa.list_(pa.int64())))
+    both = sk.concat([one, other])
+    rows = np.array([7, 0, 5, 3, 8, 0, 11, 2])
+    lists = lists_of(both.node.plan(rows), ["ids"])[0]
+    expected = [both[int(row)]["ids"] for row in rows]
+    assert lists.lengths.tolist() == [len(each) for each in expected]
+    found: list[list[int]] = [[] for _ in rows]
+    for array, some in lists.by_array(np.arange(rows.size)):
+        for at in some.tolist():
+            found[at] = array[lists.starts[at] : lists.starts[at] + lists.lengths[at]].tolist()
+    assert found == expected
+    assert lists.dtypes == {"int32", "int64"}

@@ -114,7 +114,9 @@ def _copy(
         short = np.flatnonzero(starts + counts > lists.lengths[records])
         if short.size:
             raise BadValue(_changed(maker, int(documents[short[0]])))
-        _copy_slices(array.reshape(-1), lists.values, to, lists.bounds[records] + starts, counts)
+        for values, some in lists.by_array(records):
+            begins = (lists.starts[records] + starts)[some]
+            _copy_slices(array.reshape(-1), values, to[some], begins, counts[some])
 
 
 def _copy_slices(

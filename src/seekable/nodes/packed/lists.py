@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from seekable._lazy import lazy
 from seekable._optional import optional
 from seekable.errors import MissingColumn, WrongType
 from seekable.nodes.columns.names import no_such_column
+from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.display import describe_place
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -23,10 +25,11 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
     from seekable.nodes.graph import Plan
-    from seekable.nodes.sources import table_batches
+    from seekable.nodes.sources import table_batches, table_reading
 else:
     pa = optional("pyarrow", extra="parquet")
     table_batches = lazy("seekable.nodes.sources.table_batches")
+    table_reading = lazy("seekable.nodes.sources.table_reading")
 
 __all__ = ["Lists", "NotAList", "lists_in", "lists_of"]
 
@@ -39,19 +42,37 @@ _NUMBERS = "iubf"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lists:
-    """The lists of one name in some records, one after another."""
+    """The lists of one name in some records: slices of flat arrays, which other lists may lie in too."""
 
-    values: NDArray[Any]
-    """The elements of all lists in the order of the records; a view of Arrow's buffer where possible."""
+    arrays: tuple[NDArray[Any], ...]
+    """The flat arrays: of tables those of Arrow's record batches, which are not copied."""
 
-    bounds: Int64s
-    """The start of each list in ``values``, then the end of the last one: int64."""
+    array_of: Int64s
+    """The number of the array that each list lies in: int64."""
+
+    starts: Int64s
+    """The first element of each list in its array: int64."""
+
+    lengths: Int64s
+    """The number of elements of each list: int64; 0 for a hole."""
 
     @property
-    def lengths(self) -> Int64s:
-        """The number of elements of each list: int64; 0 for a hole."""
-        lengths: Int64s = np.diff(self.bounds)
-        return lengths
+    def dtypes(self) -> set[str]:
+        """The types of the arrays that have elements of these lists."""
+        used = np.unique(self.array_of[self.lengths > 0])
+        return {str(self.arrays[number].dtype) for number in used.tolist()}
+
+    def by_array(self, records: Int64s) -> Iterator[tuple[NDArray[Any], NDArray[np.intp]]]:
+        """Yield each array, and the indices in ``records`` of those whose lists lie in it."""
+        if len(self.arrays) == 1:
+            yield self.arrays[0], np.arange(records.size)
+            return
+        owners = self.array_of[records]
+        order = np.argsort(owners, kind="stable")
+        edges = np.searchsorted(owners[order], np.arange(len(self.arrays) + 1))
+        for array, (start, stop) in zip(self.arrays, pairwise(edges.tolist()), strict=True):
+            if start < stop:
+                yield array, order[start:stop]
 
 
 class NotAList(Exception):
@@ -92,8 +113,7 @@ def lists_of(plan: Plan, names: Sequence[str | None], aligned: Collection[str] =
         NotAList: a record lacks a name, or has something else there than a flat list of integers.
     """
     if None not in names and table_batches.is_columnar(plan):
-        batch = table_batches.table_of(plan)
-        return [_of_table(batch, name, _kinds(name, aligned)) for name in names if name is not None]
+        return _of_batches(plan, [name for name in names if name is not None], aligned)
     records = plan.read()
     return [lists_in(records, name, aligned) for name in names]
 
@@ -102,44 +122,73 @@ def _kinds(name: str | None, aligned: Collection[str]) -> str:
     return _NUMBERS if name in aligned else _INTEGERS
 
 
-def _of_table(batch: pa.RecordBatch, name: str, kinds: str) -> Lists:
-    at = batch.schema.get_field_index(name)
-    if at < 0:
-        raise NotAList(0, _missing(name, batch.schema.names))
-    return _of_column(batch.column(at), name, kinds)
+def _of_batches(plan: Plan, names: Sequence[str], aligned: Collection[str]) -> list[Lists]:
+    """Return the lists of columns of tables, of which no element is copied."""
+    size = len(plan)
+    array_of = np.empty(size, dtype=np.int64)
+    spans = [(np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)) for _ in names]
+    arrays: list[list[NDArray[Any]]] = [[] for _ in names]
+    for number, (at, batch, rows) in enumerate(_batches(plan)):
+        array_of[at] = number
+        for name, found, (starts, lengths) in zip(names, arrays, spans, strict=True):
+            try:
+                values, bounds = _of_column(batch, name, rows, _kinds(name, aligned))
+            except NotAList as error:
+                raise NotAList(int(at[error.record]), error.error) from None
+            found.append(values)
+            starts[at] = bounds[rows]
+            lengths[at] = bounds[rows + 1] - bounds[rows]
+    return [Lists(tuple(found), array_of, *span) for found, span in zip(arrays, spans, strict=True)]
 
 
-def _of_column(column: pa.Array, name: str, kinds: str) -> Lists:
-    """Return the lists of a column.
+def _batches(plan: Plan) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int64s]]:
+    """Yield record batches: which records of a plan lie in each, the batch, and the numbers of their rows."""
+    if isinstance(plan, GatheredPlan):
+        for at, part in plan.parts:
+            for inner, batch, rows in _batches(part):
+                yield at[inner], batch, rows
+    elif isinstance(plan, table_reading.TablesPlan):
+        yield from plan.batches()
+    else:
+        every = np.arange(len(plan))
+        yield every, table_batches.table_of(plan), every
+
+
+def _of_column(batch: pa.RecordBatch, name: str, rows: Int64s, kinds: str) -> tuple[NDArray[Any], Int64s]:
+    """Return the elements of a column of lists, and where each list begins, then the end of the last one.
 
     Raises:
-        NotAList: the column is of another type, or has a null instead of a list or of a number.
+        NotAList: the column is of another type, or one of the rows has a null instead of a list or a number.
     """
-    types, kind = pa.types, column.type
+    if batch.schema.get_field_index(name) < 0:
+        raise NotAList(0, _missing(name, batch.schema.names))
+    column, types = batch.column(name), pa.types
+    kind = column.type
     if types.is_list(kind) or types.is_large_list(kind):
         bounds = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     elif types.is_fixed_size_list(kind):
         bounds = (column.offset + np.arange(len(column) + 1, dtype=np.int64)) * kind.list_size
     else:
         raise NotAList(0, _wrong(name, f"a column of type {kind}", kinds))
-    if column.null_count:
-        raise NotAList(_first_null(column), _wrong(name, "null", kinds))
-    first, stop = int(bounds[0]), int(bounds[-1])
-    values = column.values.slice(first, stop - first)
+    if column.null_count and (wrong := np.flatnonzero(_nulls(column)[rows])).size:
+        raise NotAList(int(wrong[0]), _wrong(name, "null", kinds))
     plain = types.is_integer(kind.value_type) or types.is_boolean(kind.value_type)
-    plain = plain or (kinds == _NUMBERS and types.is_floating(kind.value_type))
-    if stop > first and not plain:
-        record = int(np.flatnonzero(np.diff(bounds))[0])
-        raise NotAList(record, _wrong(name, f"a column of type {kind}", kinds))
+    if not plain and not (kinds == _NUMBERS and types.is_floating(kind.value_type)):
+        if (wrong := np.flatnonzero(bounds[rows + 1] > bounds[rows])).size:
+            raise NotAList(int(wrong[0]), _wrong(name, f"a column of type {kind}", kinds))
+        return np.empty(0, dtype=np.int64), bounds
+    values = column.values
     if values.null_count:
-        record = int(np.searchsorted(bounds, first + _first_null(values), side="right")) - 1
-        raise NotAList(record, _wrong(name, "a list with a null in it", kinds))
-    numbers = values.to_numpy(zero_copy_only=False) if plain else np.empty(0, dtype=np.int64)
-    return Lists(numbers, bounds - first)
+        before = np.concatenate([[0], np.cumsum(_nulls(values))])
+        if (wrong := np.flatnonzero(before[bounds[rows + 1]] > before[bounds[rows]])).size:
+            raise NotAList(int(wrong[0]), _wrong(name, "a list with a null in it", kinds))
+        values = values.fill_null(False if types.is_boolean(kind.value_type) else 0)
+    return values.to_numpy(zero_copy_only=False), bounds
 
 
-def _first_null(array: pa.Array) -> int:
-    return int(np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))[0])
+def _nulls(array: pa.Array) -> NDArray[np.bool_]:
+    nulls: NDArray[np.bool_] = array.is_null().to_numpy(zero_copy_only=False)
+    return nulls
 
 
 def lists_in(records: Sequence[Any], name: str | None, aligned: Collection[str] = ()) -> Lists:
@@ -154,15 +203,14 @@ def lists_in(records: Sequence[Any], name: str | None, aligned: Collection[str] 
             arrays.append(_array(record, name, kinds))
         except (MissingColumn, WrongType) as error:
             raise NotAList(number, error) from error
-    bounds = np.zeros(len(arrays) + 1, dtype=np.int64)
-    np.cumsum([array.size for array in arrays], out=bounds[1:])
+    lengths = np.array([array.size for array in arrays], dtype=np.int64)
     full = [array for array in arrays if array.size]
     values = full[0] if len(full) == 1 else np.concatenate(full) if full else np.empty(0, dtype=np.int64)
     if values.dtype.kind not in kinds:
         found = " and ".join(sorted({str(array.dtype) for array in full}))
         message = f"no integer type holds arrays of {found}: convert them in a map() before"
         raise NotAList(0, WrongType(message))
-    return Lists(values, bounds)
+    return Lists((values,), np.zeros_like(lengths), np.cumsum(lengths) - lengths, lengths)
 
 
 def _array(record: Any, name: str | None, kinds: str) -> NDArray[Any]:

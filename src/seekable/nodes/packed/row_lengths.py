@@ -183,4 +183,4 @@ class _Lengths:
                     f"{name!r} as there are tokens, {lengths[row]:,} (got {other.lengths[row]:,})"
                 )
                 raise WrongType(message)
-        return lengths, [{str(each.values.dtype)} if each.values.size else set() for each in lists]
+        return lengths, [each.dtypes for each in lists]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.nodes.conditions import Bounds, Where
@@ -102,21 +103,36 @@ class Tables:
 
     def table(self, rows: Int64s, dense: frozenset[int]) -> pa.RecordBatch:
         """Return some rows as one record batch, in the order of ``rows``; arguments as of ``read``."""
-        order = np.argsort(rows, kind="stable")
-        batches: list[Any] = []
-        for decoded, at in self._pieces(rows[order], dense, "arrow"):
-            if at is None:
-                batches += map(self._as_batch, decoded)
-                continue
-            whole = isinstance(at, range) and at == range(decoded.batch.num_rows)
-            taken = decoded.batch if whole else take_batch(decoded.batch, np.fromiter(at, np.int64, len(at)))
-            batches.append(taken)
-        joined = pa.concat_batches(batches)
+        batches, orders = [], []
+        for at, batch, within in self.batches(rows, dense):
+            whole = within.size == batch.num_rows and bool((within == np.arange(within.size)).all())
+            batches.append(batch if whole else take_batch(batch, within))
+            orders.append(at)
+        joined, order = pa.concat_batches(batches), np.concatenate(orders)
         if order.size == 1 or (np.diff(order) == 1).all():
             return joined
         places = np.empty_like(order)
         places[order] = np.arange(order.size)
         return take_batch(joined, places)
+
+    def batches(
+        self, rows: Int64s, dense: frozenset[int]
+    ) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int64s]]:
+        """Yield the record batches that some rows lie in, of which none is copied; arguments as of ``read``.
+
+        Yields:
+            The indices in ``rows`` of those that lie in a batch, the batch, and the numbers of its rows.
+        """
+        order = np.argsort(rows, kind="stable")
+        start = 0
+        for decoded, at in self._pieces(rows[order], dense, "arrow"):
+            if at is None:
+                batch = pa.concat_batches(list(map(self._as_batch, decoded)))
+                within = np.arange(batch.num_rows)
+            else:
+                batch, within = decoded.batch, np.fromiter(at, np.int64, len(at))
+            yield order[start : start + within.size], batch, within
+            start += within.size
 
     def blocks_to_decode(self, rows: Int64s) -> frozenset[int]:
         """Return the blocks to decode whole for some rows."""
@@ -329,6 +345,10 @@ class TablesPlan(ColumnarPlan):
     def table(self) -> pa.RecordBatch:
         """Return the records as one record batch, in the order of the rows."""
         return self.tables.table(self.rows, self.dense)
+
+    def batches(self) -> Iterator[tuple[NDArray[np.intp], pa.RecordBatch, Int64s]]:
+        """Yield the record batches that the records lie in; see ``Tables.batches``."""
+        return self.tables.batches(self.rows, self.dense)
 
     def origins(self) -> Origins:
         """Return the file and the row in it of each record."""
