@@ -69,6 +69,15 @@ def test_the_report_as_json(corpus: Corpus, tokenizer: Path, tmp_path: Path) -> 
     assert tk[0]["tokens"].tolist() == [0]
 
 
+def test_samples_of_a_fixed_size(corpus: Corpus, tokenizer: Path, tmp_path: Path) -> None:
+    command = ("tokenize", corpus.folder, "--to", "s", "--tokenizer", tokenizer, "--eos", "0")
+    (told,) = documents(*command, "--sample-size", "16", cwd=tmp_path)
+    samples = sk.open(tmp_path / "s", dtype="uint16")
+    assert told["samples"] == len(samples) == told["tokens"] // 16
+    (again,) = documents(*command, "--sample-size", "16", cwd=tmp_path)
+    assert again["tokens_kept"] == told["tokens"]
+
+
 def test_another_call_is_refused_unless_it_may_overwrite(
     corpus: Corpus, tokenizer: Path, tmp_path: Path
 ) -> None:
@@ -118,14 +127,14 @@ def test_a_bar_is_drawn_on_a_terminal_alone(corpus: Corpus, tokenizer: Path, tmp
 def test_a_command_that_is_killed_again_and_again_ends_with_the_same_bytes(
     workers: str, tokenizer: Path, tmp_path: Path
 ) -> None:
-    lines = [json.dumps({"text": f"{row} words of some text " * 40}) for row in range(4000)]
+    lines = [json.dumps({"text": f"{row} words of some text " * 40}) for row in range(2000)]
     (tmp_path / "corpus.jsonl").write_text("".join(f"{line}\n" for line in lines))
     command = ["tokenize", "corpus.jsonl", "--tokenizer", str(tokenizer), "--eos", EOS]
     command += ["--rows-per-file", "97", "--workers", workers]
     output(*command, "--to", "whole", cwd=tmp_path)
     expected = contents(tmp_path / "whole")
     kills = 0
-    for number in range(50):
+    for number in range(10):
         with subprocess.Popen(
             [SEEKABLE, *command, "--to", "killed"],
             cwd=tmp_path,
@@ -134,7 +143,7 @@ def test_a_command_that_is_killed_again_and_again_ends_with_the_same_bytes(
             stderr=subprocess.DEVNULL,
         ) as process:
             try:
-                process.wait(0.3 + number % 7 * 0.1)
+                process.wait(0.5 + number % 5 * 0.2)
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 kills += 1

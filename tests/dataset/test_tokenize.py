@@ -311,3 +311,27 @@ def test_progress_counts_tokens(corpus: Path, monkeypatch: pytest.MonkeyPatch) -
     assert mine[-1].tokens == tk.lengths.sum()
     assert (mine[-1].records, mine[-1].rows) == (80, 80)
     assert [progress.tokens for progress in mine] == sorted(progress.tokens for progress in mine)
+
+
+def test_samples_of_a_fixed_size_are_documents_one_after_another(corpus: Path) -> None:
+    ids = [number for document in tokenize(corpus) for number in document["tokens"].tolist()]
+    samples = tokenize(corpus, "samples", sample_size=64)
+    assert [number for sample in samples for number in sample["tokens"].tolist()] == ids[
+        : len(ids) // 64 * 64
+    ]
+    assert len(tokenize(corpus, "samples", sample_size=64)) == len(samples) == len(ids) // 64
+    with pytest.raises(sk.StateMismatch, match="sample_size was 64, is 65"):
+        tokenize(corpus, "samples", sample_size=65)
+    for wrong in (0, -1):
+        with pytest.raises(sk.InvalidArgument, match="sample_size must be at least 1"):
+            tokenize(corpus, "other", sample_size=wrong)
+    with pytest.raises(sk.InvalidArgument, match="give eos="):
+        tokenize(corpus, "other", sample_size=64, eos=None)
+
+
+def test_masks_of_samples_count_as_in_forager(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"tokenizer": byte_encoding(), "eos": EOS, "jobs": 1, "sample_size": 2}
+    chats = sk.from_sequence(CHATS, version=1)
+    tk = sk.tokenize(chats, to=tmp_path / "a", aux={"loss_mask": sk.LossMask()}, **options)
+    assert [sample["tokens"].tolist() for sample in tk] == [[97, 98], [99, 256], [100, 256]]
+    assert [sample["loss_mask"].tolist() for sample in tk] == [[1, 1], [0, 0], [1, 0]]

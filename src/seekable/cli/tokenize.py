@@ -23,6 +23,7 @@ EPILOG = examples(
     "tokenize corpus/ --to tokens --tokenizer tiktoken:gpt2 --column content --eos 50256",
     "tokenize a.parquet --to tokens --tokenizer t.json --workers 8 --engine gigatoken",
     "tokenize a.jsonl --to tokens --tokenizer t.json --eos '</s>' --idx       Megatron's index too",
+    "tokenize a.jsonl --to samples --tokenizer t.json --eos 0 --sample-size 1024",
 )
 
 SourcesArgument = Annotated[
@@ -75,6 +76,16 @@ DtypeOption = Annotated[
         show_default=False,
     ),
 ]
+SampleSizeOption = Annotated[
+    int | None,
+    typer.Option(
+        "--sample-size",
+        metavar="N",
+        min=1,
+        help="Write samples of N tokens as Forager does.",
+        show_default=False,
+    ),
+]
 RowsOption = Annotated[
     int | None,
     typer.Option(
@@ -109,6 +120,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
     bos: BosOption = None,
     engine: EngineOption = None,
     dtype: DtypeOption = None,
+    sample_size: SampleSizeOption = None,
     rows_per_file: RowsOption = None,
     idx: IdxOption = False,
     overwrite: OverwriteOption = False,
@@ -151,6 +163,7 @@ def tokenize(  # noqa: PLR0913 - an argument for each of its options
             bos=_token(bos),
             engine=engine,
             dtype=dtype,
+            sample_size=sample_size,
             rows_per_file=rows_per_file,
             idx=idx,
             overwrite=overwrite,
@@ -179,11 +192,17 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
     import os
 
     from seekable.cli.output import json_safe
-    from seekable.tokens.store_document import read_document
+    from seekable.tokens.store_document import HIDDEN_DOCUMENT, read_document
 
-    store = read_document(folder)
+    store = read_document(folder) or read_document(folder, HIDDEN_DOCUMENT)
     assert store is not None
     made = store.tokens - before
+    written = [
+        os.path.join(place, name)
+        for place, _, names in os.walk(folder)
+        if not os.path.basename(place).startswith(".")
+        for name in names
+    ]
     return {
         "folder": json_safe(folder),
         "documents": store.documents,
@@ -192,7 +211,12 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
         "empty_documents": store.empty,
         "dtype": store.dtype,
         "parts": len(store.parts),
-        "bytes": sum(entry.stat().st_size for entry in os.scandir(folder) if not entry.name.startswith(".")),
+        "bytes": sum(os.path.getsize(path) for path in written if not os.path.basename(path).startswith(".")),
+        **(
+            {}
+            if store.sample_size is None
+            else {"samples": (store.tokens - store.dropped) // store.sample_size}
+        ),
         "seconds": seconds,
         "tokens_per_second": made / max(seconds, 1e-9),
         "compared": store.tokenizer.compared if store.tokenizer is not None else None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable._arguments import checked_count
 from seekable._lazy import lazy
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         tokens_types,
         write,
     )
+    from seekable.writing.ending import Ending
 else:
     earlier_files = lazy("seekable.writing.earlier_files")
     preview = lazy("seekable.writing.preview")
@@ -70,6 +72,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     bos: str | int | None = None,
     engine: str | None = None,
     dtype: Any = None,
+    sample_size: int | None = None,
     parts: Callable[[Any], Any] | None = None,
     aux: Mapping[str, AuxGenerator] | None = None,
     rows_per_file: int | None = None,
@@ -101,6 +104,8 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             texts of the data are compared with the ids of Hugging Face's package first; where they differ,
             nothing is written.
         dtype: the dtype of the ids; uint16 if no id is above 65,535, else uint32.
+        sample_size: writes samples of this many tokens, byte for byte as data-forager does, in place of
+            documents; needs ``eos``. Masks then count as there, 1 = left out of the loss.
         parts: a function of a record that returns a list of ``sk.Part``, or of dicts with a type and a text;
             or a dict with the ids under "tokens" and further arrays of one value for each id. The column
             "parts" if left out and ``aux`` is given.
@@ -133,6 +138,8 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         ...     [tk[row]["tokens"].tolist() for row in range(3)]
         [[97, 98, 99, 0], [0], [100, 0]]
     """
+    if sample_size is not None:
+        checked_count("sample_size", sample_size, least=1)
     dataset = _opened(source, to, jobs, executor, progress)
     node = dataset.node
     given = _arrays_of(parts, aux, node)
@@ -146,15 +153,22 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         parts=parts,
         aux=aux,
         given=given,
-        forager=False,
+        forager=sample_size is not None,
         megatron=idx,
     )
     asked = tokens_types.AskedTypes(
         None if dtype is None else made.dtype,
         tuple((array.name, array.dtype if given is None else None) for array in made.aligned),
     )
-    form = tokens_arguments.tokens_of(made, asked, idx=idx, given=_options(column, parts, aux, made))
+    form = tokens_arguments.tokens_of(
+        made, asked, idx=idx, given=_options(column, sample_size, parts, aux, made)
+    )
     node = _narrowed(node, made)
+    ending: Ending
+    if sample_size is None:
+        ending = tokens_arguments.ending_of_dataset(form, node)
+    else:
+        ending = tokens_arguments.samples_of_dataset(form, node, sample_size)
     with progress_or_bar(progress) as shown:
         write.write(
             node,
@@ -165,9 +179,11 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             jobs=jobs,
             executor=executor,
             progress=tokens_progress.counting_tokens(shown, os.fspath(to)),
-            ending=tokens_arguments.ending_of_dataset(form, node),
+            ending=ending,
         )
-    return open_dataset(to, progress=progress)
+    # The files of data-forager do not say the type of tokens without arrays beside them.
+    dtype_of_samples = None if sample_size is None or made.aligned else made.dtype
+    return open_dataset(to, dtype=dtype_of_samples, progress=progress)
 
 
 def _opened(
@@ -222,11 +238,13 @@ def _arrays_of(parts: Any, aux: Any, node: Node) -> dict[str, Any] | None:
     return None
 
 
-def _options(column: str, parts: Any, aux: Any, made: Tokenizing) -> dict[str, Any]:
+def _options(column: str, sample_size: int | None, parts: Any, aux: Any, made: Tokenizing) -> dict[str, Any]:
     """Return the options that decide the tokens, beside those of the format."""
+    size = {} if sample_size is None else {"sample_size": sample_size}
     if isinstance(made.documents, TextColumn):
-        return {"column": column}
+        return {**size, "column": column}
     return {
+        **size,
         "parts": "parts" if parts is None else describe_function(parts, None),
         "aux": {name: described_generator(aux[name]) for name in sorted(aux or {})},
     }

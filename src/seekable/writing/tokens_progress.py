@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, final
 
-from seekable.tokens.store_document import FACTS, decode_facts
+from seekable.tokens.store_document import FACTS, HIDDEN_DOCUMENT, decode_facts, read_document
 
 if TYPE_CHECKING:
     from seekable.parallel.progress import Progress, ProgressHook
@@ -29,7 +29,9 @@ def _ignored(progress: Progress) -> None:
 
 
 def tokens_in(folder: str) -> int:
-    """Return the number of tokens of the finished parts of a store; 0 for no folder."""
+    """Return the number of tokens of the finished parts of a store, or of whole samples; 0 for no folder."""
+    if samples := read_document(folder, HIDDEN_DOCUMENT):
+        return samples.tokens
     counter = _TokenCounter(_ignored, folder)
     counter.count()
     return counter.tokens
