@@ -82,7 +82,9 @@ def spec_of_tokens(source: object, format_name: str | None, options: SourceOptio
         return token_store.store_spec(folder, names)
     if not _LISTS.isdisjoint(names) and (spec := token_files.spec_of_listed(folder, names)):
         return spec
-    if format_name is None and any(name.lower().endswith(_TOKENS) for name in names):
+    if format_name is not None:
+        return token_files.TokensSpec(folder, folder)
+    if any(name.lower().endswith(_TOKENS) for name in names):
         return token_files.spec_of_folder(folder, names, told=options.tells_tokens)
     return None
 

@@ -246,6 +246,14 @@ def test_a_type_that_contradicts_the_file_is_refused(tmp_path: Path) -> None:
         sk.open(tmp_path / "a.bin", dtype="int32")
 
 
+def test_a_format_says_that_a_folder_is_of_tokens(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(joined([np.array([5, EOS, 6])], "<u2"))
+    (tmp_path / "a.json").write_bytes(b"{}\n")
+    assert documents(tmp_path, format="tokens", dtype="uint16", eos=EOS) == [[5, EOS], [6]]
+    assert documents(tmp_path, format="tokens-u2-eos7") == [[5, EOS], [6]]
+    assert sk.open(tmp_path)[0] == {}
+
+
 def test_options_are_part_of_the_name_of_the_format(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(joined([np.array([5, EOS, 6])], "<u2"))
     one = sk.open(tmp_path / "a.bin", dtype="uint16", eos=EOS)
