@@ -3,6 +3,8 @@
 They are part of the format of saved states. CHANGING ONE IS A BREAKING CHANGE: a run that is resumed from a
 state of an older release would go on in another order. Such a change needs a new schema number of the state,
 and the old order kept for states of the old number; it is never "updating the expected values".
+
+Those of packed samples are in `packing/`.
 """
 
 from __future__ import annotations
