@@ -40,6 +40,9 @@ _AT_ONCE, _CHARACTERS = 512, 1 << 20
 """The records that are encoded together, fewer if they have as many characters."""
 
 
+_SIZED = frozenset({str, bytes, list, np.ndarray})
+
+
 class _Settled(msgspec.Struct, frozen=True):
     """What the manifest keeps of the first call for later ones."""
 
@@ -277,8 +280,8 @@ def _as_one(chunks: Sequence[Any]) -> Any:
 
 def _size(record: Any) -> int:
     """Return about the number of characters or ids of a record."""
-    if isinstance(record, dict):
-        return sum(map(_size, record.values()))
-    if isinstance(record, _Document):
+    if type(record) is dict:
+        return sum([len(value) for value in record.values() if type(value) in _SIZED])
+    if type(record) is _Document:
         return len(record.ids)
-    return len(record) if isinstance(record, str | bytes | list | np.ndarray) else 1
+    return len(record) if type(record) in _SIZED else 1
