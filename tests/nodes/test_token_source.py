@@ -203,6 +203,29 @@ def test_fingerprints_are_those_of_a_copy_of_the_files(tmp_path: Path) -> None:
     assert (forms["forms"], forms["form_of"]) == ([{"dtype": "<u2"}, {"dtype": "<i4"}], [0, 1])
 
 
+@pytest.mark.parametrize("form", ["fixed", "aligned", "one more is stored"])
+def test_documents_of_one_length_are_read_as_arrays(tmp_path: Path, form: str) -> None:
+    documents = made_documents(FORMS[form], [3] * 5)
+    write_tokens(tmp_path / "a.bin", documents, FORMS[form])
+    data = dataset_of(open_source(tmp_path, ["a.bin"]))
+    rows = [4, 0, 0, 2]
+    arrays = data.plan(np.array(rows)).arrays()
+    assert arrays is not None
+    assert list(arrays) == list(documents[0])
+    for name, array in arrays.items():
+        assert array.tolist() == [documents[row][name].tolist() for row in rows]
+        assert array.dtype == documents[0][name].dtype
+    (batch,) = data.batches("numpy", size=9)
+    assert batch["tokens"].tolist() == [document["tokens"].tolist() for document in documents]
+    (loaded,) = sk.Loader(data, batch_size=5, epochs=1)
+    assert np.asarray(loaded["tokens"]).tolist() == batch["tokens"].tolist()
+    assert data.plan(np.zeros(0, np.int64)).arrays() is None
+
+
+def test_documents_of_other_lengths_are_no_arrays(tmp_path: Path) -> None:
+    assert simple_source(tmp_path, [3, 3, 2]).plan(np.array([0, 1])).arrays() is None
+
+
 def test_pickles_hold_no_documents(tmp_path: Path) -> None:
     source = simple_source(tmp_path, [3] * 1000)
     source.record(0)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
+from seekable._cached import cached
 from seekable.errors import CorruptRecord
 from seekable.formats.tokens.words import TokenWords
 from seekable.index.fileset import combine
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 __all__ = ["TOKENS", "StoredArray", "TokenFiles", "arrays_of", "too_short"]
+
+_MOST_COMPARED = 1 << 20
+"""The most documents whose lengths are compared with each other."""
 
 TOKENS = "tokens"
 """The name of the tokens in records."""
@@ -94,6 +98,28 @@ class TokenFiles:
             if kind not in made:
                 made[kind] = arrays_of(self.words.schemas[schema], names)
             self._arrays.append(made[kind])
+
+    @cached
+    def even(self) -> dict[str, np.dtype[Any]] | None:
+        """The type of each array that is read, if all documents of all files have one length; else None.
+
+        Of more than a million documents, only fixed samples count as such.
+        """
+        fixed = {schema.sample for schema in self.words.schemas}
+        if len(fixed) != 1:
+            return None
+        if fixed == {None}:
+            if not 0 < int(self.files.starts[-1]) <= _MOST_COMPARED:
+                return None
+            lengths = self.words.lengths()
+            if (lengths != lengths[0]).any():
+                return None
+        kinds: dict[str, list[np.dtype[Any]]] = {}
+        for array in dict.fromkeys(array for arrays in self._arrays for array in arrays):
+            kinds.setdefault(array.name, []).append(array.dtype.newbyteorder("="))
+        alike = all({array.name for array in arrays} == kinds.keys() for arrays in self._arrays)
+        recovers = any(errors is not None for errors in self._errors)
+        return None if recovers or not alike else {name: np.result_type(*of) for name, of in kinds.items()}
 
     def arrays(self, file: int) -> tuple[StoredArray, ...]:
         """Return the arrays that are read of a file, in the order of records."""

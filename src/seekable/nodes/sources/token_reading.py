@@ -140,6 +140,22 @@ class TokensPlan(SlicedPlan):
                 )
         self.reader.activity.note(disk_reads() - before)
 
+    def arrays(self) -> dict[str, Any] | None:
+        """Return each array of all documents, of shape (documents, tokens), if all have one length.
+
+        Raises:
+            CorruptRecord: an aligned file ends before a document does.
+            IndexStale: a file has changed.
+        """
+        dtypes = self.reader.source.even
+        if not dtypes or not len(self):
+            return None
+        shape = len(self), int(self.counts[0])
+        out = {name: np.empty(shape, dtype) for name, dtype in dtypes.items()}
+        nothing = np.zeros_like(self.counts)
+        self.copy_into(out, np.arange(len(self)), nothing, nothing, self.counts)
+        return out
+
     def read(self) -> list[Any]:
         """Read file by file in the order of rows; return the records in the order of the positions.
 
