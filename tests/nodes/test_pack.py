@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from tests.nodes.token_data import dataset_of, simple_source
 
 import seekable as sk
+from seekable.storage.mapped import MappedFile
+from seekable.storage.memory import DiskActivity
 from seekable.testing.same import same
 
 if TYPE_CHECKING:
@@ -439,7 +441,7 @@ def test_windows_lie_in_the_blocks_of_their_documents() -> None:
     assert sorted(int(each["tokens"][0]) for each in local) == list(range(0, 15000, 8))
 
 
-def test_token_files_are_packed_from_their_index(tmp_path: Path) -> None:
+def test_token_files_are_packed_from_their_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = [3, 5, 0, 2, 9, 1, 7]
     tokens = dataset_of(simple_source(tmp_path, lengths))
     plain = sk.from_sequence([{"tokens": record["tokens"]} for record in tokens])
@@ -469,6 +471,15 @@ def test_token_files_are_packed_from_their_index(tmp_path: Path) -> None:
         assert data == sample["tokens"].astype("<u2").tobytes()
         assert all(row in ds.find(each.path, each.row) for each in places)
     assert "lengths=" not in ds.explain()
+    plan = ds.plan(np.arange(3))
+    assert plan.bytes == 3 * 5 * 2
+    assert ds.select_columns(["positions"]).plan(np.arange(3)).bytes == 0
+    seen: list[tuple[int, int]] = []
+    monkeypatch.setattr(DiskActivity, "may_wait", property(lambda _: True))
+    monkeypatch.setattr(MappedFile, "advise", lambda _, *span: seen.append(span))
+    plan.advise()
+    whole = [(place.offset, place.offset + place.length) for places in plan.locate() for place in places]
+    assert all(any(a <= first and last <= b for a, b in seen) for first, last in whole)
     with pytest.raises(sk.MissingColumn, match="'mask'"):
         tokens.pack(4, seed=1, align=["mask"])
     with pytest.raises(sk.InvalidArgument, match="pad=70000 does not fit uint16"):

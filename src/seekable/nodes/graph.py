@@ -136,6 +136,10 @@ class SlicedPlan(Plan):
         """
 
     @abstractmethod
+    def advise_slices(self, starts: Int64s, counts: Int64s) -> None:
+        """Announce the reads of a slice of each record to the operating system; see ``advise``."""
+
+    @abstractmethod
     def locate_slices(self, starts: Int64s, counts: Int64s) -> list[Any]:
         """Return the ``Location`` of a slice of the first array of each record."""
 

@@ -130,10 +130,20 @@ class _PackedPlan(Plan):
 
     @property
     def bytes(self) -> int:
-        return self.child.bytes
+        if not isinstance(self.child, SlicedPlan):
+            return self.child.bytes
+        dtypes = self.maker.dtypes
+        size = sum(dtypes[name].itemsize for name in self.maker.reads)
+        return size * int(self.pieces.counts[self.stored].sum())
 
     def advise(self) -> None:
-        if self.maker.reads:
+        if not self.maker.reads:
+            return
+        if isinstance(self.child, SlicedPlan):
+            # A document may be much longer than the pieces that are read of it.
+            starts, counts = self.pieces.starts[self.stored], self.pieces.counts[self.stored]
+            self.child.advise_slices(starts, counts)
+        else:
             self.child.advise()
 
     def _copy(self, out: Mapping[str, NDArray[Any]]) -> None:

@@ -217,6 +217,22 @@ class TokensPlan(SlicedPlan):
             located.append(Location(mapped.name, row, start, end - start, source_of(mapped.name, row)))
         return located
 
+    def advise_slices(self, starts: Int64s, counts: Int64s) -> None:
+        """Announce the reads of some tokens of each document, if reads have waited for a disk.
+
+        Args:
+            starts: the first token of each slice in its document.
+            counts: its number of tokens.
+        """
+        if self.reader.has_remote:
+            self._fetch_remote(most_blocks=_BLOCKS_AHEAD)
+        activity = self.reader.activity
+        if activity.may_wait:
+            before, size = disk_reads(), self._token_bytes()
+            begins = self.firsts + starts * size
+            self._advise(begins, begins + counts * size)
+            activity.note(disk_reads() - before)
+
     def locate_slices(self, starts: Int64s, counts: Int64s) -> list[Any]:
         """Return the location of some tokens of each document: the bytes of these tokens alone.
 
