@@ -178,3 +178,36 @@ def test_a_chunk_that_is_not_there(folder: Path) -> None:
     (folder / "chunk-0-0.bin").unlink()
     with pytest.raises(sk.DataNotFound, match=r"chunk-0-0\.bin"):
         sk.open(folder)
+
+
+def test_an_index_that_has_changed_is_read_again(folder: Path) -> None:
+    before = sk.open(folder)
+    assert before[1]["tokens"].dtype == np.uint16
+    config = {**INDEX["config"], "data_format": ["no_header_numpy:1"]}
+    (folder / "index.json").write_text(json.dumps({**INDEX, "config": config, "updated_at": "later"}))
+    after = sk.open(folder)
+    assert after[1]["tokens"].dtype == np.int16
+    assert after.fingerprint != before.fingerprint
+
+
+def test_a_token_that_ends_documents_is_not_asked_for(folder: Path) -> None:
+    with pytest.raises(sk.InvalidArgument, match=r"eos=7 says where documents end, and .* leave eos= out"):
+        sk.open(folder, eos=7)
+
+
+def test_by_spec_by_name_and_by_a_glob(folder: Path) -> None:
+    path = folder / "chunk-0-0.bin"
+    for asked in (f"tokens:{folder}", path, f"tokens:{path}", f"{folder}/chunk-*.bin", [path]):
+        assert tokens(sk.open(asked)) == [[5, 6, 7], [9]]
+    with pytest.raises(sk.UnsupportedFormat, match=r"open it alone, as sk\.open\("):
+        sk.open([folder])
+
+
+def test_an_index_json_that_is_data_is_not_read_as_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index.json").write_text('{"text": "a"}\n' * 9)
+    monkeypatch.setattr(
+        "seekable.formats.tokens.shards.json.loads", lambda _: pytest.fail("all of it was read")
+    )
+    assert len(sk.open(tmp_path)) == 9

@@ -118,7 +118,9 @@ _TOOLS: tuple[tuple[Callable[[str, Collection[str]], bool], Callable[[str], tupl
 
 
 def _json(folder: str) -> Any:
-    """Return the JSON of the index of a folder; None if it is damaged, or cannot be read."""
+    """Return the JSON of the index of a folder; None if it is damaged, of another kind, or cannot be read."""
+    if not _mentions(folder, b'"chunks"') and not _mentions(folder, b'"shards"'):
+        return None  # it may be data, of any size
     try:
         return read_index(folder, _as_it_is)
     except (CorruptTokens, OSError):
@@ -130,7 +132,7 @@ def _as_it_is(path: str, index: Any) -> Any:  # noqa: ARG001 - the protocol of `
 
 
 def _mentions(folder: str, *texts: bytes) -> bool:
-    """Return True if the damaged index of a folder has some texts at its beginning."""
+    """Return True if the index of a folder has some texts at its beginning."""
     try:
         with open(os.path.join(folder, INDEX), "rb") as file:
             head = file.read(_PEEKED_BYTES)
