@@ -205,6 +205,21 @@ def test_what_cannot_be_samples_is_refused(tmp_path: Path) -> None:
     ]
 
 
+def of_ones(record: dict[str, Any]) -> dict[str, list[int]]:
+    return {"tokens": [1] * len(record["text"])}
+
+
+def test_tokenize_writes_samples(tmp_path: Path) -> None:
+    paths = corpus(tmp_path / "corpus", COUNTS)
+    tk = sk.tokenize(paths, to=tmp_path / "ones", tokenizer=characters, parts=of_ones, eos=0, sample_size=5)
+    ids = [number for record in sk.open(paths) for number in (*of_ones(record)["tokens"], 0)]
+    assert [record["tokens"].tolist() for record in tk] == [
+        ids[start : start + 5] for start in range(0, len(ids) // 5 * 5, 5)
+    ]
+    with pytest.raises(sk.InvalidArgument, match="fewer tokens than one sample of 1,000"):
+        sk.tokenize(paths, to=tmp_path / "few", tokenizer=characters, eos=0, sample_size=1000)
+
+
 @pytest.fixture(scope="module")
 def killer() -> Iterator[Killer]:
     with Killer() as killer:

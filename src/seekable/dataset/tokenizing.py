@@ -170,7 +170,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     else:
         ending = tokens_arguments.samples_of_dataset(form, node, sample_size)
     with progress_or_bar(progress) as shown:
-        write.write(
+        written = write.write(
             node,
             to,
             form,
@@ -181,9 +181,13 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             progress=tokens_progress.counting_tokens(shown, os.fspath(to)),
             ending=ending,
         )
-    # The files of data-forager do not say the type of tokens without arrays beside them.
-    dtype_of_samples = None if sample_size is None or made.aligned else made.dtype
-    return open_dataset(to, dtype=dtype_of_samples, progress=progress)
+    if sample_size is not None and not written.bytes:
+        message = (
+            f"the {written.rows:,} documents have fewer tokens than one sample of {sample_size:,}: give a "
+            f"smaller sample_size="
+        )
+        raise InvalidArgument(message)
+    return open_dataset(to, progress=progress)
 
 
 def _opened(

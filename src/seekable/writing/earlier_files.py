@@ -69,6 +69,8 @@ def kept(target: Target, identity: Identity, policy: WritePolicy) -> Manifest | 
         )
         holds = "holds files" if target.file is None else "is"
         another = "Name another folder" if target.file is None else "Name another file"
+        if identity.format == manifest.identity.format == "tokens":
+            another += " (what was added to a corpus can be a store of its own: sk.concat opens both as one)"
         message = (
             f"{target.path!r} {holds} of another pipeline or other arguments:\n"
             + "\n".join(lines)
