@@ -16,8 +16,11 @@ from tests.nodes.token_data import MASK, dataset_of, open_source, simple_source,
 import seekable as sk
 from seekable.errors import CorruptRecord, IndexStale, InvalidArgument, UnsupportedFormat
 from seekable.formats.tokens.words import AlignedFile, TokenSchema
+from seekable.loader.checkpoint_files import read_saved
+from seekable.loader.rebuild_saved import rebuild_saved
 from seekable.nodes.concat import Concat
 from seekable.nodes.sources.token_copies import copy_elements
+from seekable.writing.pipeline_code import origin_paths, paths_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -224,6 +227,23 @@ def test_documents_of_one_length_are_read_as_arrays(tmp_path: Path, form: str) -
 
 def test_documents_of_other_lengths_are_no_arrays(tmp_path: Path) -> None:
     assert simple_source(tmp_path, [3, 3, 2]).plan(np.array([0, 1])).arrays() is None
+
+
+def test_the_bytes_of_a_saved_step_are_found_again(tmp_path: Path) -> None:
+    write_pair(tmp_path / "a.bin", [np.arange(4), np.arange(6), np.arange(1)])
+    data = sk.open(f"megatron:{tmp_path}/a").shuffle(3)
+    loader = sk.Loader(data, batch_size=2, collate=list, epochs=2)
+    next(iter(loader))
+    sk.save_state(tmp_path / "states", loader)
+    (saved,) = (tmp_path / "states").glob("state-*.json")
+    rebuilt = rebuild_saved(read_saved(str(saved)))
+    assert rebuilt.unlocated == ()
+    assert sk.Dataset(rebuilt.dataset).locate(2) == data.locate(2)
+
+
+def test_the_files_of_documents_are_those_that_a_pipeline_reads(tmp_path: Path) -> None:
+    source = simple_source(tmp_path, [3, 4])
+    assert list(paths_of(source)) == origin_paths(source) == [str(tmp_path / "simple.bin")]
 
 
 def test_pickles_hold_no_documents(tmp_path: Path) -> None:
