@@ -184,6 +184,16 @@ def test_positions_in_the_document() -> None:
         check_sample(sample, documents, document=True)
 
 
+@pytest.mark.parametrize("positions", ["piece", "document"])
+def test_long_pieces(positions: Any) -> None:
+    documents = corpus([300, 1000, 150, 700, 66_000, 20])
+    ds = sk.from_sequence(documents)
+    packed = ds.pack(500, seed=1, positions=positions, method="best_fit", align=["mask"], columns=ALL, jobs=1)
+    padded = [row for row, sample in enumerate(packed) if sample["cu_seqlens"][-1] < 500]
+    for sample in packed.fetch(np.array([*padded, 0, len(packed) - 1])):
+        check_sample(sample, documents, document=positions == "document")
+
+
 def test_the_tokens_keep_their_type() -> None:
     ds = sk.from_sequence(corpus([5, 9, 2], np.uint16))
     assert {sample["tokens"].dtype for sample in ds.pack(4, seed=1, jobs=1)} == {np.dtype(np.uint16)}
