@@ -38,6 +38,7 @@ from benchmarks import (  # noqa: E402 - a script is given its own folder, not t
     table,
     tables,
     tars,
+    tokens,
     workers,
     writing,
 )
@@ -63,6 +64,7 @@ TOPICS = {
     "tables": tables.rows,
     "tars": tars.rows,
     "shar": shar.rows,
+    "tokens": tokens.rows,
     "loaders": loaders.rows,
     "workers": workers.rows,
     "writing": writing.rows,

@@ -38,6 +38,9 @@ class Library:
     module: str
     """The module that uses the library for the benchmarks."""
 
+    environment: str | None = None
+    """The name of its own environment; None for the last part of the module's name."""
+
     @property
     def key(self) -> str:
         """The last part of the module's name: also of its data and its environment."""
@@ -103,12 +106,12 @@ class Visitor:
 def visiting(library: Library, *, source: str, folder: str) -> Iterator[Away]:
     """Start a library on the records of some JSON lines, which it converts into the folder once.
 
-    It runs in the environment ``apart/KEY`` inside this one, where there is such a one.
+    It runs in an environment of its own, ``apart/KEY`` inside this one, where there is such a one.
 
     Raises:
         RuntimeError: it is installed, and fails.
     """
-    python = os.path.join(sys.prefix, "apart", library.key, "bin", "python")
+    python = os.path.join(sys.prefix, "apart", library.environment or library.key, "bin", "python")
     command = [python if os.path.exists(python) else sys.executable, _SERVER, library.module]
     place = os.path.join(folder, library.key)
     environment = {**os.environ, **_QUIET, "HF_HOME": os.path.join(folder, "home")}

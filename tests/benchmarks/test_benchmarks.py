@@ -33,6 +33,7 @@ from benchmarks import (
     subprocess_peer,
     table,
     tars,
+    tokens,
     workers,
     writing,
 )
@@ -127,6 +128,15 @@ def test_tar_files_are_measured_and_what_is_absent_is_named(tiny: data.Data) -> 
     absent = subprocess_peer.Library("Energon 1.0", "tests.benchmarks.absent")
     rows = list(tars.rows(tiny, absent, "is_not_installed"))  # webdataset leaves files open
     assert len({row.name for row in rows}) >= 12
+    for row in rows:
+        assert row.value > 0
+        assert (row.ok is None) == row.against.endswith("not installed")
+
+
+def test_tokens_are_measured_and_what_is_absent_is_named(tiny: data.Data) -> None:
+    absent = subprocess_peer.Library("Somebody 1.0", "tests.benchmarks.absent")
+    rows = list(tokens.rows(tiny, (absent, absent)))
+    assert len(rows) == 9
     for row in rows:
         assert row.value > 0
         assert (row.ok is None) == row.against.endswith("not installed")
