@@ -61,13 +61,15 @@ def document_lengths(node: Node, start: int = 0, stop: int | None = None) -> Int
         stop: the row behind the last one; all further rows if left out.
     """
     stop = known_size(node, "lengths") if stop is None else stop
-    if isinstance(node, TokenSource):
-        return node.lengths_between(start, stop)
     lengths = np.empty(stop - start, np.int64)
     for first in range(start, stop, _ROWS_AT_ONCE):
         last = min(first + _ROWS_AT_ONCE, stop)
-        plan = cast("TokensPlan", node.plan(np.arange(first, last, dtype=np.int64)))
-        lengths[first - start : last - start] = plan.counts
+        if isinstance(node, TokenSource):
+            found = node.lengths_between(first, last)
+        else:
+            plan = cast("TokensPlan", node.plan(np.arange(first, last, dtype=np.int64)))
+            found = plan.counts
+        lengths[first - start : last - start] = found
     return lengths
 
 
