@@ -105,7 +105,7 @@ def test_parts_are_cut_by_the_bytes_in_the_index(corpus: Path, monkeypatch: pyte
     assert cut(sk.from_sequence([{"text": "a"}]).node) is None
     assert cut(sk.from_sequence([]).node) is None
     size = sum(path.stat().st_size for path in corpus.glob("*.jsonl"))
-    assert cut(node) == 80 * (4 << 20) // size
+    assert cut(node) == 80 * (8 << 20) // size
     monkeypatch.setattr(tokenizing, "_LEAST_BYTES", 1)
     assert cut(node) == size // 32 * 80 // size
     monkeypatch.setattr(tokenizing, "_MOST_BYTES", 1)

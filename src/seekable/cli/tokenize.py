@@ -92,7 +92,7 @@ RowsOption = Annotated[
         "--rows-per-file",
         metavar="N",
         min=1,
-        help="How many documents a part holds; those of 4 to 64 MB if left out.",
+        help="How many documents a part holds; those of 8 to 64 MB if left out.",
         show_default=False,
     ),
 ]

@@ -50,7 +50,7 @@ else:
 
 __all__ = ["tokenize"]
 
-_LEAST_BYTES, _MOST_BYTES = 4 << 20, 64 << 20
+_LEAST_BYTES, _MOST_BYTES = 8 << 20, 64 << 20
 _PARTS = 32
 """A part is about this share of the data, within the limits above: enough parts to keep processes at work,
 each a second to a minute of work, which a kill loses."""
@@ -84,7 +84,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
 ) -> Dataset:
     """Write the texts of data as a store of tokens, and return the dataset of its documents.
 
-    The work is cut into parts of consecutive records, 4 to 64 MB each, by the source's index alone. Each
+    The work is cut into parts of consecutive records, 8 to 64 MB each, by the source's index alone. Each
     part appears whole or not at all, so the same call goes on where a killed one ended, and the bytes are the
     same for any number of processes. Each record is one document; one that gives no token keeps its row.
 
@@ -111,7 +111,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             "parts" if left out and ``aux`` is given.
         aux: the generators of arrays beside the tokens by name, as ``{"loss_mask": sk.LossMask()}``; those of
             data-forager can be given, whose loss mask is turned round: 1 = in the loss.
-        rows_per_file: the records of a part; so many as have 4 to 64 MB, if left out.
+        rows_per_file: the records of a part; so many as have 8 to 64 MB, if left out.
         idx: True to write Megatron's index beside; ids are uint16 below a vocabulary of 65,500 then, else
             int32.
         overwrite: True to remove what another call wrote to the folder.

@@ -36,6 +36,9 @@ _PART = "part-%06d."
 _MOST_TOKENS = (1 << 32) - 1
 """The most tokens of a document: ``.lengths`` has their number in 32 bits."""
 
+_SAMPLED = 8
+"""One in so many records is measured: the batches of the engine are cut exactly, later."""
+
 _AT_ONCE, _CHARACTERS = 512, 1 << 20
 """The records that are encoded together, fewer if they have as many characters."""
 
@@ -255,7 +258,7 @@ def _gathered(chunks: Iterator[Any]) -> Iterator[Any]:
         records = chunk.records if isinstance(chunk, TracedRecords | EncodedRecords) else chunk
         held.append(chunk)
         count += len(records)
-        size += sum(map(_size, records))
+        size += _SAMPLED * sum(map(_size, records[::_SAMPLED]))
         if count >= _AT_ONCE or size >= _CHARACTERS:
             yield _as_one(held)
             held, count, size = [], 0, 0
