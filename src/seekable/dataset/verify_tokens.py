@@ -70,10 +70,13 @@ def store_problems(files: FileSet) -> Iterator[Problem]:
     Args:
         files: token files; those of other tools have no digests and are passed over.
     """
+    known: dict[str, dict[str, PartFacts]] = {}
     for file in range(len(files)):
         folder, name = os.path.split(files.path(file))
         stem = os.path.splitext(name)[0]
-        facts = _facts(folder, stem)
+        if folder not in known:
+            known[folder] = _parts_of(folder)
+        facts = known[folder].get(stem)
         for suffix, expected in (facts.digests if facts else {}).items():
             path = os.path.join(folder, f"{stem}.{suffix}")
             found = _digest(path) if os.path.isfile(path) else "no file"
@@ -121,10 +124,9 @@ def _vocabulary(folder: str) -> int | None:
     return None if document is None else document.vocabulary
 
 
-def _facts(folder: str, name: str) -> PartFacts | None:
+def _parts_of(folder: str) -> dict[str, PartFacts]:
     document = _document(folder)
-    parts = document.parts if document else ()
-    return next((part for part in parts if part.name == name), None)
+    return {part.name: part for part in document.parts} if document else {}
 
 
 def _document(folder: str) -> StoreDocument | None:
