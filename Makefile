@@ -48,16 +48,19 @@ OURS := not frameworks and not exhaustive and not bench and not demo
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-audio test check optimized fuzz lint types docs bench clean
+.PHONY: help demo demo-audio demo-tokens test check optimized fuzz lint types docs bench clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(VENV)/.made ## train, kill, resume, and prove that nothing was lost (DATA=path for your own files)
 	@$(VENV)/bin/python examples/main_job/demo.py $(if $(DATA),"$(DATA)")
 
 demo-audio: $(VENV)/.made ## the same for audio: Shar, noise at an SNR, batches by duration, several ranks
 	@$(VENV)/bin/python examples/audio_job/demo.py
+
+demo-tokens: $(VENV)/.made ## the same for a language model: tokenise, pack, mix, other ranks, another sample length
+	@$(VENV)/bin/python examples/tokens_job/demo.py
 
 test: $(VENV)/.made ## run the tests of all that is ours (ARGS="-n 2 tests/order" for pytest)
 	@$(VENV)/bin/python -m pytest $(SHARED) --dist=worksteal -m "$(OURS)" $(ARGS)
@@ -88,7 +91,7 @@ bench: $(BENCH)/.made $(PEERS:%=$(BENCH)/.%) $(APART:%=$(BENCH)/.%) ## compare w
 	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
 clean: ## remove the environments, the built docs and the caches
-	rm -rf $(VENV) $(BENCH) benchmarks/.data demo-output demo-audio-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH) benchmarks/.data demo-output demo-audio-output demo-tokens-output build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.made: pyproject.toml

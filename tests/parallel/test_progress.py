@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -77,7 +78,9 @@ def test_an_interrupt_ends_the_workers_and_leaves_nothing_half_written(tmp_path:
     os.mkfifo(pipe)
     command = [sys.executable, "-c", FOR_EVER, str(pipe), str(save)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        with open(pipe) as told:
+        with open(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)) as told:
+            # A child that dies before it writes is an error, and no reason to wait for ever.
+            assert select.select([told], [], [], 60)[0], process.communicate(timeout=60)
             worker = int(told.readline())
         descriptor = os.pidfd_open(worker)
         process.send_signal(signal.SIGINT)
