@@ -25,6 +25,7 @@ COMMANDS = [
     "recompress",
     "export",
     "tokenize",
+    "pack",
     "plan",
     "doctor",
     "state",

@@ -58,11 +58,24 @@ class Opening:
     key: str | None = field(default=None, kw_only=True)
     partitions: Literal["hive"] | None = field(default=None, kw_only=True)
     holder: str | None = field(default=None, kw_only=True)
+    dtype: str | None = field(default=None, kw_only=True)
+    eos: int | None = field(default=None, kw_only=True)
+    bos: int | None = field(default=None, kw_only=True)
 
     @cached_property
     def watch(self) -> BuildWatch:
         """The reporter of this opening's index builds."""
         return BuildWatch(bar=self.progress, notices=not self.quiet)
+
+    @property
+    def expression(self) -> str:
+        """The call that opens the same data in Python."""
+        if is_pipeline_file(self.path):
+            return f"sk.load_dataset({self.path!r})"
+        given: dict[str, object] = {"format": self.format, "index_dir": self.index_dir, "dtype": self.dtype}
+        given |= {"eos": self.eos, "bos": self.bos}
+        arguments = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+        return f"sk.open({', '.join([repr(self.path), *arguments])})"
 
     def open(self) -> Node:
         """Index new and changed files; return their source, or the pipeline of a pipeline file.
@@ -90,7 +103,12 @@ class Opening:
         Raises:
             InvalidArgument: there is such an option.
         """
-        given = {"--format": self.format, "--key": self.key, "--partitions": self.partitions}
+        given: dict[str, object] = {
+            "--format": self.format,
+            "--key": self.key,
+            "--partitions": self.partitions,
+        }
+        given |= {"--dtype": self.dtype, "--eos": self.eos, "--bos": self.bos}
         for option in (option for option, value in given.items() if value is not None):
             message = f"{self.path!r} is a pipeline file, which says how data is opened: leave {option} out"
             raise InvalidArgument(message)
@@ -166,6 +184,9 @@ class Opening:
             key=self.key,
             partitions=self.partitions,
             holder=self.holder,
+            dtype=self.dtype,
+            eos=self.eos,
+            bos=self.bos,
         )
 
     def _pickled_fields(self) -> list[str]:

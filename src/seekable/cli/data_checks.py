@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from seekable.cli.machine_checks import Finding, can_be_written, graded
+from seekable.dataset.source_kinds import spec_of_tokens
+from seekable.dataset.token_files import MEGATRON_SCHEME, TOKENS_SCHEME, tokens_spec
 from seekable.formats.registry import find_data
+from seekable.formats.source_options import SourceOptions
 from seekable.index.catalog import CATALOG, read_table
 from seekable.index.index_location import Place, find_index
 from seekable.storage.listing import Found
 from seekable.storage.memory import bytes_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from seekable.dataset.spec import Spec
 
 _MOUNTS = "/proc/self/mounts"
 _NETWORK = frozenset(
@@ -27,11 +35,19 @@ def data_findings(path: str, *, index_dir: str | None) -> Iterator[Finding]:
     Raises:
         DataNotFound: there is no such data.
     """
-    for found in find_data(path):
+    spec = _spec(path)
+    for found in find_data(path) if spec is None else spec.files(None, index_dir=index_dir)[0]:
         place = find_index(found.root, index_dir=index_dir)
         yield _files(found)
         yield _index(place)
         yield _room(place)
+
+
+def _spec(path: str) -> Spec | None:
+    """Return the spec of data of tokens; None of other data."""
+    if path.startswith((MEGATRON_SCHEME, TOKENS_SCHEME)):
+        return tokens_spec(path)
+    return spec_of_tokens(path, None, SourceOptions(shown=path))
 
 
 def _files(found: Found) -> Finding:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.options import (
+    BosIdOption,
+    EosIdOption,
     FormatOption,
     IndexDirOption,
     JsonOption,
     NoProgressOption,
     QuietOption,
+    TokenTypeOption,
     examples,
 )
 
@@ -113,6 +116,9 @@ def export(  # noqa: PLR0913 - an argument for each of its options
     shuffle: ShuffleOption = None,
     overwrite: OverwriteOption = False,
     format_name: FormatOption = None,
+    dtype: TokenTypeOption = None,
+    eos: EosIdOption = None,
+    bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
     partitions: PartitionsOption = None,
     jobs: WriteJobsOption = None,
@@ -140,6 +146,9 @@ def export(  # noqa: PLR0913 - an argument for each of its options
         jobs=jobs,
         progress=not no_progress,
         quiet=quiet,
+        dtype=dtype,
+        eos=eos,
+        bos=bos,
     )
     records = _records(opening, as_table=target == "parquet")
     if shuffle is not None:

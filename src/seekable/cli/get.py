@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from seekable.cli.options import (
+    BosIdOption,
+    EosIdOption,
     FormatOption,
     IndexDirOption,
     JobsOption,
@@ -14,14 +16,55 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    TokenTypeOption,
     examples,
 )
+from seekable.cli.pack_options import (
+    KeyOption,
+    LongOption,
+    MethodOption,
+    MostOption,
+    NextTokenOption,
+    OrderOption,
+    SeedOption,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable.cli.pack_options import PackArguments
+    from seekable.dataset.dataset import Dataset
 
 EPILOG = examples(
     "get corpus.jsonl 5 | jq .text",
     "get corpus.jsonl 0 -1             the first and the last",
     "get --json 'corpus/*.jsonl' 70000 | jq .location",
+    "get tokens/ 123 --decode                            the text of a document",
+    "get tokens/ 123 --pack 2048 --seed 7 --decode       the texts of a packed sample",
 )
+
+DecodeOption = Annotated[
+    bool, typer.Option("--decode", help="Of token ids, print the text, by the tokenizer of their store.")
+]
+TokenizerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="FILE",
+        help="Decode with this tokenizer.json, or tiktoken:NAME.",
+        show_default=False,
+    ),
+]
+PackOption = Annotated[
+    int | None,
+    typer.Option(
+        "--pack",
+        metavar="N",
+        min=1,
+        help="Print samples of N tokens that the documents are packed into.",
+        show_default=False,
+    ),
+]
 
 
 def get(  # noqa: PLR0913 - an argument for each of its options
@@ -33,7 +76,20 @@ def get(  # noqa: PLR0913 - an argument for each of its options
         ),
     ],
     *,
+    decode: DecodeOption = False,
+    tokenizer: TokenizerOption = None,
+    key: KeyOption = None,
+    pack: PackOption = None,
+    seed: SeedOption = None,
+    method: MethodOption = None,
+    order: OrderOption = None,
+    most: MostOption = None,
+    long: LongOption = None,
+    next_token: NextTokenOption = False,
     format_name: FormatOption = None,
+    dtype: TokenTypeOption = None,
+    eos: EosIdOption = None,
+    bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
@@ -43,20 +99,84 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     """Print records, in the order asked, as they are in the file.
 
     Each is followed by a newline; rows of tables are printed as JSON. With --json, each is a document that
-    also says where the record lies.
+    also says where the record lies. With --decode, token ids are printed as their text. With --pack, the rows
+    are samples of Dataset.pack, of epoch 0; decoded, each piece is below the document, and the record of the
+    corpus, that it is of.
     """
     from seekable.cli.data_argument import Opening
-    from seekable.cli.records import write_records
-    from seekable.dataset.dataset import Dataset
 
     numbers = [_number(row) for row in rows]
+    given: dict[str, Any] = {
+        "seed": seed,
+        "method": method,
+        "order": order,
+        "most": most,
+        "long": long,
+        "next_token": next_token,
+    }
+    asked = _asked(pack, given, key)
     opening = Opening(
-        path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+        path,
+        format=format_name,
+        index_dir=index_dir,
+        jobs=jobs,
+        progress=not no_progress,
+        quiet=quiet,
+        dtype=dtype,
+        eos=eos,
+        bos=bos,
     )
-    records = opening.open()
-    Dataset(records).locate(numbers)  # Before anything is printed, all rows are known to be there.
-    size = records.size
-    write_records(records, [number if size is None else number % size for number in numbers], as_json=as_json)
+    dataset = opening.dataset()
+    if asked is not None:
+        dataset = asked.packed(dataset, jobs=jobs, progress=opening.watch)
+        opening.watch.close()
+    dataset.locate(numbers)  # Before anything is printed, all rows are known to be there.
+    size = dataset.node.size
+    numbers = [number if size is None else number % size for number in numbers]
+    if decode or tokenizer is not None:
+        _write_decoded(dataset, numbers, tokenizer, key, is_packed=asked is not None, as_json=as_json)
+    else:
+        from seekable.cli.records import write_records
+
+        write_records(dataset.node, numbers, as_json=as_json)
+
+
+def _asked(length: int | None, given: dict[str, Any], key: str | None) -> PackArguments | None:
+    """Return the arguments of packing; None if samples are not asked for.
+
+    Raises:
+        InvalidArgument: an option is for samples.
+    """
+    from seekable.cli.pack_options import PackArguments
+    from seekable.errors import InvalidArgument
+
+    if length is not None:
+        return PackArguments(length, {**given, "key": key})
+    for name, value in given.items():
+        if value not in (None, False):
+            option = f"--{name.replace('_', '-')}"
+            message = f"{option} is for packed samples: say with --pack how many tokens these have"
+            raise InvalidArgument(message)
+    return None
+
+
+def _write_decoded(
+    dataset: Dataset,
+    rows: Sequence[int],
+    tokenizer: str | None,
+    key: str | None,
+    *,
+    is_packed: bool,
+    as_json: bool,
+) -> None:
+    from seekable.cli.decoding import Decoder, write_texts
+    from seekable.cli.packed_samples import write_samples
+
+    decoder = Decoder(tokenizer)
+    if is_packed:
+        write_samples(dataset, rows, decoder, as_json=as_json)
+    else:
+        write_texts(dataset, rows, decoder, key=key or "tokens", as_json=as_json)
 
 
 def _number(row: str) -> int:

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from seekable.cli.options import (
+    BosIdOption,
+    EosIdOption,
     FormatOption,
     IndexDirOption,
     JobsOption,
@@ -14,6 +16,7 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    TokenTypeOption,
     examples,
 )
 
@@ -29,6 +32,9 @@ def head(  # noqa: PLR0913 - an argument for each of its options
     *,
     count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many records.")] = 5,
     format_name: FormatOption = None,
+    dtype: TokenTypeOption = None,
+    eos: EosIdOption = None,
+    bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
@@ -44,7 +50,15 @@ def head(  # noqa: PLR0913 - an argument for each of its options
     from seekable.cli.records import write_records
 
     opening = Opening(
-        path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+        path,
+        format=format_name,
+        index_dir=index_dir,
+        jobs=jobs,
+        progress=not no_progress,
+        quiet=quiet,
+        dtype=dtype,
+        eos=eos,
+        bos=bos,
     )
     records = opening.open()
     write_records(

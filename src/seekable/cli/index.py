@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from seekable.cli.options import (
+    BosIdOption,
+    EosIdOption,
     FormatOption,
     IndexDirOption,
     JobsOption,
     JsonOption,
     NoProgressOption,
     QuietOption,
+    TokenTypeOption,
     examples,
 )
 
@@ -71,6 +74,9 @@ def index(  # noqa: PLR0913 - an argument for each option
     ],
     *,
     format_name: FormatOption = None,
+    dtype: TokenTypeOption = None,
+    eos: EosIdOption = None,
+    bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
     key: KeyOption = None,
@@ -120,6 +126,9 @@ def index(  # noqa: PLR0913 - an argument for each option
             key=key,
             progress=not no_progress,
             quiet=quiet,
+            dtype=dtype,
+            eos=eos,
+            bos=bos,
         )
         documents.append(indexed(opening, pages=pages))
         if not as_json and not quiet:

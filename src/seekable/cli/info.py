@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from seekable.cli.options import (
+    BosIdOption,
+    EosIdOption,
     FormatOption,
     IndexDirOption,
     JobsOption,
@@ -12,6 +16,7 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    TokenTypeOption,
     examples,
 )
 
@@ -27,13 +32,33 @@ if TYPE_CHECKING:
 EPILOG = examples(
     "info corpus.jsonl",
     "info --json 'corpus/*.jsonl' | jq .records",
+    "info tokens/ --length 4096        and what packing at 4,096 would waste",
+    "info tokens:train.bin --dtype uint16 --eos 50256",
 )
 
+LengthOption = Annotated[
+    int | None,
+    typer.Option(
+        "--length",
+        "-L",
+        metavar="N",
+        min=1,
+        help="Of tokens: say what packing samples of N would waste; of 2,048 if left out.",
+        show_default=False,
+    ),
+]
 
-def info(
+_LENGTH = 2048
+
+
+def info(  # noqa: PLR0913 - an argument for each of its options
     path: PathArgument,
     *,
+    length: LengthOption = None,
     format_name: FormatOption = None,
+    dtype: TokenTypeOption = None,
+    eos: EosIdOption = None,
+    bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
@@ -43,25 +68,59 @@ def info(
     """Print the number of records, and their lengths.
 
     New and changed files are indexed first. Lengths are in bytes and include the ends of lines; no data is
-    read for them. Of a pipeline file the nodes are printed; its functions are not needed.
+    read for them. Of a pipeline file the nodes are printed; its functions are not needed. Of tokens, also the
+    documents and tokens, the tokenizer of a store, a histogram of lengths, and the waste of both methods of
+    packing are printed: the tail and the documents that are cut, or the padding.
     """
     from seekable.cli.data_argument import Opening, is_pipeline_file
     from seekable.cli.output import write_document, write_facts
 
     opening = Opening(
-        path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+        path,
+        format=format_name,
+        index_dir=index_dir,
+        jobs=jobs,
+        progress=not no_progress,
+        quiet=quiet,
+        dtype=dtype,
+        eos=eos,
+        bos=bos,
     )
     if is_pipeline_file(path):
         opening.refuse_options()
+        _refuse_length(length, path)
         found = _pipeline_survey(opening)
     else:
-        found = _survey(opening)
+        found = _survey(opening, length)
     if as_json:
         write_document(found)
     elif "nodes" in found:
         _print_pipeline(found)
     else:
         write_facts(_in_words(found))
+        _print_histogram(found)
+
+
+def _refuse_length(length: int | None, path: str) -> None:
+    """Refuse the length of packed samples for what is no data of tokens.
+
+    Raises:
+        InvalidArgument: it was given.
+    """
+    from seekable.errors import InvalidArgument
+
+    if length is not None:
+        message = f"--length is for data of tokens, and {path!r} is none: drop it"
+        raise InvalidArgument(message)
+
+
+def _print_histogram(found: dict[str, Any]) -> None:
+    from seekable.cli.output import write_line, write_table
+    from seekable.cli.token_contents import histogram_rows
+
+    if found.get("histogram"):
+        write_line("")
+        write_table(["length", "documents", "%", "tokens", "%"], histogram_rows(found))
 
 
 def _pipeline_survey(opening: Opening) -> dict[str, Any]:
@@ -104,7 +163,7 @@ def _print_pipeline(found: dict[str, Any]) -> None:
         write_line(line)
 
 
-def _survey(opening: Opening) -> dict[str, Any]:
+def _survey(opening: Opening, length: int | None) -> dict[str, Any]:
     from seekable.cli.contents import compression_found, unread_files
     from seekable.cli.data_argument import files_of, folder_bytes, index_folders
     from seekable.cli.output import json_safe
@@ -117,7 +176,7 @@ def _survey(opening: Opening) -> dict[str, Any]:
         "files": sum(map(len, files)),
         "records": dataset.size,
         "bytes": sum(int(each.data_sizes.sum()) for each in files),
-        **_content_found(dataset),
+        **_content_found(dataset, opening.path, length),
         "compression": compression_found(dataset.files),
         "index": {
             "folder": ", ".join(map(json_safe, folders)),
@@ -131,14 +190,27 @@ def _survey(opening: Opening) -> dict[str, Any]:
 
 def _content_found(
     dataset: FileSource | SampleSource | SharSource | TableSource | TokenSource,
+    path: str,
+    length: int | None,
 ) -> dict[str, Any]:
-    """Return the lengths of records; of samples also the fields; of tables the columns and row groups."""
+    """Return the lengths of records; of samples also the fields; of tables the columns and row groups.
+
+    Raises:
+        InvalidArgument: a length of packed samples is given, and the data is not of tokens.
+    """
     from seekable.cli.contents import record_lengths
     from seekable.cli.output import json_safe
     from seekable.nodes.sources.sample_source import SampleSource
     from seekable.nodes.sources.shar_source import SharSource
     from seekable.nodes.sources.tables import TableSource
+    from seekable.nodes.sources.token_source import TokenSource
 
+    if isinstance(dataset, TokenSource):
+        from seekable.cli.token_contents import token_contents
+
+        tokens = token_contents(dataset, _LENGTH if length is None else length)
+        return {"record_bytes": _as_json(record_lengths(dataset.files)), **tokens}
+    _refuse_length(length, path)
     if isinstance(dataset, SharSource):
         return {"fields": {name: _field_found(part) for name, part in dataset.named_parts}}
     if isinstance(dataset, SampleSource):
@@ -180,7 +252,7 @@ def _in_words(found: dict[str, Any]) -> dict[str, str]:
         "path": found["path"],
         "format": found["format"],
         "files": f"{found['files']:,}",
-        "records": f"{found['records']:,}",
+        **({} if "documents" in found else {"records": f"{found['records']:,}"}),
         "bytes": f"{found['bytes']:,} ({bytes_in_words(found['bytes'])})",
         **_content_in_words(found),
         **({} if compression is None else {"compression": compression_in_words(compression)}),
@@ -197,6 +269,10 @@ def _others_in_words(index: dict[str, Any]) -> str:
 
 
 def _content_in_words(found: dict[str, Any]) -> dict[str, str]:
+    if "documents" in found:
+        from seekable.cli.token_contents import token_contents_in_words
+
+        return token_contents_in_words(found)
     if "fields" in found and "record_bytes" not in found:
         fields = found["fields"].items()
         return {name: f"{own['format']}, {own['bytes']:,} bytes" for name, own in fields}

@@ -17,6 +17,7 @@ from seekable.cli import (
     head,
     index,
     info,
+    pack,
     plan,
     recompress,
     sample,
@@ -62,6 +63,7 @@ app.command(epilog=verify.EPILOG)(verify.verify)
 app.command(epilog=recompress.EPILOG)(recompress.recompress)
 app.command(epilog=export.EPILOG)(export.export)
 app.command(epilog=tokenize.EPILOG)(tokenize.tokenize)
+app.command(epilog=pack.EPILOG)(pack.pack)
 app.command(epilog=plan.EPILOG)(plan.plan)
 app.add_typer(state.app, name="state")
 app.add_typer(kaldi.app, name="kaldi")

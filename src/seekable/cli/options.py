@@ -41,6 +41,38 @@ JobsOption = Annotated[
     ),
 ]
 
+TokenTypeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="NAME",
+        help="Of files of tokens that do not say it, the type of a token: uint16, uint32 and so on.",
+        show_default=False,
+    ),
+]
+
+EosIdOption = Annotated[
+    int | None,
+    typer.Option(
+        "--eos",
+        metavar="ID",
+        min=0,
+        help="Of files of tokens without an index, the last token of a document.",
+        show_default=False,
+    ),
+]
+
+BosIdOption = Annotated[
+    int | None,
+    typer.Option(
+        "--bos",
+        metavar="ID",
+        min=0,
+        help="The first token of a document, as --eos is the last.",
+        show_default=False,
+    ),
+]
+
 NoProgressOption = Annotated[bool, typer.Option("--no-progress", help="Draw no progress bar.")]
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what was asked for.")]

@@ -81,6 +81,24 @@ def json_safe(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def place_as_json(place: Any) -> Any:
+    """Return a location, or a row whose bytes are not known, as JSON; a list of them as a list.
+
+    Of a document of a token store it says, as ``source``, where the record lies that it was made of.
+    """
+    if isinstance(place, list | tuple):
+        return [place_as_json(part) for part in place]
+    has_bytes = hasattr(place, "offset") and not place.path.startswith("<")
+    source = getattr(place, "source", None)
+    return {
+        "path": json_safe(place.path),
+        "row": place.row,
+        "offset": place.offset if has_bytes else None,
+        "length": place.length if has_bytes else None,
+        **({} if source is None else {"source": place_as_json(source)}),
+    }
+
+
 def in_words(count: int, noun: str) -> str:
     """Return a count with its noun.
 

@@ -136,27 +136,13 @@ def _as_json(planned: StepPlan) -> dict[str, Any]:
 
 
 def _record(record: PlannedRecord) -> dict[str, Any]:
+    from seekable.cli.output import place_as_json
+
     return {
         "position": record.position,
         "epoch": record.epoch,
         "rank": record.rank,
-        "location": _location(record.place),
-    }
-
-
-def _location(place: Any) -> Any:
-    """Return a location as JSON; nested ones, of zipped or batched records, as lists."""
-    from seekable.cli.output import json_safe
-    from seekable.index.location import Location
-
-    if isinstance(place, list | tuple):
-        return [_location(part) for part in place]
-    has_bytes = isinstance(place, Location) and not place.path.startswith("<")
-    return {
-        "path": json_safe(place.path),
-        "row": place.row,
-        "offset": place.offset if has_bytes else None,
-        "length": place.length if has_bytes else None,
+        "location": place_as_json(record.place),
     }
 
 
@@ -174,7 +160,7 @@ def _reads(reads: FileReads) -> dict[str, Any]:
 
 def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
     from seekable.cli.output import in_words, write_line, write_table
-    from seekable.loader.step_plan import places_of, reads_of
+    from seekable.loader.step_plan import reads_of
 
     ranks = (
         f"rank {rank} of {planned.world_size}"
@@ -184,21 +170,39 @@ def _print_tables(planned: StepPlan, *, rank: int | None) -> None:
     write_line(f"step {planned.step:,}, {ranks}: {in_words(len(planned.records), 'record')}")
     if not planned.records:
         return
-    rows = []
-    for record in planned.records:
-        for place in places_of(record.place):
-            found = _location(place)
-            at = [_number(found[key]) for key in ("row", "offset", "length")]
-            numbers = [_number(number) for number in (record.position, record.epoch, record.rank)]
-            rows.append([*numbers, *at, place.path])
     write_line("")
-    write_table(["position", "epoch", "rank", "record", "offset", "length", "file"], rows)
+    _print_records(planned)
     write_line("")
     files = [
         [_number(reads.records), _number(reads.bytes), _number(reads.start), _number(reads.stop), reads.path]
         for reads in reads_of(planned.records)
     ]
     write_table(["records", "bytes", "from", "to", "file"], files)
+
+
+def _print_records(planned: StepPlan) -> None:
+    """Print a line for each place; of documents of a token store also with the line that each was made of."""
+    from seekable.cli.output import place_as_json, write_table
+    from seekable.loader.step_plan import places_of
+
+    header = ["position", "epoch", "rank", "record", "offset", "length", "file"]
+    found = [
+        (record, place_as_json(place)) for record in planned.records for place in places_of(record.place)
+    ]
+    has_sources = any("source" in place for _, place in found)
+    rows = []
+    for record, place in found:
+        numbers = [_number(number) for number in (record.position, record.epoch, record.rank)]
+        row = [*numbers, *(_number(place[key]) for key in ("row", "offset", "length")), place["path"]]
+        rows.append(row + _source(place.get("source")) * has_sources)
+    write_table([*header, *["of record", "at byte", "of file"] * has_sources], rows)
+
+
+def _source(source: dict[str, Any] | None) -> list[str]:
+    """Return the record, the byte and the file that a document was made of, as far as they are known."""
+    if source is None:
+        return ["-", "-", "-"]
+    return [_number(source["row"]), _number(source["offset"] if source["length"] else None), source["path"]]
 
 
 def _number(value: int | None) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from seekable.cli.output import json_safe, write, write_document
+from seekable.cli.output import place_as_json, write, write_document
 from seekable.dataset.dataset import Dataset
 from seekable.formats.decoding import decoder_named
 from seekable.nodes.bases import leaves_of
@@ -81,14 +81,16 @@ def _write_rows(records: Node, rows: list[int], *, as_json: bool) -> None:
         write(b"".join(bytes(record) + b"\n" for record in found))
         return
     for row, where, record in zip(rows, Dataset(records).locate(rows), found, strict=True):
-        write_document({"row": row, "location": _location(where), "record": record})
+        write_document({"row": row, "location": place_as_json(where), "record": record})
 
 
 def _write_json(lines: FileSource, records: FileSource, rows: list[int]) -> None:
     is_json = records.decoder.name == "json"
     bare, decoded = Dataset(lines), Dataset(records)
     for row, where, line, record in zip(rows, bare.locate(rows), bare[rows], decoded[rows], strict=True):
-        write_document({"row": row, "location": _location(where), **_content(line, record, is_json=is_json)})
+        write_document(
+            {"row": row, "location": place_as_json(where), **_content(line, record, is_json=is_json)}
+        )
 
 
 def _content(line: bytes, record: Any, *, is_json: bool) -> dict[str, Any]:
@@ -104,18 +106,6 @@ def _content(line: bytes, record: Any, *, is_json: bool) -> dict[str, Any]:
     except msgspec.DecodeError:
         return {"text": line.decode()}
     return {"record": msgspec.Raw(line)}
-
-
-def _location(where: Any) -> Any:
-    """Return a location as JSON; of a batch a list of them, and of a zip too."""
-    if isinstance(where, list | tuple):
-        return [_location(part) for part in where]
-    return {
-        "path": json_safe(where.path),
-        "row": where.row,
-        "offset": where.offset,
-        "length": where.length,
-    }
 
 
 def _batches(rows: Iterable[int]) -> Iterator[list[int]]:

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from seekable.cli.options import (
+    BosIdOption,
+    EosIdOption,
     FormatOption,
     IndexDirOption,
     JobsOption,
@@ -14,6 +16,7 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    TokenTypeOption,
     examples,
 )
 
@@ -30,6 +33,9 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     count: Annotated[int, typer.Option("-n", metavar="N", min=0, help="How many records.")] = 20,
     seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Which sample: 0 to 2**64 - 1.")] = 0,
     format_name: FormatOption = None,
+    dtype: TokenTypeOption = None,
+    eos: EosIdOption = None,
+    bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
@@ -48,7 +54,15 @@ def sample(  # noqa: PLR0913 - an argument for each of its options
     from seekable.nodes.graph import known_size
 
     opening = Opening(
-        path, format=format_name, index_dir=index_dir, jobs=jobs, progress=not no_progress, quiet=quiet
+        path,
+        format=format_name,
+        index_dir=index_dir,
+        jobs=jobs,
+        progress=not no_progress,
+        quiet=quiet,
+        dtype=dtype,
+        eos=eos,
+        bos=bos,
     )
     records = opening.open()
     # A shuffle depends on seed and length alone, so that of the row numbers is that of the records.

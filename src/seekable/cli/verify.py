@@ -8,6 +8,8 @@ import typer
 
 from seekable.cli.exits import ExitCode
 from seekable.cli.options import (
+    BosIdOption,
+    EosIdOption,
     FormatOption,
     IndexDirOption,
     JobsOption,
@@ -15,6 +17,7 @@ from seekable.cli.options import (
     NoProgressOption,
     PathArgument,
     QuietOption,
+    TokenTypeOption,
     examples,
 )
 
@@ -26,6 +29,7 @@ EPILOG = examples(
     "verify corpus/                     size, time and both ends of each file",
     "verify --deep 'corpus/*.jsonl'     every byte and every offset",
     "verify --deep --decode corpus.jsonl",
+    "verify --deep --decode tokens/     and each id against the vocabulary of a token store",
     "verify --json corpus/ | jq -r '.problems[].path'",
 )
 
@@ -45,6 +49,9 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
         bool, typer.Option("--decode", help="Decode each record of the files that are good.")
     ] = False,
     format_name: FormatOption = None,
+    dtype: TokenTypeOption = None,
+    eos: EosIdOption = None,
+    bos: BosIdOption = None,
     index_dir: IndexDirOption = None,
     jobs: JobsOption = None,
     no_progress: NoProgressOption = False,
@@ -57,6 +64,8 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
     of the index is. A file that was rewritten in its middle, at the same size and time, is found by --deep
     only. The exit code is 3 where something is not as it was indexed. Of a pipeline file,
     the data files of all its sources are compared, after a check that they are those that it was saved with.
+    Of tokens, the ends of documents are found again; of a token store --deep also compares all files with
+    the digests in tokens.json, and --decode each id with the vocabulary.
     """
     from seekable.cli.data_argument import Opening, is_pipeline_file
     from seekable.cli.output import write_document
@@ -74,6 +83,9 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
                 jobs=jobs,
                 progress=not no_progress,
                 quiet=quiet,
+                dtype=dtype,
+                eos=eos,
+                bos=bos,
             )
             opening.refuse_options()
             found = verify_sources(
@@ -88,6 +100,9 @@ def verify(  # noqa: PLR0913 - an argument for each of its options
                 index_dir=index_dir,
                 jobs=jobs,
                 progress=watch,
+                dtype=dtype,
+                eos=eos,
+                bos=bos,
             )
     finally:
         watch.close()

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,7 +50,7 @@ Bad = dict[str, tuple[CorruptRecord, int]]
 """By path, the first record of a file that cannot be decoded, and the number of such records."""
 
 
-def verify(
+def verify(  # noqa: PLR0913 - keywords
     source: Asked,
     *,
     format: str | None = None,  # noqa: A002 - what users call it
@@ -59,6 +59,9 @@ def verify(
     index_dir: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     progress: ProgressHook | None = None,
+    dtype: Any = None,
+    eos: int | None = None,
+    bos: int | None = None,
 ) -> Verification:
     r"""Return the problems of files and of their index; nothing is written, and no problem raises an error.
 
@@ -75,6 +78,9 @@ def verify(
         index_dir: as of ``open``.
         jobs: the most processes that read; by default one for each processor, where that is faster.
         progress: is called with the progress of the reading.
+        dtype: as of ``open``.
+        eos: as of ``open``.
+        bos: as of ``open``.
 
     Raises:
         DataNotFound: a file does not exist.
@@ -92,7 +98,8 @@ def verify(
         >>> good.problems, good.records, bad.kind
         ((), 2, 'changed')
     """
-    options = SourceOptions(shown=repr(os.fspath(source) if isinstance(source, os.PathLike) else source))
+    shown = repr(os.fspath(source) if isinstance(source, os.PathLike) else source)
+    options = SourceOptions(shown=shown, dtype=dtype, eos=eos, bos=bos)
     check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
     if (shar := shar_files(source, format_name=format)) is not None:
         return _verified_shar(shar, check, decode=decode, jobs=jobs, progress=progress)

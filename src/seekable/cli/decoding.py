@@ -1,0 +1,125 @@
+"""The texts of documents of tokens, by the tokenizer of a token store or by one that is named."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from seekable.cli.output import place_as_json, write, write_document
+from seekable.errors import InvalidArgument
+from seekable.loader.step_plan import places_of
+from seekable.tokens.engines import engine_of
+from seekable.tokens.store_document import HIDDEN_DOCUMENT, read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from seekable.dataset.dataset import Dataset
+    from seekable.tokens.engine import Engine
+
+__all__ = ["Decoder", "write_texts"]
+
+_WAY_OUT = "name a tokenizer.json, a folder with one, or tiktoken:NAME with --tokenizer"
+
+
+class Decoder:
+    """Makes texts of ids."""
+
+    def __init__(self, tokenizer: str | None) -> None:
+        """Load a tokenizer.
+
+        Args:
+            tokenizer: the path of a ``tokenizer.json``, a folder with one, or ``tiktoken:NAME``; None for the
+                tokenizer of the token store that a document lies in.
+
+        Raises:
+            DataNotFound: there is no such file.
+            InvalidArgument: it is no tokenizer.
+        """
+        self._named = None if tokenizer is None else engine_of(tokenizer)
+
+    def text(self, ids: Sequence[int] | NDArray[np.integer[Any]], path: str) -> str:
+        """Return the text of ids; special tokens are shown as they are written.
+
+        Args:
+            ids: the ids.
+            path: the file that they lie in.
+
+        Raises:
+            InvalidArgument: the file is of no token store with a tokenizer, and none was named.
+        """
+        engine = self._named if self._named is not None else _of_store(os.path.dirname(path))
+        return engine.decode(ids)
+
+
+@cache
+def _of_store(folder: str) -> Engine:
+    """Return the tokenizer of a token store.
+
+    Raises:
+        InvalidArgument: the folder is no token store, or it has no tokenizer that makes texts.
+    """
+    store = read_document(folder) or read_document(folder, HIDDEN_DOCUMENT)
+    if store is None:
+        message = (
+            f"{folder!r} is no token store, so it does not say which tokenizer its ids are of: {_WAY_OUT}"
+        )
+        raise InvalidArgument(message)
+    tokenizer = store.tokenizer
+    if tokenizer is not None and tokenizer.file is not None:
+        return engine_of(os.path.join(folder, tokenizer.file))
+    if tokenizer is not None and tokenizer.engine == "tiktoken" and tokenizer.name:
+        return engine_of(f"tiktoken:{tokenizer.name}")
+    message = f"the token store {folder!r} has no copy of its tokenizer: {_WAY_OUT}"
+    raise InvalidArgument(message)
+
+
+def write_texts(
+    documents: Dataset, rows: Sequence[int], decoder: Decoder, *, key: str, as_json: bool
+) -> None:
+    """Print the texts of documents, each with a newline behind it.
+
+    Args:
+        documents: records with token ids.
+        rows: the documents.
+        decoder: makes the texts.
+        key: the column of the ids.
+        as_json: print a document for each, with its place and its ids.
+
+    Raises:
+        InvalidArgument: a record has no ids, or no tokenizer is known.
+    """
+    for row in rows:
+        (place,) = places_of(documents.locate(row))
+        ids = _ids_of(documents[row], key)
+        text = decoder.text(ids, place.path)
+        if as_json:
+            location = place_as_json(place)
+            write_document({"row": row, "location": location, "text": text, "record": {key: ids}})
+        else:
+            write(text.encode("utf-8", "surrogateescape") + b"\n")
+
+
+def _ids_of(record: Any, key: str) -> list[int]:
+    """Return the ids of a record.
+
+    Args:
+        record: a dict of columns, or the ids themselves.
+        key: the column.
+
+    Raises:
+        InvalidArgument: the record has no such column, or it holds no integers.
+    """
+    if isinstance(record, dict) and key not in record:
+        message = f"--decode makes texts of token ids, and a record has no column {key!r}: name it with --key"
+        raise InvalidArgument(f"{message}; there are {', '.join(map(repr, record)) or 'none'}")
+    ids = record[key] if isinstance(record, dict) else record
+    ids = ids.tolist() if hasattr(ids, "tolist") else ids
+    if not isinstance(ids, list) or not all(type(number) is int for number in ids):
+        message = f"--decode makes texts of lists of token ids (got {type(ids).__name__}): name their column"
+        raise InvalidArgument(f"{message} with --key")
+    return ids
