@@ -15,7 +15,7 @@ from tests.tokens.trained import EOS, TEXTS, byte_encoding, eager, trained, trai
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 import seekable as sk
-from seekable.tokens import huggingface
+from seekable.tokens import huggingface_engine
 from seekable.tokens.engine import Engine, UnfitDocument
 from seekable.tokens.engines import engine_of
 
@@ -255,8 +255,7 @@ class _Reference:
     """Loads one tokenizer and encodes by another, as an engine with an error would."""
 
     def __init__(self, loaded: Any, reference: Engine) -> None:
-        self.digest, self.as_text = loaded.reference.digest, loaded.reference.as_text
-        self.json, self.encode, self.library = loaded.reference.json, reference.encode, reference.library
+        self.key, self.encode, self.library = loaded.reference.key, reference.encode, reference.library
 
 
 @pytest.mark.parametrize(
@@ -285,7 +284,7 @@ def test_threads_of_the_package_are_off_and_the_environment_comes_back(
             seen.append(os.environ.get("TOKENIZERS_PARALLELISM"))
             return list(trained().encode_batch(texts))
 
-    monkeypatch.setattr(huggingface, "_load", lambda _: Spy())
+    monkeypatch.setattr(huggingface_engine, "_load", lambda _: Spy())
     made = engine_of(trained())
     for before in (None, "true"):
         if before is None:

@@ -9,7 +9,7 @@ from typing import Any
 from seekable.errors import AccessDenied, DataNotFound, InvalidArgument
 from seekable.tokens.engine import Engine, wrong_tokenizer
 from seekable.tokens.gigatoken_engine import gigatoken_engine
-from seekable.tokens.huggingface import HuggingFace, huggingface_engine
+from seekable.tokens.huggingface_engine import HuggingFace, huggingface_engine
 from seekable.tokens.merged_ranks import merged_ranks_engine
 from seekable.tokens.text_function import function_engine
 from seekable.tokens.tiktoken_engine import tiktoken_engine, tiktoken_named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
-from seekable.tokens.comparison import compared_with
-from seekable.tokens.engine import Engine, fail_at_culprit
+from seekable.tokens.engine import fail_at_culprit
+from seekable.tokens.stand_in import StandIn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.tokens.huggingface import HuggingFace
+    from seekable.tokens.huggingface_engine import HuggingFace, TokenizerKey
 else:
     gigatoken = optional("gigatoken", extra="gigatoken")
 
@@ -30,16 +30,10 @@ __all__ = ["Gigatoken", "gigatoken_engine"]
 
 
 @dataclass(frozen=True, slots=True)
-class Gigatoken(Engine):
+class Gigatoken(StandIn):
     """Encodes by gigatoken what a tokenizer of Hugging Face would encode, to the same ids."""
 
     name: ClassVar[str] = "gigatoken"
-    reference: HuggingFace
-    """The tokenizer whose ids are made, and compared."""
-
-    digest: str
-    vocabulary: int
-    functions: ClassVar[tuple[()]] = ()
 
     @property
     def library(self) -> str:
@@ -57,25 +51,8 @@ class Gigatoken(Engine):
         ids = layout.content.data[offsets[0] : offsets[-1]]
         return ids, np.diff(offsets)
 
-    def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
-        """Return the text of ids, special tokens included."""
-        return self.reference.decode(ids)
-
-    def id_of(self, token: str | int) -> int:
-        """Return the id of a token; see `Engine.id_of`."""
-        return self.reference.id_of(token)
-
-    def keeping_as_text(self, ids: tuple[int, ...]) -> Gigatoken:
-        """Return an engine that reads added tokens as text; see `Engine.keeping_as_text`."""
-        return replace(self, reference=self.reference.keeping_as_text(ids))
-
-    def compared(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Compare the ids of some texts with those of Hugging Face's package; see `Engine.compared`."""
-        return compared_with(self.reference, self, texts)
-
     def _loaded(self) -> Any:
-        reference = self.reference
-        return _load(_Key(reference.digest, reference.as_text, reference.json))
+        return _load(self.reference.key)
 
 
 def gigatoken_engine(reference: HuggingFace) -> Gigatoken:
@@ -83,17 +60,8 @@ def gigatoken_engine(reference: HuggingFace) -> Gigatoken:
     return Gigatoken(reference, reference.digest, reference.vocabulary)
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """What a loaded tokenizer is found by: its digest, not its megabytes of text."""
-
-    digest: str
-    as_text: tuple[int, ...]
-    json: str = field(compare=False, repr=False)
-
-
 @functools.lru_cache(maxsize=8)
-def _load(key: _Key) -> Any:
+def _load(key: TokenizerKey) -> Any:
     """Return a tokenizer without the special tokens, which are text where they are written out.
 
     Raises:

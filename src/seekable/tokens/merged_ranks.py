@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from seekable._optional import optional
 from seekable.errors import InvalidArgument
-from seekable.tokens.comparison import compared_with
-from seekable.tokens.engine import Engine
+from seekable.tokens.stand_in import StandIn
 from seekable.tokens.tiktoken_engine import Tiktoken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     import tiktoken
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.tokens.huggingface import HuggingFace
+    from seekable.tokens.huggingface_engine import HuggingFace, TokenizerKey
 else:
     tiktoken = optional("tiktoken", extra="tiktoken")
 
@@ -33,49 +32,22 @@ _GPT2 = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|
 
 
 @dataclass(frozen=True, slots=True)
-class MergedRanks(Engine):
+class MergedRanks(StandIn):
     """Encodes by tiktoken what a byte-level tokenizer of Hugging Face would encode, to the same ids."""
 
     name: ClassVar[str] = "tiktoken"
-    reference: HuggingFace
-    """The tokenizer whose ids are made, and compared."""
-
-    digest: str
-    vocabulary: int
 
     @property
     def library(self) -> str:
         """The version of the package tiktoken."""
         return self._loaded().library
 
-    @property
-    def functions(self) -> tuple[Callable[..., Any], ...]:
-        """Return no functions: none makes ids."""
-        return ()
-
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.integer[Any]], Int64s]:
         """Return the ids of texts; see `Engine.encode`."""
         return self._loaded().encode(texts)
 
-    def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
-        """Return the text of ids, special tokens included."""
-        return self.reference.decode(ids)
-
-    def id_of(self, token: str | int) -> int:
-        """Return the id of a token; see `Engine.id_of`."""
-        return self.reference.id_of(token)
-
-    def keeping_as_text(self, ids: tuple[int, ...]) -> MergedRanks:
-        """Return an engine that reads added tokens as text; see `Engine.keeping_as_text`."""
-        return replace(self, reference=self.reference.keeping_as_text(ids))
-
-    def compared(self, texts: Sequence[str]) -> dict[str, Any]:
-        """Compare the ids of some texts with those of Hugging Face's package; see `Engine.compared`."""
-        return compared_with(self.reference, self, texts)
-
     def _loaded(self) -> Tiktoken:
-        reference = self.reference
-        return _load(_Key(reference.digest, reference.as_text, reference.json))
+        return _load(self.reference.key)
 
 
 def merged_ranks_engine(reference: HuggingFace) -> MergedRanks:
@@ -83,17 +55,8 @@ def merged_ranks_engine(reference: HuggingFace) -> MergedRanks:
     return MergedRanks(reference, reference.digest, reference.vocabulary)
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """What a loaded tokenizer is found by: its digest, not its megabytes of text."""
-
-    digest: str
-    as_text: tuple[int, ...]
-    json: str = field(compare=False, repr=False)
-
-
 @functools.lru_cache(maxsize=8)
-def _load(key: _Key) -> Tiktoken:
+def _load(key: TokenizerKey) -> Tiktoken:
     """Return the encoding of the same merges.
 
     Raises:

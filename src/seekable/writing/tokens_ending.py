@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from seekable.storage.files import write_atomically
-from seekable.tokens.gigatoken_engine import Gigatoken
-from seekable.tokens.huggingface import HuggingFace
+from seekable.tokens.huggingface_engine import HuggingFace
 from seekable.tokens.id_lists import IdLists
-from seekable.tokens.merged_ranks import MergedRanks
+from seekable.tokens.stand_in import StandIn
 from seekable.tokens.store_document import (
     DOCUMENT,
     FACTS,
@@ -115,7 +114,7 @@ def described(
 def tokenizer_file(engine: Engine) -> str | None:
     """Return the content of the file that a tokenizer can be loaded from; None if it has no such file."""
     tokenizer = _tokenizer(engine)
-    whole = tokenizer.reference if isinstance(tokenizer, Gigatoken | MergedRanks) else tokenizer
+    whole = tokenizer.reference if isinstance(tokenizer, StandIn) else tokenizer
     return whole.json if isinstance(whole, HuggingFace) else None
 
 

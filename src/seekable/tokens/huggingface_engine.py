@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 else:
     tokenizers = optional("tokenizers", extra="tokens")
 
-__all__ = ["HuggingFace", "huggingface_engine"]
+__all__ = ["HuggingFace", "TokenizerKey", "huggingface_engine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,18 @@ class HuggingFace(Engine):
     def compared(self, texts: Sequence[str]) -> None:
         """Return None: other engines are compared with this one."""
 
+    @property
+    def key(self) -> TokenizerKey:
+        """The key of what is loaded of the tokenizer."""
+        return TokenizerKey(self.digest, self.as_text, self.json)
+
     def _loaded(self) -> tokenizers.Tokenizer:
-        return _load(_Key(self.digest, self.as_text, self.json))
+        return _load(self.key)
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
-    """What a loaded tokenizer is found by: its digest, not its megabytes of text."""
+class TokenizerKey:
+    """The key of a loaded tokenizer in a cache; keys are compared by digests, not by megabytes of text."""
 
     digest: str
     as_text: tuple[int, ...]
@@ -110,7 +115,7 @@ class _Key:
 
 
 @functools.lru_cache(maxsize=8)
-def _load(key: _Key) -> tokenizers.Tokenizer:
+def _load(key: TokenizerKey) -> tokenizers.Tokenizer:
     """Return a tokenizer that neither cuts nor pads, and reads special tokens as text."""
     tokenizer = tokenizers.Tokenizer.from_str(key.json)
     tokenizer.no_truncation()

@@ -1,21 +1,23 @@
-"""The comparison of a fast engine with the one whose ids it is to make."""
+"""Engines that stand in for a tokenizer of Hugging Face, and their comparison with it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from seekable.errors import InvalidArgument
+from seekable.tokens.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from seekable.tokens.engine import Engine
+    from seekable.tokens.huggingface_engine import HuggingFace
 
-__all__ = ["compared_with"]
+__all__ = ["StandIn"]
 
 _BATCH = 250
 
@@ -25,7 +27,35 @@ _CHARACTERS = 1 << 20
 _SHOWN_IDS, _SHOWN_CHARACTERS = 4, 40
 
 
-def compared_with(reference: Engine, engine: Engine, texts: Sequence[str]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class StandIn(Engine):
+    """Base of the engines that make the ids of a tokenizer of Hugging Face faster, by another package."""
+
+    reference: HuggingFace
+    """The tokenizer whose ids are made, and compared."""
+
+    digest: str
+    vocabulary: int
+    functions: ClassVar[tuple[()]] = ()
+
+    def decode(self, ids: Sequence[int] | NDArray[np.integer[Any]]) -> str:
+        """Return the text of ids, special tokens included."""
+        return self.reference.decode(ids)
+
+    def id_of(self, token: str | int) -> int:
+        """Return the id of a token; see `Engine.id_of`."""
+        return self.reference.id_of(token)
+
+    def keeping_as_text(self, ids: tuple[int, ...]) -> Self:
+        """Return an engine that reads added tokens as text; see `Engine.keeping_as_text`."""
+        return replace(self, reference=self.reference.keeping_as_text(ids))
+
+    def compared(self, texts: Sequence[str]) -> dict[str, Any]:
+        """Compare the ids of some texts with those of Hugging Face's package; see `Engine.compared`."""
+        return _compared(self.reference, self, texts)
+
+
+def _compared(reference: Engine, engine: Engine, texts: Sequence[str]) -> dict[str, Any]:
     """Compare the ids that two engines give some texts; of long texts, fewer are compared.
 
     Args:
