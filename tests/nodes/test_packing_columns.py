@@ -65,7 +65,6 @@ def test_columns_of_the_index_are_those_of_memory(tmp_path: Path, counts: list[i
 def test_nothing_is_written_for_few_documents(tmp_path: Path) -> None:
     data, lengths = opened(tmp_path, [300])
     assert_equal(packing_columns(data.node), lengths)
-    assert_equal(packing_columns(np.array(lengths)), lengths)
     assert columns_in(tmp_path) == []
 
 

@@ -1,4 +1,4 @@
-"""What a source of ``sk.open`` may be: a spec, a Shar or a folder of tokens, as its text and names tell."""
+"""The kinds of sources of ``sk.open``, by their text and names alone: specs, Shars, folders of tokens."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def spec_of_tokens(source: object, format_name: str | None, options: SourceOptio
     with suppress(OSError):
         names = os.listdir(folder)
     if format_name is None and (_STORE in names or any(name.endswith(_FACTS) for name in names)):
-        return token_store.store_spec(folder, names)
+        return token_store.StoreSpec(folder)
     if not _LISTS.isdisjoint(names) and (spec := token_files.spec_of_listed(folder, names)):
         return spec
     if format_name is not None:
         return token_files.TokensSpec(folder, folder)
     if any(name.lower().endswith(_TOKENS) for name in names):
-        return token_files.spec_of_folder(folder, names, told=options.tells_tokens)
+        return token_files.spec_of_folder(folder, names, is_named=options.has_token_options)
     return None
 
 

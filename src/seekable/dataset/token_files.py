@@ -131,17 +131,17 @@ def spec_of_listed(folder: str, names: Collection[str]) -> TokensSpec | None:
     return None if listed is None else TokensSpec(folder, folder)
 
 
-def spec_of_folder(folder: str, names: Iterable[str], *, told: bool) -> TokensSpec | None:
+def spec_of_folder(folder: str, names: Iterable[str], *, is_named: bool) -> TokensSpec | None:
     """Return the spec of a folder that is a dataset of tokens and nothing else, else None.
 
     Args:
         folder: the path of the folder.
         names: the names in it.
-        told: True if the user gave an option that only tokens have.
+        is_named: True if the user gave an option that only tokens have.
     """
     files = [name for name in names if not name.startswith((".", "_"))]
     beside = [name for name in files if name.lower().endswith(SUFFIXES) and not name.endswith(CSV_SUFFIX)]
     suffixes = suffixes_of_tokens(folder, files)
-    if beside or not (told or suffixes):
+    if beside or not (is_named or suffixes):
         return None
     return TokensSpec(folder, folder, _DATA in suffixes, suffixes or TOKEN_SUFFIXES)

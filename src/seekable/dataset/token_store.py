@@ -14,11 +14,9 @@ from seekable.storage.listing import Found
 from seekable.tokens.store_document import DOCUMENT, FACTS, read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from seekable.formats.registry import Format
 
-__all__ = ["StoreSpec", "store_spec"]
+__all__ = ["StoreSpec"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +51,3 @@ class StoreSpec(Spec):
                     )
                     raise DataNotFound(message)
         return (Found(folder, tuple(f"{part.name}.bin" for part in document.parts)),), form
-
-
-def store_spec(folder: str, names: Iterable[str]) -> StoreSpec | None:
-    """Return the spec of a folder that is a token store, finished or not; None of any other.
-
-    Args:
-        folder: the path of the folder.
-        names: the names in it.
-    """
-    is_store = any(name == DOCUMENT or name.endswith(f".{FACTS}") for name in names)
-    return StoreSpec(folder) if is_store else None

@@ -94,7 +94,7 @@ class SourceOptions:
             raise WrongType(message)
 
     @property
-    def tells_tokens(self) -> bool:
+    def has_token_options(self) -> bool:
         """True if there is an option that only tokens have."""
         return any(option is not None for option in (self.dtype, self.eos, self.bos))
 

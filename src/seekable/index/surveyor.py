@@ -100,6 +100,11 @@ class SideFile:
     mtime_ns: int
     """Its modification time; -1 for a file that was not there."""
 
+    @classmethod
+    def absent(cls, file: str) -> SideFile:
+        """Return the entry of a file that the survey looked for, and that was not there."""
+        return cls(file, -1, -1)
+
 
 @runtime_checkable
 class ReadsSideFiles(Protocol):

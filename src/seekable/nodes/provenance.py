@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.index.fileset import FileSet
 
 
-__all__ = ["Origins", "file_matches", "gathered", "of_places"]
+__all__ = ["Origins", "file_matches", "gathered", "of_files", "of_places"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,20 @@ class Origins:
     def take(self, start: int, stop: int) -> Origins:
         """Return the origins of the records ``start`` to ``stop``."""
         return Origins(self.paths, self.names, self.files[start:stop], self.rows[start:stop])
+
+
+def of_files(files: FileSet, numbers: Int64s, rows: Int64s) -> Origins:
+    """Return the origins of records of indexed files.
+
+    Args:
+        files: the files.
+        numbers: the number of each record's file, int64.
+        rows: the number of each record, counted over all files, int64.
+    """
+    present, used = np.unique(numbers, return_inverse=True)
+    paths = tuple(files.shown_path(file) for file in present.tolist())
+    names = tuple(files.name(file) for file in present.tolist())
+    return Origins(paths, names, used.astype(np.int64), rows - files.starts[numbers])
 
 
 def of_places(places: Sequence[Any]) -> Origins:

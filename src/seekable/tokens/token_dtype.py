@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from seekable.tokens.engine import Engine
 
-__all__ = ["token_dtype"]
+__all__ = ["default_dtype", "token_dtype"]
 
 _ALLOWED = ("uint8", "uint16", "uint32", "int32", "int64")
 
@@ -39,7 +39,7 @@ def token_dtype(dtype: DTypeLike | None, engine: Engine, *, megatron: bool = Fal
         (dtype('uint32'), dtype('uint16'))
     """
     if dtype is None:
-        return np.dtype(_default(engine.vocabulary, megatron=megatron))
+        return np.dtype(default_dtype(engine.vocabulary, megatron=megatron))
     try:
         chosen = np.dtype(np.dtype(dtype).newbyteorder("<").str)
     except TypeError as error:
@@ -58,7 +58,13 @@ def token_dtype(dtype: DTypeLike | None, engine: Engine, *, megatron: bool = Fal
     return chosen
 
 
-def _default(vocabulary: int | None, *, megatron: bool) -> str:
+def default_dtype(vocabulary: int | None, *, megatron: bool) -> str:
+    """Return the dtype of the ids of a vocabulary, such as ``"<u2"``, where the user chose none.
+
+    Args:
+        vocabulary: the largest id that can occur, plus 1; None where that is not known.
+        megatron: True for the dtypes that Megatron chooses.
+    """
     if vocabulary is None:
         return "<i4" if megatron else "<u4"
     if megatron:

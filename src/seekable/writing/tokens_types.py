@@ -10,7 +10,7 @@ import numpy as np
 from seekable.errors import WrongType
 from seekable.nodes.hole import HOLE
 from seekable.tokens.engine import UnfitDocument
-from seekable.tokens.token_dtype import token_dtype
+from seekable.tokens.token_dtype import default_dtype, token_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
     from seekable.writing.file_format import Preview
 
 __all__ = ["AskedTypes", "compared_engines", "settled_types"]
-
-_SMALL = 65_535
-"""The largest id of uint16."""
-
-_MEGATRON_SMALL = 65_498
-"""The largest id of a vocabulary whose ids Megatron stores as uint16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +93,7 @@ def _taken(tokenizing: Tokenizing, preview: Preview) -> Iterator[Taken]:
 
 def _ids_dtype(lists: Sequence[Any], preview: Preview, *, megatron: bool) -> str:
     """Return the dtype of ids without a tokenizer: uint16 if that is certain to hold all of them."""
-    wide = "<i4" if megatron else "<u4"
-    most = _MEGATRON_SMALL if megatron else _SMALL
+    wide = default_dtype(None, megatron=megatron)
     if not preview.is_all:
         small = (np.uint8, np.uint16)
         narrow = bool(lists) and all(isinstance(ids, np.ndarray) and ids.dtype in small for ids in lists)
@@ -109,7 +102,7 @@ def _ids_dtype(lists: Sequence[Any], preview: Preview, *, megatron: bool) -> str
         largest = max((int(np.max(ids)) for ids in lists if len(ids)), default=0)
     except (TypeError, ValueError):  # The writer names the record that is no list of ids.
         return wide
-    return "<u2" if largest <= most else wide
+    return default_dtype(largest + 1, megatron=megatron)
 
 
 def _values_dtype(name: str, values: Iterable[Any]) -> np.dtype[Any]:

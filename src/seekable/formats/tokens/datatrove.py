@@ -40,7 +40,7 @@ def survey_datatrove(file: TokenFile) -> Survey:
         InvalidArgument: the user named another type of tokens.
     """
     metadata = f"{file.path}.metadata"
-    beside, said = [SideFile(os.path.basename(metadata), -1, -1)], None
+    beside, said = [SideFile.absent(os.path.basename(metadata))], None
     if os.path.isfile(metadata):
         with opened_side(metadata) as side:
             said = _token_bytes(side)
@@ -118,7 +118,7 @@ def _loss(file: TokenFile, total: int) -> tuple[tuple[AlignedFile, ...], SideFil
     path = f"{file.path}.loss"
     name = os.path.basename(path)
     if not os.path.isfile(path):
-        return (), SideFile(name, -1, -1)
+        return (), SideFile.absent(name)
     with opened_side(path) as side:
         if side.size != total:
             raise side.error(

@@ -192,7 +192,7 @@ def _beside(file: TokenFile, folder: str) -> tuple[SideFile, ...]:
         try:
             status = os.stat(path)
         except FileNotFoundError:
-            sides.append(SideFile(below, -1, -1))
+            sides.append(SideFile.absent(below))
         else:
             sides.append(SideFile(below, status.st_size, status.st_mtime_ns))
     return tuple(sides)

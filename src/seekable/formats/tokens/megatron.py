@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.token_file import Side, TokenFile
     from seekable.index.surveyor import Survey
 
-__all__ = ["MAGIC", "survey_megatron"]
+__all__ = ["FAIRSEQ_DTYPES", "MAGIC", "survey_megatron"]
 
 MAGIC = b"MMIDIDX\0\0"
 """The first bytes of the index."""
 
-DTYPES = {1: "|u1", 2: "|i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
+_DTYPES = {1: "|u1", 2: "|i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 """The types of tokens by their codes, which all tools agree on."""
 
-_FAIRSEQ_DTYPES = {**DTYPES, 9: "<u4"}
+FAIRSEQ_DTYPES = {**_DTYPES, 9: "<u4"}
+"""The codes of fairseq, which has one more."""
 
 _HEADER_BYTES = 34
 _FAIRSEQ_HEADER_BYTES = 26
@@ -155,7 +156,7 @@ class _Layout:
             )
 
     def _dtype(self, code: int) -> str:
-        known = _FAIRSEQ_DTYPES if self._is_fairseq else DTYPES
+        known = FAIRSEQ_DTYPES if self._is_fairseq else _DTYPES
         if code not in known:
             names = ", ".join(f"{each} ({np.dtype(dtype).name})" for each, dtype in known.items())
             message = (

@@ -66,7 +66,7 @@ def survey_olmo(file: TokenFile) -> Survey:
         where = os.path.basename(path)
         warnings = ends_compared(file, 0, dtype, documents=len(bounds) - 1, where=where)
     else:
-        beside.append(SideFile(os.path.basename(path), -1, -1))
+        beside.append(SideFile.absent(os.path.basename(path)))
         ends = ends_by_tokens(file, 0, dtype)
         bounds, digest, warnings = ends.bounds, ends.digest, ends.warnings
     aligned, masks = _masks(file, total)
@@ -88,7 +88,7 @@ def _masks(file: TokenFile, total: int) -> tuple[tuple[AlignedFile, ...], tuple[
     mask = name.replace(_TOKENS, _MASK)
     path = os.path.join(os.path.dirname(file.path), mask)
     if not os.path.isfile(path):
-        return (), (SideFile(mask, -1, -1),)
+        return (), (SideFile.absent(mask),)
     with opened_side(path) as side:
         if side.size != total:
             found = f"{side.size} bytes"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tokens.megatron import DTYPES
+from seekable.formats.tokens.megatron import FAIRSEQ_DTYPES
 from seekable.formats.tokens.token_file import CHUNK_BYTES, damage, opened_side
 from seekable.formats.tokens.words import TokenSchema, token_survey
 
@@ -30,7 +30,6 @@ MAGIC = b"TNTIDX\0\0"
 
 _HEADER_BYTES = 48
 _STEP = CHUNK_BYTES // 8
-_DTYPES = {**DTYPES, 9: "<u4"}
 
 _CUT = "the index is cut or damaged: copy it again, or write the dataset again"
 
@@ -126,9 +125,9 @@ def _bounds(file: TokenFile, side: Side, first: int, count: int, width: int) -> 
 
 
 def _dtype(file: TokenFile, side: Side, code: int, width: int) -> str:
-    dtype = _DTYPES.get(code)
+    dtype = FAIRSEQ_DTYPES.get(code)
     if dtype is None:
-        known = ", ".join(f"{each} ({np.dtype(name).name})" for each, name in _DTYPES.items())
+        known = ", ".join(f"{each} ({np.dtype(name).name})" for each, name in FAIRSEQ_DTYPES.items())
         message = (
             f"{side.path!r}: byte 16: the code {code} is no type of tokens, which are integers: {known}. "
             f"Write the dataset with one of these"

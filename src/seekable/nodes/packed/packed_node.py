@@ -97,18 +97,20 @@ class PackedNode(UnaryNode, RecordNode):
         columns, key = self.form.needed(self.only), self.form.key
         read = frozenset(name if name != TOKENS else key or name for name in self.form.read_for(columns))
         child = self.child if key is None else self.child.narrowed(read)
-        windows = self.cut.method == "windows" and key == TOKENS and frozenset(columns) == read != frozenset()
+        # Columns of segments need the documents, and those of token files as they are stored do not.
+        are_stored = bool(columns) and key == TOKENS and frozenset(columns) == read
+        is_window = are_stored and self.cut.method == "windows"
         return SampleMaker(
-            child,
-            self.documents,
-            self.packing,
-            self.form,
-            columns,
-            self.cut.length + self.form.extra,
-            self.rows is None,
-            f"{self.kind}()",
-            self.cut.length,
-            child.axis if windows and isinstance(child, TokenSource) else None,
+            child=child,
+            documents=self.documents,
+            packing=self.packing,
+            form=self.form,
+            columns=columns,
+            width=self.cut.full,
+            is_sliced=self.rows is None,
+            call=f"{self.kind}()",
+            stride=self.cut.length,
+            axis=child.axis if is_window and isinstance(child, TokenSource) else None,
         )
 
     @cached

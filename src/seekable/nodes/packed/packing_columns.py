@@ -116,7 +116,7 @@ class _LengthsOf:
 
 
 def packing_columns(
-    of: Node | Int64s,
+    node: Node,
     *,
     jobs: int | None = None,
     executor: Executor | None = None,
@@ -131,7 +131,7 @@ def packing_columns(
     built at first use: once for all lengths of samples, methods and seeds.
 
     Args:
-        of: a steady dataset for which `has_documents` is True, or the lengths of all documents.
+        node: a steady dataset for which `has_documents` is True.
         jobs: the most processes that sort documents; None for one to a processor.
         executor: does the work instead; it stays open.
         progress: is called with the number of documents that are done.
@@ -144,24 +144,22 @@ def packing_columns(
         AccessDenied: no folder for the index can be written.
         WorkerDied: a worker process ended too early.
     """
-    if isinstance(of, np.ndarray):
-        return length_order(of)
-    must_be_steady(of, "packing")
-    documents = known_size(of, "packing")
+    must_be_steady(node, "packing")
+    documents = known_size(node, "packing")
     if documents <= max(most_in_memory, 0) or not documents:
-        return length_order(document_lengths(of))
-    if not has_documents(of):
-        message = f"packing needs documents of token files, and these are rows of {of.expression()}"
+        return length_order(document_lengths(node))
+    if not has_documents(node):
+        message = f"packing needs documents of token files, and these are rows of {node.expression()}"
         raise InvalidArgument(message)
-    files = next(leaf.files for leaf in leaves_of(of) if isinstance(leaf, TokenSource) and leaf.size)
+    files = next(leaf.files for leaf in leaves_of(node) if isinstance(leaf, TokenSource) and leaf.size)
     root, own, _ = files.runs[0]
-    name = of.fingerprint.rpartition(":")[2]
+    name = node.fingerprint.rpartition(":")[2]
     folders = dict.fromkeys((own, find_index(root, index_dir=index_dir).folder))
     for folder in folders:
         if (found := open_columns_of(folder, name)) is not None:
             return found
     folder = next((folder for folder in folders if has_access(folder, 7)), list(folders)[-1])
     commit.make_folder(folder)
-    chunks = sort_lengths.Chunks(_LengthsOf(of), documents, chunk or sort_lengths.CHUNK)
+    chunks = sort_lengths.Chunks(_LengthsOf(node), documents, chunk or sort_lengths.CHUNK)
     build = sort_lengths.ColumnBuild(folder, name, files, chunks)
     return build.run(using=execution_options(jobs, executor, at_once=False), progress=progress)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.nodes.packed.sample_form import LOSS_MASK, TOKENS
+from seekable.nodes.packed.sample_form import LOSS_MASK, OF_SEGMENTS, TOKENS
 from seekable.nodes.packed.segments import placed, segments_of
 from seekable.order.packing.pieces import LITERAL, Pieces
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     Copy = Callable[[Mapping[str, Array]], None]
 
 __all__ = ["fitting", "records_of", "sample_arrays"]
-
-_OF_SEGMENTS = frozenset({"segment_ids", "positions", "cu_seqlens", "max_seqlen"})
 
 
 def sample_arrays(
@@ -44,7 +42,7 @@ def sample_arrays(
         For each column an array with a first axis of samples, or for ``"cu_seqlens"`` a list of arrays.
     """
     out: dict[str, Any] = {}
-    if _OF_SEGMENTS.intersection(columns):
+    if any(name in OF_SEGMENTS for name in columns):
         shown = pieces if form.labels is None else _without_last(pieces)
         segments = segments_of(shown, form.positions)
         makers: dict[str, Callable[[], Any]] = {

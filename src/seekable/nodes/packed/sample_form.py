@@ -11,14 +11,16 @@ from seekable.errors import InvalidArgument, WrongType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["LOSS_MASK", "TOKENS", "SampleForm", "checked_form"]
+__all__ = ["LOSS_MASK", "OF_SEGMENTS", "TOKENS", "SampleForm", "checked_form"]
 
 Labels = Literal["within", "across"]
 Positions = Literal["piece", "document"]
 
 TOKENS, LOSS_MASK = "tokens", "loss_mask"
 
-_OF_PIECES = ("segment_ids", "positions", "cu_seqlens", "max_seqlen")
+OF_SEGMENTS = ("segment_ids", "positions", "cu_seqlens", "max_seqlen")
+"""The names of the columns that are made of segments."""
+
 _OF_LABELS = ("labels", LOSS_MASK)
 
 
@@ -36,7 +38,7 @@ class SampleForm:
     """The names of the arrays in the child's records that have one value for each token."""
 
     positions: Positions
-    """Where positions begin at 0: at the begin of a piece, or of its document."""
+    """The token that has position 0: the first one of the piece, or of its document."""
 
     labels: Labels | None
     """The rule for the loss between two documents; None without labels."""
@@ -150,7 +152,7 @@ def _checked_align(call: str, align: object, key: object) -> tuple[str, ...]:
     if key is None and names:
         message = f"{call} takes align= for records that are dicts: key=None says that they are arrays"
         raise InvalidArgument(message)
-    own = {TOKENS, "labels", *_OF_PIECES, key}
+    own = {TOKENS, "labels", *OF_SEGMENTS, key}
     if wrong := [name for name in names if name in own]:
         message = (
             f"{call} makes a column {wrong[0]!r} itself, so that no aligned array can have this name: give "
@@ -166,7 +168,7 @@ def _checked_columns(
     if columns is None:
         return tuple(dict.fromkeys((*default, *labels, *align)))
     names = _names(call, "columns", columns)
-    known = dict.fromkeys((TOKENS, *_OF_PIECES, *labels, *align))
+    known = dict.fromkeys((TOKENS, *OF_SEGMENTS, *labels, *align))
     if not names:
         message = f"{call} takes columns= with one name at least, of {', '.join(known)} (got none)"
         raise InvalidArgument(message)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["SampleMaker"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SampleMaker:
-    """What a plan of samples needs of their node."""
+    """The parts of a node that a plan of its samples works with."""
 
     child: Node
     """The documents, with the columns alone that are read."""

@@ -17,7 +17,7 @@ from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.keys.key import entry_key
-from seekable.nodes.provenance import Origins
+from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.readahead import STREAK, STREAK_BEGINS, SequentialReads
 from seekable.nodes.sources.recovery import recovered
 from seekable.order.blocks import BLOCK_ROWS, default_blocks_within
@@ -296,11 +296,7 @@ class _FilesPlan(Plan):
         return int((self.ends - self.starts).sum())
 
     def origins(self) -> Origins:
-        fileset = self.reader.files
-        present, files = np.unique(self.files, return_inverse=True)
-        paths = tuple(fileset.shown_path(file) for file in present.tolist())
-        names = tuple(fileset.name(file) for file in present.tolist())
-        return Origins(paths, names, files.astype(np.int64), self.rows - fileset.starts[self.files])
+        return of_files(self.reader.files, self.files, self.rows)
 
     def locate(self) -> list[Any]:
         fileset = self.reader.files

@@ -14,7 +14,7 @@ from seekable.formats.tar.member_name import NAME_BYTES
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.graph import Plan, Reader
-from seekable.nodes.provenance import Origins
+from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.sources.sample_records import FieldError, made_record, recovered_sample
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
@@ -214,11 +214,7 @@ class _SamplesPlan(Plan):
         return int(self.sizes.sum()) + NAME_BYTES * int(np.count_nonzero(keyed))
 
     def origins(self) -> Origins:
-        fileset = self.reader.files
-        present, files = np.unique(self.files, return_inverse=True)
-        paths = tuple(fileset.shown_path(file) for file in present.tolist())
-        names = tuple(fileset.name(file) for file in present.tolist())
-        return Origins(paths, names, files.astype(np.int64), self.rows - fileset.starts[self.files])
+        return of_files(self.reader.files, self.files, self.rows)
 
     def locate(self) -> list[Any]:
         fileset, words = self.reader.files, self.reader.words

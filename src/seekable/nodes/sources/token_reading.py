@@ -10,7 +10,7 @@ import numpy as np
 from seekable._lazy import lazy
 from seekable.index.location import Location
 from seekable.nodes.graph import Reader, SlicedPlan
-from seekable.nodes.provenance import Origins
+from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.sources.stored_arrays import too_short
 from seekable.nodes.sources.token_copies import copy_elements
 from seekable.nodes.sources.token_origins import source_of
@@ -199,11 +199,7 @@ class TokensPlan(SlicedPlan):
 
     def origins(self) -> Origins:
         """Return the file and row of each document."""
-        fileset = self.reader.files
-        present, files = np.unique(self.files, return_inverse=True)
-        paths = tuple(fileset.shown_path(file) for file in present.tolist())
-        names = tuple(fileset.name(file) for file in present.tolist())
-        return Origins(paths, names, files.astype(np.int64), self.rows - fileset.starts[self.files])
+        return of_files(self.reader.files, self.files, self.rows)
 
     def locate(self) -> list[Any]:
         """Return the location of each document: the bytes of its tokens, and of the arrays behind them."""

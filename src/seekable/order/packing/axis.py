@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from seekable.order.packing.length_order import COARSE
+from seekable.order.packing.length_order import COARSE, offsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,7 +197,7 @@ def cut(axis: Axis, begins: Int64s, length: int) -> Cut:
     found = axis.at(np.concatenate([begins, lasts]))
     first, last = found[: begins.size], found[begins.size :]
     sizes = last + turned * axis.intervals - first + 1
-    bounds = _bounds(sizes)
+    bounds = offsets_of(sizes)
     intervals = np.arange(bounds[-1]) + np.repeat(first - bounds[:-1], sizes)
     intervals -= (intervals >= axis.intervals) * axis.intervals
     edges = axis.edges(intervals)
@@ -246,9 +246,3 @@ def windows_over(start: int, stop: int, *, stride: int, length: int, windows: in
         return np.empty(0, dtype=np.int64)
     first = max(0, (start - length) // stride + 1)
     return np.arange(first, min(windows, (stop - 1) // stride + 1), dtype=np.int64)
-
-
-def _bounds(sizes: Int64s) -> Int64s:
-    bounds = np.zeros(sizes.size + 1, dtype=np.int64)
-    np.cumsum(sizes, out=bounds[1:])
-    return bounds

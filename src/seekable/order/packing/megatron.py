@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
+from seekable.order.packing.length_order import offsets_of
 from seekable.order.packing.pieces import Packing, Pieces
 
 if TYPE_CHECKING:
@@ -89,8 +90,7 @@ class Megatron(Packing):
         begins = self.indexes.samples[numbers].astype(np.int64)
         ends = self.indexes.samples[numbers + 1].astype(np.int64)
         places = ends[:, 0] - begins[:, 0] + 1
-        edges = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum(places, out=edges[1:])
+        edges = offsets_of(places)
         at = np.arange(edges[-1]) + np.repeat(begins[:, 0] - edges[:-1], places)
         documents = self.indexes.documents[at].astype(np.int64)
         starts = np.zeros(len(at), dtype=np.int64)
