@@ -283,6 +283,65 @@ def test_the_source_lines_of_a_step(folder: Path, tmp_path: Path) -> None:
     assert sum(".jsonl" in line for line in shown) == sum(map(len, places))
 
 
+def test_pipeline_files_of_packed_samples(folder: Path, tmp_path: Path) -> None:
+    ds = sk.open(folder / "tokens").pack(64, seed=4, method="best_fit", most=3)
+    ds.save(tmp_path / "packed.json")
+    ds.shuffle(seed=1).save(tmp_path / "shuffled.json")
+    told = documents("get", tmp_path / "packed.json", "0", "--decode")[0]
+    assert (
+        told
+        == documents(
+            *(
+                "get",
+                "tokens",
+                "0",
+                "--pack",
+                "64",
+                "--seed",
+                "4",
+                "--method",
+                "best_fit",
+                "--most",
+                "3",
+                "--decode",
+            ),
+            cwd=folder,
+        )[0]
+    )
+    row = next(row for row, sample in enumerate(ds.shuffle(seed=1)) if 0 in sample["segment_ids"])
+    (shuffled,) = documents("get", tmp_path / "shuffled.json", str(row), "--decode")
+    sample = ds.shuffle(seed=1)[row]
+    text = trained_text(sample["tokens"][sample["segment_ids"] > 0].tolist())
+    assert (shuffled["text"], len(shuffled["location"])) == (text, sample["segment_ids"].max())
+    done = run("pack", tmp_path / "packed.json", "-L", "32")
+    assert (done.returncode, b"the same record in every epoch" in done.stderr) == (2, True)
+
+
+def test_samples_with_sentinels_are_decoded(folder: Path, tmp_path: Path) -> None:
+    fim = sk.Fim(rate=1, prefix=1, suffix=2, middle=3)
+    ds = sk.open(folder / "tokens").pack(64, seed=4, fim=fim)
+    ds.save(tmp_path / "fim.json")
+    (told,) = documents("get", tmp_path / "fim.json", "0", "--decode")
+    places = ds.locate(0)
+    assert [piece["location"]["row"] for piece in told["pieces"]] == [place.row for place in places]
+    for piece, place in zip(told["pieces"], places, strict=True):
+        ids = sk.open(folder / "tokens")[place.row]["tokens"][piece["start"] :][: piece["tokens"]]
+        assert piece["text"] == trained_text(ids.tolist())
+    ds.select_columns(["positions"]).save(tmp_path / "narrow.json")
+    done = run("get", tmp_path / "narrow.json", "0", "--decode")
+    assert (done.returncode, b"has no column 'tokens'" in done.stderr) == (2, True)
+
+
+def test_a_state_of_packed_samples_says_how_far_the_run_is(folder: Path, tmp_path: Path) -> None:
+    tk = sk.open(folder / "tokens")
+    for name, ds in {"pack": tk.pack(32, seed=3), "windows": tk.windows(32)}.items():
+        loader = sk.Loader(ds.shuffle(seed=1), batch_size=4)
+        next(iter(loader))
+        sk.save_state(tmp_path / name, loader)
+        (told,) = documents("state", "show", tmp_path / name)
+        assert (told["position"], told["records"], told["row"]) == (4, len(ds), 4)
+
+
 def test_the_files_of_tokens_that_are_read_are_no_place_to_write_to(folder: Path) -> None:
     before = (folder / "plain.bin").read_bytes()
     tokens = sk.open(folder / "plain.bin", dtype="uint16", eos=0)

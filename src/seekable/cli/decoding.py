@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seekable.dataset.dataset import Dataset
     from seekable.tokens.engine import Engine
 
-__all__ = ["Decoder", "write_texts"]
+__all__ = ["Decoder", "ids_of", "write_texts"]
 
 _WAY_OUT = "name a tokenizer.json, a folder with one, or tiktoken:NAME with --tokenizer"
 
@@ -94,9 +94,10 @@ def write_texts(
         InvalidArgument: a record has no ids, or no tokenizer is known.
     """
     for row in rows:
-        (place,) = places_of(documents.locate(row))
-        ids = _ids_of(documents[row], key)
-        text = decoder.text(ids, place.path)
+        place, record = documents.locate(row), documents[row]
+        ids = ids_of(record, key)
+        path = next((one.path for one in places_of(place)), "")
+        text = decoder.text(_unpadded(ids, record), path)
         if as_json:
             location = place_as_json(place)
             write_document({"row": row, "location": location, "text": text, "record": {key: ids}})
@@ -104,7 +105,15 @@ def write_texts(
             write(text.encode("utf-8", "surrogateescape") + b"\n")
 
 
-def _ids_of(record: Any, key: str) -> list[int]:
+def _unpadded(ids: list[int], record: Any) -> list[int]:
+    """Return the ids of a record without those that pad it, where it is a packed sample."""
+    segments = record.get("segment_ids") if isinstance(record, dict) else None
+    return (
+        ids if segments is None else [token for token, segment in zip(ids, segments, strict=True) if segment]
+    )
+
+
+def ids_of(record: Any, key: str) -> list[int]:
     """Return the ids of a record.
 
     Args:

@@ -134,7 +134,7 @@ def get(  # noqa: PLR0913 - an argument for each of its options
     size = dataset.node.size
     numbers = [number if size is None else number % size for number in numbers]
     if decode or tokenizer is not None:
-        _write_decoded(dataset, numbers, tokenizer, key, is_packed=asked is not None, as_json=as_json)
+        _write_decoded(dataset, numbers, tokenizer, key, as_json=as_json)
     else:
         from seekable.cli.records import write_records
 
@@ -166,14 +166,14 @@ def _write_decoded(
     tokenizer: str | None,
     key: str | None,
     *,
-    is_packed: bool,
     as_json: bool,
 ) -> None:
     from seekable.cli.decoding import Decoder, write_texts
     from seekable.cli.packed_samples import write_samples
+    from seekable.nodes.packed.packed_node import PackedNode
 
     decoder = Decoder(tokenizer)
-    if is_packed:
+    if isinstance(dataset.node, PackedNode):
         write_samples(dataset, rows, decoder, as_json=as_json)
     else:
         write_texts(dataset, rows, decoder, key=key or "tokens", as_json=as_json)

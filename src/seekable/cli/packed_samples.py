@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seekable.cli.decoding import ids_of
 from seekable.cli.output import in_words, place_as_json, write_document, write_line
 from seekable.nodes.packed.packed_node import PackedNode
+from seekable.nodes.packed.sample_form import TOKENS
+from seekable.order.packing.pieces import LITERAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,9 +35,9 @@ def samples_with_pieces(
     assert isinstance(node, PackedNode)
     for row in rows:
         placed = node.maker.pieces(np.array([row]), np.zeros(1, np.int64))
-        numbers = zip(
-            *(each.tolist() for each in (placed.documents, placed.starts, placed.counts)), strict=True
-        )
+        stored = np.flatnonzero(placed.documents != LITERAL)
+        columns = (placed.documents, placed.starts, placed.counts)
+        numbers = zip(*(column[stored].tolist() for column in columns), strict=True)
         pieces: list[dict[str, Any]] = [
             {
                 "location": place_as_json(place),
@@ -46,10 +49,11 @@ def samples_with_pieces(
             for place, (document, start, count) in zip(packed.locate(row), numbers, strict=True)
         ]
         if decoder is not None:
-            tokens = packed[row]["tokens"]
-            for piece, place, at in zip(pieces, packed.locate(row), placed.at.tolist(), strict=True):
+            tokens = ids_of(packed[row], TOKENS)
+            ats = placed.at[stored].tolist()
+            for piece, place, at in zip(pieces, packed.locate(row), ats, strict=True):
                 piece["text"] = decoder.text(tokens[at : at + piece["tokens"]], place.path)
-        yield {"row": row, "tokens": sum(piece["tokens"] for piece in pieces), "pieces": pieces}
+        yield {"row": row, "tokens": int(placed.counts.sum()), "pieces": pieces}
 
 
 def write_samples(packed: Dataset, rows: Sequence[int], decoder: Decoder | None, *, as_json: bool) -> None:

@@ -11,6 +11,8 @@ from seekable.cli.exits import ExitCode
 from seekable.cli.options import JsonOption, examples
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from seekable.loader.checkpoint_files import Generation, Saved
     from seekable.resume.row_offsets import RowOffset
 
@@ -214,15 +216,22 @@ def _run(saved: Saved) -> dict[str, Any]:
 def _size(saved: Saved) -> tuple[int | None, str]:
     """Return the number of records of an epoch, or why it is not known."""
     from seekable.errors import SeekableError
-    from seekable.resume.from_description import rebuild
+    from seekable.resume.from_description import rebuild, rebuild_loosely
 
     if saved.description is None:
         return None, "there is no description of the pipeline beside the state"
     try:
-        size = rebuild(saved.description).size
+        make = rebuild_loosely if _is_packed(saved.description) else rebuild
+        size = make(saved.description).size
     except SeekableError as error:
         return None, str(error)
     return size, "an epoch has no record" if size == 0 else "the data has no end"
+
+
+def _is_packed(description: Mapping[str, Any]) -> bool:
+    """Return True if packed samples are in a description, which has their number beside their order."""
+    below = description.get("of", ())
+    return description["kind"] in ("pack", "windows") or any(map(_is_packed, below))
 
 
 def _sources(saved: Saved) -> list[dict[str, Any]] | None:
