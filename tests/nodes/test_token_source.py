@@ -286,6 +286,37 @@ def test_slices_are_copied_from_several_files(tmp_path: Path, dtype: str) -> Non
         assert (out["tokens"] == expected).all()
 
 
+def test_aligned_slices_are_copied_from_the_files_of_their_documents(tmp_path: Path) -> None:
+    made, names = [], [f"{number}.bin" for number in range(3)]
+    for number, name in enumerate(names):
+        mask = AlignedFile("mask", "|u1", f"{number}.u1", 2 + number)
+        schema = TokenSchema("<u2", aligned=(mask,), first=2 * number)
+        documents = made_documents(schema, [2, 3], seed=number)
+        write_tokens(tmp_path / name, documents, schema, header=2 * number)
+        made += documents
+    rows = np.array([5, 0, 3, 2])
+    ones, where = np.ones(4, np.int64), np.arange(4)
+    for is_short in (False, True):
+        out = {"tokens": np.zeros((4, 2), "u2"), "mask": np.zeros((4, 2), "u1")}
+        if is_short:
+            # The last element of the last file is gone: that of the last token of row 5.
+            aligned = tmp_path / "2.u1"
+            aligned.write_bytes(aligned.read_bytes()[:-1])
+        source = open_source(tmp_path, names)
+        copied = (where, 0 * ones, ones, np.array([2, 1, 1, 1]))
+        if is_short:
+            with pytest.raises(CorruptRecord, match=r"2\.u1.* the file has 8") as caught:
+                plan_of(source, rows).copy_into(out, *copied)
+            assert caught.value.row == 1
+            continue
+        plan_of(source, rows).copy_into(out, *copied)
+        for name, array in out.items():
+            expected = [made[5][name][1:3], made[0][name][1:2], made[3][name][1:2], made[2][name][1:2]]
+            assert [each[: len(few)].tolist() for each, few in zip(array, expected, strict=True)] == [
+                few.tolist() for few in expected
+            ]
+
+
 @given(
     most=st.integers(1, 6),
     slices=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=12),

@@ -129,15 +129,16 @@ class Segments:
 
     def positions(self) -> Int32s:
         """Return the position of the token at each place, 0 at unused ones: int32, (samples, width)."""
-        out = np.ones(int(self.counts.sum()), dtype=np.int32)
-        # Positions grow by 1 from place to place, but at the begin of a segment and where places are unused.
         ends = np.cumsum(self.counts)
+        begins = ends - self.counts
+        # A position is a place in the sample less the place where position 0 of the segment would be.
+        out: Int32s = np.repeat((begins % self.width - self.firsts).astype(np.int32), self.counts)
+        places = out.reshape(-1, self.width)
+        np.subtract(np.arange(self.width, dtype=np.int32), places, out=places)
         unused = np.flatnonzero(self.numbers == 0)
-        for start, stop in zip((ends - self.counts)[unused].tolist(), ends[unused].tolist(), strict=True):
+        for start, stop in zip(begins[unused].tolist(), ends[unused].tolist(), strict=True):
             out[start:stop] = 0
-        lasts = np.where(self.numbers == 0, 0, self.firsts + self.counts - 1)
-        out[ends - self.counts] = self.firsts - np.concatenate([[0], lasts[:-1]])
-        return np.cumsum(out, dtype=np.int32, out=out).reshape(-1, self.width)
+        return places
 
     def cumulated(self) -> list[Int32s]:
         """Return, for each sample, 0 and then the end of each segment that is used: int32 arrays."""

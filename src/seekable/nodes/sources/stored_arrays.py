@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from seekable._typing import Int64s
     from seekable.formats.source_options import OnError
     from seekable.formats.tokens.words import TokenSchema
     from seekable.index.fileset import FileSet
@@ -89,6 +90,9 @@ class TokenFiles:
         self.words = TokenWords(self.files)
         self.aligned = AlignedFiles(self.files, self.words)
         self._errors = [errors for files, _, errors in sources for _ in range(len(files))]
+        schemas = self.words.schemas
+        self._token_zero = np.array([schema.first for schema in schemas], np.int64)
+        self._token_bytes = np.array([np.dtype(schema.dtype).itemsize for schema in schemas], np.int64)
         names_of = [names for files, names, _ in sources for _ in range(len(files))]
         made: dict[tuple[int, int], tuple[StoredArray, ...]] = {}
         self._arrays = []
@@ -98,6 +102,12 @@ class TokenFiles:
             if kind not in made:
                 made[kind] = arrays_of(self.words.schemas[schema], names)
             self._arrays.append(made[kind])
+
+    @cached
+    def kinds(self) -> Int64s:
+        """For each file a number, equal for files with the same arrays: int64."""
+        numbers: dict[tuple[StoredArray, ...], int] = {}
+        return np.array([numbers.setdefault(arrays, len(numbers)) for arrays in self._arrays], np.int64)
 
     @cached
     def even(self) -> dict[str, np.dtype[Any]] | None:
@@ -150,7 +160,7 @@ class TokenFiles:
                 made[array.name] = _native(mapped.view, first + array.before * count, count, array)
                 continue
             beside = self.aligned.mapped(file, array.aligned)
-            start = self.start_in_aligned(file, first, array)
+            start = int(self.start_in_aligned(file, first, array))
             if start + count * array.dtype.itemsize <= beside.size:
                 made[array.name] = _native(beside.view, start, count, array)
                 continue
@@ -160,16 +170,16 @@ class TokenFiles:
             return errors(corrupt)
         return made
 
-    def start_in_aligned(self, file: int, first: Any, array: StoredArray) -> Any:
+    def start_in_aligned(self, file: Any, first: Any, array: StoredArray) -> Any:
         """Return the byte of an aligned file at which elements begin.
 
         Args:
-            file: the number of the token file.
+            file: the number of the token file, or an array of such numbers.
             first: the byte of the first token of a document in the token file, or an array of such bytes.
-            array: an aligned array of that file.
+            array: an aligned array of these files.
         """
-        schema = self.words.schema(file)
-        token = (first - schema.first) // np.dtype(schema.dtype).itemsize
+        schemas = self.words.schema_of[file]
+        token = (first - self._token_zero[schemas]) // self._token_bytes[schemas]
         return array.first + token * array.dtype.itemsize
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
@@ -19,10 +22,13 @@ __all__ = ["copy_elements", "copy_slices"]
 _FEWEST_TOGETHER = 4
 """From this many slices of one length on, one call of numpy is faster than a loop."""
 
+_MOST_JOINED = 128
+"""The most slices that are joined before they are copied, so that what is joined stays in the cache."""
+
 
 def copy_elements(
     target: Array,
-    source: View,
+    source: View | list[View],
     *,
     to: Int64s,
     starts: Int64s,
@@ -34,7 +40,7 @@ def copy_elements(
 
     Args:
         target: the array to write, of any shape, contiguous.
-        source: the bytes of the stored elements.
+        source: the bytes of the stored elements: one view of all slices, or a view for each.
         to: the first element of each slice in the flat target, int64.
         starts: its first byte in the source, int64.
         counts: its number of elements, int64.
@@ -60,12 +66,17 @@ def _bytes_of(array: Array) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def copy_slices(target: memoryview, source: View, to: Int64s, starts: Int64s, counts: Int64s) -> None:
-    """Copy slices of one buffer of bytes into another; slices of the target must not overlap.
+def copy_slices(
+    target: memoryview, source: View | list[View], to: Int64s, starts: Int64s, counts: Int64s
+) -> None:
+    """Copy slices of buffers of bytes into another one; slices of the target must not overlap.
+
+    Slices that are side by side in the target are joined, which takes half the time of copying each.
 
     Args:
         target: the bytes to write, in one dimension.
-        source: the bytes to read; a memory map may be aligned or not.
+        source: the bytes to read, one view of all slices, or a list with a view for each; a memory map may
+            be aligned or not.
         to: the first byte of each slice in the target, int64.
         starts: its first byte in the source, int64.
         counts: its number of bytes, int64; no slice may go beyond the end of a buffer.
@@ -80,8 +91,21 @@ def copy_slices(target: memoryview, source: View, to: Int64s, starts: Int64s, co
     if several and counts[0] and (counts == counts[0]).all():
         _copy_equal(target, cast("memoryview", source), to, starts, int(counts[0]))
         return
-    for first, start, count in zip(to.tolist(), starts.tolist(), counts.tolist(), strict=True):
-        target[first : first + count] = source[start : start + count]
+    views = source if isinstance(source, list) else repeat(source)
+    slices = zip(views, starts.tolist(), (starts + counts).tolist(), strict=False)
+    for first, end, size in _side_by_side(to, to + counts):
+        target[first:end] = b"".join([view[start:stop] for view, start, stop in islice(slices, size)])
+
+
+def _side_by_side(firsts: Int64s, ends: Int64s) -> Iterator[tuple[int, int, int]]:
+    """Yield the begin and the end of groups of slices that are side by side, and the size of each group."""
+    heads = np.ones(len(firsts), np.bool_)
+    heads[1:] = firsts[1:] != ends[:-1]
+    heads[::_MOST_JOINED] = True
+    begins = np.flatnonzero(heads)
+    sizes = np.diff(begins, append=len(firsts))
+    lasts = begins + sizes - 1
+    return zip(firsts[begins].tolist(), ends[lasts].tolist(), sizes.tolist(), strict=True)
 
 
 def _copy_equal(target: memoryview, source: memoryview, to: Int64s, starts: Int64s, count: int) -> None:
