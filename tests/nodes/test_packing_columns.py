@@ -154,7 +154,7 @@ def test_lengths_are_those_of_documents_in_a_fixed_order(tmp_path: Path) -> None
     assert held.tolist() == lengths
     assert data.lengths is held
     assert data[:0].lengths.tolist() == []
-    with pytest.raises(sk.InvalidArgument, match=r"ask before map .* key= names"):
+    with pytest.raises(sk.InvalidArgument, match=r"before map\(\) .* key= names"):
         _ = data.map(longer_than_two).lengths
     with pytest.raises(sk.InvalidArgument, match="put it before shuffle"):
         _ = data.shuffle(3).lengths

@@ -216,7 +216,7 @@ FORMATS = MappingProxyType(
             Format("tar", (".tar", ".tgz"), "seekable.formats.tar.tar_format:TarSurveyor",
                    "seekable.nodes.sources.sample_source:sample_source", "fields", compressible=True,
                    key="__key__", has_keys=True, variants="seekable.formats.tar.tar_format:tar_variant"),
-            Format("tokens", (), "seekable.formats.tokens.surveyor:TokenSurveyor",
+            Format("tokens", (), "seekable.formats.tokens.families:TokenSurveyor",
                    "seekable.nodes.sources.token_source:token_source", "arrays",
                    variants="seekable.formats.tokens.options:token_variant",
                    named_suffixes=(".bin", ".ds", ".npy", ".mds", ".safetensors")),

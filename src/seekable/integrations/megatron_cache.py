@@ -100,7 +100,7 @@ class CachedOrders:
         if prefix is None:
             names = list(self._blends) or list(self._datasets)
         else:
-            names = [name for name, told in self._datasets.items() if told.get("dataset_path") == prefix]
+            names = [name for name, facts in self._datasets.items() if facts.get("dataset_path") == prefix]
         if len(names) == 1:
             return names[0]
         listed = "; ".join(f"{name}: {self._in_words(name)}" for name in [*self._blends, *self._datasets])
@@ -117,10 +117,10 @@ class CachedOrders:
 
     def _in_words(self, name: str) -> str:
         if name in self._blends:
-            told = self._blends[name]
-            return f"a blend of {len(told['datasets'])}, size {told['size']}"
-        told = self._datasets[name]
-        return f"{told['dataset_path']!r}, length {told['sequence_length']}, samples {told['num_samples']}"
+            facts = self._blends[name]
+            return f"a blend of {len(facts['datasets'])}, size {facts['size']}"
+        facts = self._datasets[name]
+        return f"{facts['dataset_path']!r}, length {facts['sequence_length']}, samples {facts['num_samples']}"
 
     def _array(self, name: str, kind: str, which: str, dimensions: int) -> NDArray[np.integer[Any]]:
         """Return an array of the cache, memory-mapped.
@@ -144,8 +144,8 @@ class CachedOrders:
 
     def _samples(self, name: str, moved: Mapping[str, str | Dataset], options: ItemOptions) -> Dataset:
         """Return the samples of one ``GPTDataset``, as records with ``tokens``."""
-        told = self._datasets[name]
-        prefix, length = told["dataset_path"], told["sequence_length"]
+        facts = self._datasets[name]
+        prefix, length = facts["dataset_path"], facts["sequence_length"]
         source = moved.get(prefix, prefix)
         if not isinstance(source, str | Dataset):
             message = f"moved must have prefixes or datasets (got {source!r} for {prefix!r})"

@@ -46,7 +46,7 @@ class ItemOptions:
         reset_position_ids: object,
         eod_mask_loss: object,
     ) -> ItemOptions:
-        """Return the options that the arguments of ``gpt_datasets`` ask for.
+        """Return the options for arguments of ``gpt_datasets``.
 
         Raises:
             WrongType, InvalidArgument: an argument breaks a rule.

@@ -1,4 +1,4 @@
-"""How records become documents: texts of a column, typed parts, or ids that are there already."""
+"""The texts of documents in records: of a column, of typed parts, or ids that are there already."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class TextColumn(DocumentTexts):
 
     @property
     def functions(self) -> tuple[()]:
-        """Return no functions."""
+        """No functions: texts are taken as they are."""
         return ()
 
     def take(self, records: Sequence[Any]) -> Taken:

@@ -46,11 +46,11 @@ class EncodedDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Tokenizing:
-    """How records become tokens: the same for every process. Picklable."""
+    """The way from records to tokens, the same in every process. Picklable."""
 
     engine: Engine
     documents: DocumentTexts
-    """How records become texts, or lists of ids."""
+    """Takes texts, or lists of ids, out of records."""
 
     dtype: np.dtype[Any]
     """The dtype of the ids in files, little-endian."""

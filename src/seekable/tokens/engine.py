@@ -34,7 +34,7 @@ class UnfitDocument(Exception):
         self.why = why
 
     def __str__(self) -> str:
-        """Return the reason."""
+        """Return the reason for the error message."""
         return self.why
 
 

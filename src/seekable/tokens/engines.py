@@ -17,7 +17,7 @@ from seekable.tokens.tiktoken_engine import tiktoken_engine, tiktoken_named
 __all__ = ["ENGINES", "engine_of"]
 
 ENGINES = ("hf", "tiktoken", "gigatoken")
-"""The engines that can be asked for by name."""
+"""The names of engines that ``engine=`` accepts."""
 
 _FILE = "tokenizer.json"
 

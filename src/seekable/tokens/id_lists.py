@@ -38,7 +38,7 @@ class IdLists(Engine):
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
-        """Return no functions: none makes ids."""
+        """No functions: ids are taken as they are."""
         return ()
 
     def encode(self, texts: Sequence[Any]) -> tuple[NDArray[np.integer[Any]], Int64s]:

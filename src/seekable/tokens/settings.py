@@ -1,4 +1,4 @@
-"""The arguments of a user who wants tokens, checked and made into a `Tokenizing`."""
+"""The arguments of functions that make tokens of records, checked and made into a `Tokenizing`."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class SourceFacts(msgspec.Struct, frozen=True):
 
 
 class StoreDocument(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The content of ``tokens.json``."""
+    """The content of ``tokens.json``, field by field."""
 
     seekable_tokens: int
     """The version of the store's form."""

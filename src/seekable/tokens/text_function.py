@@ -61,7 +61,7 @@ class TextFunction(Engine):
 
     @property
     def functions(self) -> tuple[Callable[..., Any], ...]:
-        """Return the function, unless it is the method of a tokenizer."""
+        """The function, unless it is the method of a tokenizer."""
         return (self.fn,) if self.tokenizer is None else ()
 
     def encode(self, texts: Sequence[str]) -> tuple[NDArray[np.integer[Any]], Int64s]:

@@ -27,7 +27,7 @@ __all__ = ["Tiktoken", "tiktoken_engine", "tiktoken_named"]
 
 @dataclass(frozen=True, slots=True)
 class Tiktoken(Engine):
-    """An encoding of tiktoken."""
+    """An encoding of the package tiktoken, as an engine."""
 
     name: ClassVar[str] = "tiktoken"
     encoding: tiktoken.Encoding = field(compare=False)

@@ -47,7 +47,7 @@ _SIZED = frozenset({str, bytes, list, np.ndarray})
 
 
 class _Settled(msgspec.Struct, frozen=True):
-    """What the manifest keeps of the first call for later ones."""
+    """The types and the comparison of the first call, which the manifest keeps for later ones."""
 
     types: list[str]
     """The dtype of the tokens, then those of the arrays beside them."""
@@ -68,7 +68,7 @@ class Tokens(FileFormat):
     """The format of token stores."""
 
     tokenizing: Tokenizing
-    """What makes tokens of records; its dtypes are those of the files once they are settled."""
+    """Makes tokens of records; its dtypes are those of the files once they are settled."""
 
     asked: AskedTypes
     """The dtypes that the user chose."""

@@ -89,7 +89,7 @@ def tokens_of(made: Tokenizing, asked: AskedTypes, *, idx: object, given: Mappin
     """Return the format of a token store.
 
     Args:
-        made: what makes tokens of records; its dtypes count only where ``asked`` has them.
+        made: makes tokens of records; its dtypes count only where ``asked`` has them.
         asked: the dtypes that the user chose.
         idx: True for Megatron's index beside the tokens.
         given: the further options that decide the tokens, JSON-safe.

@@ -1,4 +1,4 @@
-"""What ends a token store: the tokenizer's file and ``tokens.json``, made of the facts of all parts."""
+"""The last step of a token store: the tokenizer's file and ``tokens.json``, made of the facts of parts."""
 
 from __future__ import annotations
 

@@ -140,5 +140,5 @@ class _Runs:
         self._next = last, int(rows[-1]) + 1 if last >= 0 else 0
 
     def end(self) -> NDArray[Any]:
-        """Return the runs."""
+        """Return all runs: an array of `SOURCE_RUN`."""
         return np.concatenate([np.zeros(0, dtype=SOURCE_RUN), *self._made])

@@ -18,14 +18,14 @@ def counting_tokens(hook: ProgressHook | None, folder: str) -> ProgressHook:
     """Return a hook that adds the number of tokens to reports, and passes them on.
 
     Args:
-        hook: is called with the reports; None for nobody.
+        hook: is called with the reports; None for no reports.
         folder: the folder of the store.
     """
     return _ignored if hook is None else _TokenCounter(hook, folder)
 
 
 def _ignored(progress: Progress) -> None:
-    """Do nothing: nobody reads the reports."""
+    """Do nothing with a report."""
 
 
 def tokens_in(folder: str) -> int:

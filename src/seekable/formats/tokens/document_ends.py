@@ -1,4 +1,4 @@
-"""Documents that are told by a token alone: the last token of each, the first one, or both."""
+"""Documents that are divided by tokens alone: by the last token of each, by the first one, or by both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIGEST_BYTES = 8
 
 
 class TokenEnds:
-    """The documents of a file, as a token tells them."""
+    """The documents of a file, divided by a token."""
 
     __slots__ = ("bounds", "digest", "warnings")
 
@@ -71,7 +71,7 @@ def ends_by_tokens(file: TokenFile, first: int, dtype: str) -> TokenEnds:
 
 
 def ends_compared(file: TokenFile, first: int, dtype: str, *, documents: int, where: str) -> tuple[str, ...]:
-    """Return the warning if a token tells other documents of a file than the file beside it.
+    """Return the warning if a token divides a file into other documents than the file beside it.
 
     The file beside is right: a document may lack its last token, or have that token within.
 

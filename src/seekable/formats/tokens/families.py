@@ -1,8 +1,9 @@
-"""The families of files of tokens: how each is recognised, and what finds its documents."""
+"""The surveyor of files of tokens: it recognises the family of a file, also by the files beside it."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seekable.errors import UnsupportedFormat
@@ -11,16 +12,19 @@ from seekable.formats.tokens.datatrove import survey_datatrove
 from seekable.formats.tokens.listed_folders import survey_listed
 from seekable.formats.tokens.numpy_file import NUMPY_MAGIC, survey_numpy
 from seekable.formats.tokens.olmo import survey_olmo
+from seekable.formats.tokens.options import token_options
 from seekable.formats.tokens.plain import LLM_C, LLM_C_EVALUATION, survey_headerless, survey_llm_c
 from seekable.formats.tokens.store import is_part, survey_part
+from seekable.formats.tokens.token_file import TokenFile
+from seekable.formats.tokens.words import TokenSchema
+from seekable.storage.files import stat_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from seekable.formats.tokens.token_file import TokenFile
-    from seekable.index.surveyor import Survey
+    from seekable.index.surveyor import ForwardBytes, SideFile, Survey
 
-__all__ = ["head_of", "survey_of_family"]
+__all__ = ["TokenSurveyor", "head_of"]
 
 _MAGIC_BYTES = 16
 
@@ -30,10 +34,36 @@ _INDEXES: tuple[tuple[bytes, Callable[[TokenFile], Survey]], ...] = (
     (megatron.MAGIC, megatron.survey_megatron),
     (tntidx.MAGIC, tntidx.survey_tntidx),
 )
-"""The first bytes of each kind of ``.idx`` beside a ``.bin``, and what finds the documents by it."""
+"""The first bytes of each kind of ``.idx`` beside a ``.bin``, and the function that reads it."""
 
 
-def survey_of_family(file: TokenFile) -> Survey:
+@dataclass(frozen=True, slots=True)
+class TokenSurveyor:
+    """Finds the documents of a file of tokens."""
+
+    name: str
+    """``"tokens"``, and the options that decide where documents start."""
+
+    def check_head(self, head: bytes, path: str) -> None:
+        """Accept every file; `survey` refuses those that are of no family of formats."""
+
+    def side_files(self, schema: bytes) -> tuple[SideFile, ...]:
+        """Return the files beside a file of tokens that its survey read, or looked for."""
+        return TokenSchema.decode(schema).beside
+
+    def survey(self, source: ForwardBytes) -> Survey:
+        """Return the documents of a file.
+
+        Raises:
+            UnsupportedFormat: the file, or one beside it, is damaged, or is of a form that is not read.
+            InvalidArgument: an option is missing, or contradicts the file.
+        """
+        options = token_options(self.name)
+        size = stat_file(source.path).st_size
+        return _survey_of_family(TokenFile(source.path, size, source, options))
+
+
+def _survey_of_family(file: TokenFile) -> Survey:
     """Return the documents of a file, by the family of formats that it is of.
 
     Files beside it come first, then its own first bytes; a file with neither has no header.
@@ -58,7 +88,7 @@ def survey_of_family(file: TokenFile) -> Survey:
 
 
 def _by_files_beside(file: TokenFile) -> Survey | None:
-    """Return the documents of a file as a file beside it tells; None if none does."""
+    """Return the documents of a file as a file beside it has them; None if there is no such file."""
     is_bin = file.path.lower().endswith(".bin")
     if is_bin and is_part(file.path):
         return survey_part(file)

@@ -44,7 +44,7 @@ _CODES = {"no_header_numpy": _NUMPY, "no_header_tensor": _TORCH}
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """What the index has of one chunk."""
+    """The entry of one chunk in the index."""
 
     name: str
     items: int

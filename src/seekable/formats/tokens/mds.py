@@ -129,8 +129,8 @@ class _Samples:
         head = self._file.source.read(start, min(_SIZE.size * variable, self._length(row)))
         if len(head) < _SIZE.size * variable:
             raise self._error(row, f"{variable} sizes of 4 bytes", f"a sample of {self._length(row)}")
-        told = (each for (each,) in _SIZE.iter_unpack(head))
-        sizes = [next(told) if size is None else size for size in self._shard.sizes]
+        stored = (each for (each,) in _SIZE.iter_unpack(head))
+        sizes = [next(stored) if size is None else size for size in self._shard.sizes]
         if len(head) + sum(sizes) != self._length(row):
             expected = f"values of {self._length(row) - len(head)} bytes, as the offsets of the shard say"
             raise self._error(row, expected, f"sizes of {sum(sizes)}")

@@ -36,7 +36,7 @@ _MOST_DIGITS = 19
 
 @dataclass(frozen=True, slots=True)
 class TokenColumn:
-    """The column of tokens."""
+    """The column that has the tokens."""
 
     number: int
     dtype: str | None
@@ -48,7 +48,7 @@ class TokenColumn:
 
 @dataclass(frozen=True, slots=True)
 class MdsShard:
-    """What the index has of one shard."""
+    """The entry of one shard in the index."""
 
     name: str
     samples: int

@@ -2,7 +2,7 @@
 
 The ``.idx`` has the magic, the version, the code of the type of tokens and the number of sequences; then, of
 Megatron alone, the number of entries of the document table; then the length and the first byte of each
-sequence, and of Megatron the document table. Which tool wrote it is told by its size, and so is whether
+sequence, and of Megatron the document table. The size of the file decides which tool wrote it, and if the
 modes of a multimodal dataset follow. A sequence is a document here, as it is in GPT training.
 """
 

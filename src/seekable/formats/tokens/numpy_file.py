@@ -25,16 +25,16 @@ NUMPY_MAGIC = b"\x93NUMPY"
 
 _MOST_HEADER_BYTES = 1 << 16
 _READERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-"""What reads a header, by its version: literals of Python, of which nothing is run."""
+"""The readers of headers by version. A header is a literal of Python, and none of it is run."""
 
 
 def survey_numpy(file: TokenFile) -> Survey:
-    """Return the documents of an array: the rows of one of two dimensions, else as tokens tell them.
+    """Return the documents of an array: the rows of one of two dimensions, else those between end tokens.
 
     Raises:
         CorruptTokens: the header is damaged, or says another size than the file has.
         UnsupportedFormat: the array is no list of integers; objects are never loaded.
-        InvalidArgument: the user named another type of tokens, or ends where rows tell them.
+        InvalidArgument: the user named another type of tokens, or end tokens of an array of rows.
     """
     shape, dtype, first = _header(file)
     dtype = file.dtype_of(dtype, where="its header")

@@ -46,7 +46,7 @@ _CUT = "the file is cut or damaged, or of other tokens: copy both files again"
 
 
 def survey_olmo(file: TokenFile) -> Survey:
-    """Return the documents of a file without a header: as ``.csv.gz`` says, else as tokens tell them.
+    """Return the documents of a file without a header: as ``.csv.gz`` says, else those between end tokens.
 
     Raises:
         CorruptTokens: one of the files is torn or damaged, or they do not belong together.

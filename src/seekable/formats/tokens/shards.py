@@ -1,4 +1,4 @@
-"""What the shards of LitData and of MDS have in common: an index.json beside them, and a table of offsets.
+"""The form that shards of LitData and of MDS share: an index.json beside them, and a table of offsets.
 
 A shard begins with a number of items N, and with N + 1 offsets from the start of the file: where each item
 starts, and where the last one ends. All are little-endian and of 32 bits.

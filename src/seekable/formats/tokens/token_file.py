@@ -1,4 +1,4 @@
-"""A file of tokens as the families of formats see it, and the files beside it that tell its documents."""
+"""A file of tokens while its documents are found, and the files beside it that list its documents."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ class TokenFile:
         Raises:
             InvalidArgument: the user named another type.
         """
-        asked = self.options.dtype
-        if asked is not None and asked != found:
+        chosen = self.options.dtype
+        if chosen is not None and chosen != found:
             message = (
-                f"dtype={np.dtype(asked).name!r} contradicts {where}, which says that the tokens of "
+                f"dtype={np.dtype(chosen).name!r} contradicts {where}, which says that the tokens of "
                 f"{self.path!r} are {np.dtype(found).name}: leave dtype= out"
             )
             raise InvalidArgument(message)

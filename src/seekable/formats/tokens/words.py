@@ -73,7 +73,7 @@ class TokenSchema:
     """A number that is subtracted from each stored token."""
 
     sample: int | None = None
-    """The number of tokens of each document, if what lies behind them does not tell it; else None."""
+    """The number of tokens of each document, if its bytes do not decide it; else None."""
 
     first: int = 0
     """The byte of token 0 of the file, from which the elements of aligned files are counted."""

@@ -74,7 +74,7 @@ def document_lengths(node: Node, start: int = 0, stop: int | None = None) -> Int
 
 
 _kept: WeakKeyDictionary[Node, weakref.ref[Int64s]] = WeakKeyDictionary()
-"""The lengths of datasets as long as a user holds them: `lengths` may be read in a loop."""
+"""The lengths of datasets, as long as the array is used elsewhere: `lengths` may be read in a loop."""
 
 
 def lengths_of_documents(node: Node) -> Int64s:
@@ -90,8 +90,8 @@ def lengths_of_documents(node: Node) -> Int64s:
         if not has_documents(node):
             message = (
                 f"lengths are those of documents of token files, and these are rows of {node.expression()}: "
-                f"ask before map and other changes of records; pack() counts the lists of other records "
-                f"itself, of the column that key= names"
+                f"take them before map() and other changes of records; pack() itself counts lists of other "
+                f"records, in the column that key= names"
             )
             raise InvalidArgument(message)
         must_be_steady(node, "lengths")

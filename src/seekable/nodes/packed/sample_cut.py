@@ -135,7 +135,7 @@ def checked_cut(  # noqa: PLR0913 - the arguments of Dataset.pack
     extra: int,
     documents: int,
 ) -> SampleCut:
-    """Return the cut that the arguments of ``pack`` ask for.
+    """Return the cut for arguments of ``pack``.
 
     Args:
         length: as of the method ``Dataset.pack``; so are all others but the last two.

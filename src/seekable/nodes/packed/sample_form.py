@@ -90,9 +90,9 @@ class SampleForm:
 
     def read_for(self, columns: Iterable[str]) -> tuple[str, ...]:
         """Return the arrays of documents that some columns are made of: ``"tokens"``, names of ``align``."""
-        asked = set(columns)
-        tokens = TOKENS in asked or "labels" in asked
-        aligned = [name for name in self.align if name in asked]
+        used = set(columns)
+        tokens = TOKENS in used or "labels" in used
+        aligned = [name for name in self.align if name in used]
         return (TOKENS, *aligned) if tokens else tuple(aligned)
 
 
@@ -108,7 +108,7 @@ def checked_form(  # noqa: PLR0913 - the arguments of Dataset.pack
     positions: object = "piece",
     pad: object = 0,
 ) -> SampleForm:
-    """Return the form of samples that the arguments of a method ask for.
+    """Return the form of samples for the arguments of a method.
 
     Args:
         call: the name of the method, for errors.

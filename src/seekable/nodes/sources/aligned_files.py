@@ -26,7 +26,7 @@ class AlignedFiles:
     """
 
     def __init__(self, files: FileSet, words: TokenWords) -> None:
-        """Open nothing yet."""
+        """Make the set; a file is opened when it is read."""
         self._files = files
         self._words = words
         self._kept_open = OpenFiles(MOST_OPEN_FILES)

@@ -158,7 +158,7 @@ class Cut:
     intervals: Int64s
     """The interval of each part."""
     starts: Int64s
-    """The first token of the part, counted from the begin of the interval."""
+    """The first token of the part, counted from the start of the interval."""
     counts: Int64s
     """The number of tokens of the part."""
     widths: Int64s
@@ -187,7 +187,7 @@ def cut(axis: Axis, begins: Int64s, length: int) -> Cut:
     """Return the parts of windows.
 
     Args:
-        axis: the axis; a window that passes its end goes on at its begin.
+        axis: the axis; a window that passes its end goes on at its start.
         begins: the first token of each window.
         length: the number of tokens of each window, at least 1 and at most ``axis.end``.
     """
@@ -236,9 +236,9 @@ def windows_over(start: int, stop: int, *, stride: int, length: int, windows: in
     """Return the windows with any of the tokens ``start <= t < stop``, ascending.
 
     Args:
-        start: the first token, counted from the begin of window 0.
+        start: the first token, counted from the start of window 0.
         stop: the token behind the last one.
-        stride: the number of tokens from the begin of a window to the begin of the next one.
+        stride: the number of tokens from the start of a window to the start of the next one.
         length: the number of tokens of a window.
         windows: the number of windows.
     """

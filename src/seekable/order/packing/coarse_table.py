@@ -1,7 +1,7 @@
-"""The table of an epoch of very many documents, of which each 64th begin of an interval is kept.
+"""The table of an epoch of very many documents, in which the first token of each 64th interval is kept.
 
-The begins between are added up anew wherever they are needed, from the lengths of 64 permuted documents. So
-the table of 10**8 documents takes 12.5 MB instead of 1.2 GB, and samples take several times as long.
+Those of the intervals between are added up when they are needed, from the lengths of 64 permuted documents.
+So the table of 10**8 documents takes 12.5 MB instead of 1.2 GB, and samples take several times as long.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class CoarseTable(Filling):
         return tokens
 
     def begin_one(self, token: int, epoch: int) -> int:
-        """Return the token itself."""
+        """Return the token itself, as `begins` does."""
         return token
 
     def documents(self, intervals: Int64s, lengths: Int64s, epochs: Int64s) -> Int64s:
@@ -124,7 +124,7 @@ class CoarseTable(Filling):
 
 
 def coarse_table(offsets: Int64s, key: int, marks: Marks | None, seed: int) -> CoarseTable:
-    """Make the table of an epoch, in the memory of a few megabytes and of the begins that are kept.
+    """Make the table of an epoch, in the memory of a few megabytes and of the first tokens that are kept.
 
     Args:
         offsets: the number of tokens before each document, then of all; at least one document.

@@ -75,12 +75,12 @@ class Filling(ABC):
 class Concat(Packing):
     """Base of the methods that concatenate documents.
 
-    Window k of an epoch begins ``k * stride`` tokens behind the begin of the epoch. The samples are the
+    Window k of an epoch begins ``k * stride`` tokens behind the start of the epoch. The samples are the
     windows, permuted. The tokens behind the last window, fewer than ``stride``, are in no sample.
     """
 
     stride: int
-    """The number of tokens from the begin of a window to the begin of the next one: L."""
+    """The number of tokens from the start of a window to the start of the next one: L."""
     overlap: int = 0
     """The number of tokens that a window shares with the next one: 1 for the next token, else 0."""
     seed: int
@@ -167,7 +167,7 @@ class Concat(Packing):
         return np.unique(rows)
 
     def _spans(self, document: int, interval: int, width: int, epoch: int) -> list[tuple[int, int]]:
-        """Return the spans of an interval with tokens of its document, from the begin of the interval."""
+        """Return the spans of an interval with tokens of its document, from the start of the interval."""
         sentinels = self._sentinels_in(interval)
         if not (self.fim and sentinels):
             return [(0, width)]

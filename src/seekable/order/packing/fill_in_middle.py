@@ -153,7 +153,7 @@ class Rearranged:
         """Return the pieces of parts of intervals.
 
         Args:
-            parts: parts of intervals; ``starts`` are counted from the begin of the interval.
+            parts: parts of intervals; ``starts`` are counted from the start of the interval.
             lengths: the number of tokens of the document of each part.
             marked: True for each part of a marked interval.
             epochs: the epoch of each part, or one epoch for all.

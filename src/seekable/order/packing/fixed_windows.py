@@ -29,7 +29,7 @@ class FixedWindows(Packing):
     axis: OffsetsAxis
     """The documents in natural order."""
     stride: int
-    """The number of tokens from the begin of a window to the begin of the next one: L."""
+    """The number of tokens from the start of a window to the start of the next one: L."""
     overlap: int = 0
     """The number of tokens that a window shares with the next one: 1 for the next token, else 0."""
 

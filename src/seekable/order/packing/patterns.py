@@ -94,7 +94,7 @@ _Chain = tuple["_Chain | None", int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Bins of equal content."""
+    """Some bins of equal content."""
 
     chain: _Chain | None
     pieces: int

@@ -1,6 +1,6 @@
 """Documents cut into pieces no longer than a sample, by the length of the pieces.
 
-A document of l tokens has l // C full pieces of C tokens, from its begin on, and a rest of l modulo C tokens.
+A document of l tokens has l // C full pieces of C tokens, from its start on, and a rest of l modulo C tokens.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Table(Concat):
     """The number of tokens before each document, then the number of all tokens: (N + 1,)."""
 
     fine: int = 1 << 20
-    """The most documents whose begins of intervals are all kept; of more, each 64th is."""
+    """The most documents for which the first token of every interval is kept; of more, that of each 64th."""
 
     _kept: _KeptTables = field(init=False, repr=False, default_factory=_KeptTables)
 
