@@ -26,6 +26,7 @@ from tests.storage.compressing import compressed
 import seekable as sk
 from seekable import kaldi
 from seekable.nodes.batch import Batch
+from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
 from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
@@ -41,7 +42,6 @@ from seekable.nodes.join import Join
 from seekable.nodes.map import Map
 from seekable.nodes.map_batches import MapBatches
 from seekable.nodes.mix import Mix
-from seekable.nodes.packed.megatron_blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat

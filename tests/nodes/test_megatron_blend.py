@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import seekable as sk
-from seekable.nodes.packed.megatron_blend import MegatronBlend
+from seekable.nodes.blend import MegatronBlend
 from seekable.order.packing.megatron_blend import blend_exhaustively, blend_weighted
 from seekable.resume.from_description import rebuild
 

@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 from seekable.dataset.spec import Spec, checked_format
 from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.registry import SUFFIXES, without_their_files
-from seekable.formats.tokens.listed_folders import listed_tokens
 from seekable.formats.tokens.olmo import CSV_SUFFIX
 from seekable.formats.tokens.options import TOKENS
-from seekable.formats.tokens.token_folders import TOKEN_SUFFIXES, suffixes_of_tokens, token_names
+from seekable.formats.tokens.token_folders import (
+    TOKEN_SUFFIXES,
+    listed_tokens,
+    suffixes_of_tokens,
+    token_names,
+)
 from seekable.storage.listing import Found, find_files
 
 if TYPE_CHECKING:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from seekable.formats import energon
-    from seekable.formats.tokens import listed_folders
+    from seekable.formats.tokens import token_folders
     from seekable.storage.listing import Listing
 else:
     energon = lazy("seekable.formats.energon")
-    listed_folders = lazy("seekable.formats.tokens.listed_folders")
+    token_folders = lazy("seekable.formats.tokens.token_folders")
 
 __all__ = ["OTHER_TOOLS", "Folder", "OtherTool", "inspect_folder", "of_one_kind"]
 
@@ -134,7 +134,7 @@ def _is_of_listed_tokens(folder: Folder) -> bool:
     if _LISTS.isdisjoint(names):
         return False
     try:
-        return listed_folders.listed_tokens(folder.path, names) is not None
+        return token_folders.listed_tokens(folder.path, names) is not None
     except SeekableError:
         return True
 

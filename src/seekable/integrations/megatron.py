@@ -24,7 +24,7 @@ from seekable.integrations.megatron_arguments import (
 )
 from seekable.integrations.megatron_cache import CachedOrders
 from seekable.integrations.megatron_items import ItemOptions
-from seekable.nodes.packed.megatron_blend import MegatronBlend
+from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.row_lengths import row_lengths
 from seekable.nodes.packed.sample_cut import SampleCut

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 from seekable.errors import CorruptState, InvalidArgument, SeekableError
 from seekable.nodes.bases import with_leaves
 from seekable.nodes.batch import Batch
+from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.mix import Mix
-from seekable.nodes.packed.megatron_blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.packing_columns import has_documents
 from seekable.nodes.packed.sample_cut import SampleCut

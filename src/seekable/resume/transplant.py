@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from seekable.errors import StateMismatch
 from seekable.nodes.bases import ElementwiseNode, UnaryNode
 from seekable.nodes.batch import Batch
+from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.flatten import Flatten
-from seekable.nodes.packed.megatron_blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.packed_node import PackedNode
 from seekable.nodes.packed.row_lengths import row_lengths

@@ -9,6 +9,7 @@ from dataclasses import MISSING, Field, fields
 from typing import TYPE_CHECKING, Any
 
 from seekable.nodes.batch import Batch
+from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.columns.alias import Alias, Computed
 from seekable.nodes.columns.cast import Cast
 from seekable.nodes.columns.choose import DropColumns, Fill, SelectColumns, SourceColumn
@@ -24,7 +25,6 @@ from seekable.nodes.join import Join
 from seekable.nodes.map import Map
 from seekable.nodes.map_batches import MapBatches
 from seekable.nodes.mix import Mix
-from seekable.nodes.packed.megatron_blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat

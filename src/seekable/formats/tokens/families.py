@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from seekable.errors import UnsupportedFormat
 from seekable.formats.tokens import megatron, tntidx
 from seekable.formats.tokens.datatrove import survey_datatrove
-from seekable.formats.tokens.listed_folders import survey_listed
 from seekable.formats.tokens.numpy_file import NUMPY_MAGIC, survey_numpy
 from seekable.formats.tokens.olmo import survey_olmo
 from seekable.formats.tokens.options import token_options
 from seekable.formats.tokens.plain import LLM_C, LLM_C_EVALUATION, survey_headerless, survey_llm_c
 from seekable.formats.tokens.store import is_part, survey_part
-from seekable.formats.tokens.token_file import TokenFile
+from seekable.formats.tokens.token_file import MAGIC_BYTES, TokenFile, head_of
+from seekable.formats.tokens.token_folders import survey_listed
 from seekable.formats.tokens.words import TokenSchema
 from seekable.storage.files import stat_file
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
     from seekable.index.surveyor import ForwardBytes, SideFile, Survey
 
-__all__ = ["TokenSurveyor", "head_of"]
-
-_MAGIC_BYTES = 16
+__all__ = ["TokenSurveyor"]
 
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".npz")
 
@@ -78,7 +76,7 @@ def _survey_of_family(file: TokenFile) -> Survey:
         raise UnsupportedFormat(message)
     if (found := _by_files_beside(file)) is not None:
         return found
-    head = file.source.read(0, _MAGIC_BYTES)
+    head = file.source.read(0, MAGIC_BYTES)
     if head.startswith(NUMPY_MAGIC):
         return survey_numpy(file)
     magic = int.from_bytes(head[:4], "little")
@@ -97,14 +95,6 @@ def _by_files_beside(file: TokenFile) -> Survey | None:
     if os.path.isfile(f"{file.path}.index"):
         return survey_datatrove(file)
     return survey_listed(file)
-
-
-def head_of(path: str) -> bytes:
-    """Return the first bytes of a file; none if it is not there."""
-    if not os.path.isfile(path):
-        return b""
-    with open(path, "rb") as file:
-        return file.read(_MAGIC_BYTES)
 
 
 def _by_index(file: TokenFile, index: str) -> Survey:

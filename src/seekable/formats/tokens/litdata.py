@@ -15,7 +15,7 @@ import numpy as np
 import xxhash
 
 from seekable.errors import UnsupportedFormat
-from seekable.formats.tokens.shards import (
+from seekable.formats.tokens.indexed_shards import (
     check_size,
     damaged_index,
     index_beside,

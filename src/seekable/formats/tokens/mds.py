@@ -17,8 +17,8 @@ import numpy as np
 import xxhash
 
 from seekable.errors import InvalidArgument, UnsupportedFormat
+from seekable.formats.tokens.indexed_shards import INDEX, check_size, index_beside, index_path, item_offsets
 from seekable.formats.tokens.mds_index import ARRAY_DTYPES, checked_shards
-from seekable.formats.tokens.shards import INDEX, check_size, index_beside, index_path, item_offsets
 from seekable.formats.tokens.token_file import damage
 from seekable.formats.tokens.words import TokenSchema, token_survey
 

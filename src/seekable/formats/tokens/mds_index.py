@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable.errors import CorruptTokens, UnsupportedFormat
-from seekable.formats.tokens.shards import INDEX, damaged_index, read_index
+from seekable.formats.tokens.indexed_shards import INDEX, damaged_index, read_index
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

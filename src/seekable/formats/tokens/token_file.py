@@ -23,10 +23,21 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.options import TokenOptions
     from seekable.index.surveyor import ForwardBytes
 
-__all__ = ["CHUNK_BYTES", "Side", "TokenFile", "damage", "opened_side"]
+__all__ = ["CHUNK_BYTES", "MAGIC_BYTES", "Side", "TokenFile", "damage", "head_of", "opened_side"]
 
 CHUNK_BYTES = 4 << 20
 """The bytes that are read at a time, of a file of tokens and of one beside it."""
+
+MAGIC_BYTES = 16
+"""The bytes at the start of a file that are compared with the magics of formats."""
+
+
+def head_of(path: str) -> bytes:
+    """Return the first bytes of a file; none if it is not there."""
+    if not os.path.isfile(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(MAGIC_BYTES)
 
 
 def damage(path: str, offset: int, *, expected: str, found: str, way_out: str, row: int = 0) -> CorruptTokens:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seekable.nodes.graph import Plan
     from seekable.nodes.packed.lists import Lists
     from seekable.nodes.packed.sample_maker import SampleMaker
-    from seekable.nodes.packed.segments import Placed
+    from seekable.nodes.packed.sample_segments import Placed
 
     Out = Mapping[str, NDArray[Any]]
 

@@ -19,7 +19,7 @@ from seekable.nodes.packed.packings import packing_of
 from seekable.nodes.packed.sample_arrays import fitting, records_of
 from seekable.nodes.packed.sample_form import TOKENS
 from seekable.nodes.packed.sample_maker import SampleMaker
-from seekable.nodes.packed.segments import placed
+from seekable.nodes.packed.sample_segments import placed
 from seekable.nodes.sources.token_source import TokenSource
 from seekable.order.packing.pieces import Pieces
 

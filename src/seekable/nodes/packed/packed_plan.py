@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.packed.sample_maker import SampleMaker
-    from seekable.nodes.packed.segments import Placed
+    from seekable.nodes.packed.sample_segments import Placed
 
     class HasMaker(Protocol):
         """A node that makes samples."""

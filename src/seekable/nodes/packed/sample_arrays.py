@@ -8,7 +8,7 @@ import numpy as np
 
 from seekable.errors import InvalidArgument
 from seekable.nodes.packed.sample_form import LOSS_MASK, OF_SEGMENTS, TOKENS
-from seekable.nodes.packed.segments import placed, segments_of
+from seekable.nodes.packed.sample_segments import placed, segments_of
 from seekable.order.packing.pieces import LITERAL, Pieces
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from seekable.nodes.packed.sample_form import SampleForm
-    from seekable.nodes.packed.segments import Placed
+    from seekable.nodes.packed.sample_segments import Placed
 
     Array = NDArray[Any]
     Copy = Callable[[Mapping[str, Array]], None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.nodes.packed.sample_arrays import sample_arrays
 from seekable.nodes.packed.sample_form import TOKENS
-from seekable.nodes.packed.segments import placed
+from seekable.nodes.packed.sample_segments import placed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from seekable.nodes.packed.documents import Documents
     from seekable.nodes.packed.sample_arrays import Copy
     from seekable.nodes.packed.sample_form import SampleForm
-    from seekable.nodes.packed.segments import Placed
+    from seekable.nodes.packed.sample_segments import Placed
     from seekable.nodes.sources.token_axis import TokenAxis
     from seekable.order.packing.pieces import Packing
 
