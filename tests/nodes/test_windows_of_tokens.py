@@ -57,6 +57,7 @@ def test_windows_are_ranges_of_all_tokens(
         ]
     assert plan.paths == {str(tmp_path / f"{number}.bin") for number in (0, 2, 3)}
     assert plan.bytes == 40 * width * 5
+    assert data.windows(length).plan(rows).bytes == 40 * length * 4  # without the mask
     assert plan.slice(4, 4).read() == []
 
 

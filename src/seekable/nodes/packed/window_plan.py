@@ -75,7 +75,8 @@ class WindowPlan(Plan):
     @property
     def bytes(self) -> int:
         """The number of bytes of the arrays of the windows."""
-        return len(self) * self.maker.width * sum(dtype.itemsize for dtype in self.maker.dtypes.values())
+        sizes = (self.maker.dtypes[name].itemsize for name in self.maker.columns)
+        return len(self) * self.maker.width * sum(sizes)
 
     def advise(self) -> None:
         """Announce the reads to the operating system, if reads have waited for a disk."""

@@ -207,15 +207,7 @@ class TokensPlan(SlicedPlan):
 
     def locate(self) -> list[Any]:
         """Return the location of each document: the bytes of its tokens, and of the arrays behind them."""
-        fileset = self.reader.files
-        within = self.rows - fileset.starts[self.files]
-        columns = (self.files, within, self.firsts, self._ends())
-        located = []
-        for file, row, start, end in zip(*(column.tolist() for column in columns), strict=True):
-            mapped = fileset.mapped(file)
-            mapped.check()
-            located.append(Location(mapped.name, row, start, end - start, source_of(mapped.name, row)))
-        return located
+        return self._located(self.firsts, self._ends() - self.firsts)
 
     def advise_slices(self, starts: Int64s, counts: Int64s) -> None:
         """Announce the reads of some tokens of each document, if reads have waited for a disk.
@@ -228,9 +220,8 @@ class TokensPlan(SlicedPlan):
             self._fetch_remote(most_blocks=_BLOCKS_AHEAD)
         activity = self.reader.activity
         if activity.may_wait:
-            before, size = disk_reads(), self._token_bytes()
-            begins = self.firsts + starts * size
-            self._advise(begins, begins + counts * size)
+            before = disk_reads()
+            self._advise_slices(starts, counts)
             activity.note(disk_reads() - before)
 
     def locate_slices(self, starts: Int64s, counts: Int64s) -> list[Any]:
@@ -241,12 +232,15 @@ class TokensPlan(SlicedPlan):
             counts: its number of tokens.
         """
         sizes = self._token_bytes()
-        columns = (self.files, self.rows - self.reader.files.starts[self.files], self.firsts + starts * sizes)
+        return self._located(self.firsts + starts * sizes, counts * sizes)
+
+    def _located(self, starts: Int64s, lengths: Int64s) -> list[Location]:
+        """Return the location of some bytes of each document."""
+        fileset = self.reader.files
+        columns = (self.files, self.rows - fileset.starts[self.files], starts, lengths)
         located = []
-        for file, row, start, length in zip(
-            *(each.tolist() for each in (*columns, counts * sizes)), strict=True
-        ):
-            mapped = self.reader.files.mapped(file)
+        for file, row, start, length in zip(*(column.tolist() for column in columns), strict=True):
+            mapped = fileset.mapped(file)
             mapped.check()
             located.append(Location(mapped.name, row, start, length, source_of(mapped.name, row)))
         return located
@@ -311,13 +305,17 @@ class TokensPlan(SlicedPlan):
         if self.reader.has_remote:
             self._fetch_remote()
         if self.reader.activity.may_wait:
-            size = self._token_bytes()
-            begins = self.firsts + starts * size
-            self._advise(begins, begins + counts * size)
+            self._advise_slices(starts, counts)
 
     def _fetch_remote(self, most_blocks: int | None = None) -> None:
         wanted = (self.files, self.firsts.view(np.uint64), self._ends().view(np.uint64))
         remote_file.fetch_records(self.reader.files.mapped, *wanted, most_blocks=most_blocks)
+
+    def _advise_slices(self, starts: Int64s, counts: Int64s) -> None:
+        """Advise the system to fetch some tokens of each document."""
+        size = self._token_bytes()
+        begins = self.firsts + starts * size
+        self._advise(begins, begins + counts * size)
 
     def _advise(self, starts: Int64s, ends: Int64s) -> None:
         """Advise the system to fetch some bytes of the files of the documents."""
