@@ -106,7 +106,8 @@ class PackedNode(UnaryNode, RecordNode):
             packing=self.packing,
             form=self.form,
             columns=columns,
-            width=self.cut.full,
+            # The form may need a token more than the cut has: in a begun epoch of a pipeline without labels.
+            width=self.cut.length + self.form.extra,
             is_sliced=self.rows is None,
             call=f"{self.kind}()",
             stride=self.cut.length,
