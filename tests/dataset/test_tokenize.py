@@ -181,6 +181,14 @@ def test_an_engine_that_differs_writes_nothing(corpus: Path, monkeypatch: pytest
     assert not (corpus.parent / "tokens").exists()
 
 
+@pytest.mark.parametrize("engine", ["gigatoken", "tiktoken"])
+def test_a_text_that_cannot_be_compared_is_named_by_file_and_row(engine: str, corpus: Path) -> None:
+    with (corpus / "1.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"text": "a\\ud800b"}\n')
+    with pytest.raises(sk.WrongType, match=r"record 40 of .*1\.jsonl.* as tokens: .* lone surrogate"):
+        tokenize(corpus, engine=engine)
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [

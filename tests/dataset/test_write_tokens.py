@@ -181,7 +181,11 @@ def test_dtypes_of_arrays_beside(values: Any, asked: Any, dtype: str, tmp_path: 
         ({"tokens": [1.5]}, {}, "no flat list of integers"),
         ({"tokens": "text"}, {}, "no flat list of integers"),
         ({"ids": [1]}, {}, "has no column 'tokens'"),
-        ([1, 2], {}, "must be a dict with the column 'tokens'"),
+        ({"tokens": None}, {}, "no flat list of integers"),
+        ({"tokens": 5}, {}, "no flat list of integers"),
+        ({"tokens": np.array(5)}, {}, "no flat list of integers"),
+        (5, {}, "must be a dict with the column 'tokens'"),
+        ([1], {"align": ["m"]}, "must be a dict with the column 'm'"),
         ({"tokens": [1, 2], "m": [1]}, {"align": ["m"]}, "'m' has shape"),
         ({"tokens": [1], "m": ["x"]}, {"align": ["m"]}, "number a token"),
         ({"tokens": [1], "m": [300]}, {"align": {"m": "uint8"}}, "'m' has the value 300"),
@@ -195,6 +199,12 @@ def test_a_record_that_is_no_document_is_named(
     with pytest.raises(sk.WrongType, match=says):
         ds.write_tokens(tmp_path, jobs=1, **arguments)
     assert not (tmp_path / "tokens.json").exists()
+
+
+def test_records_that_are_ids_themselves(tmp_path: Path) -> None:
+    ds = sk.from_sequence([[1, 2], np.array([3]), {"tokens": [4]}])
+    ds.write_tokens(tmp_path, eos=0)
+    assert [each["tokens"].tolist() for each in sk.open(tmp_path)] == [[1, 2, 0], [3, 0], [4, 0]]
 
 
 @pytest.mark.parametrize(

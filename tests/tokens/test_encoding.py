@@ -220,6 +220,53 @@ def test_a_function_that_returns_ids_and_arrays() -> None:
         made_of(None, column="ids", given=given).encode([{"ids": [1], "loss_mask": [300]}])
 
 
+class Weights:
+    """A generator of data-forager's protocol that needs the tokens of each part; EOS has a fraction."""
+
+    dtype: np.dtype[Any] = np.dtype(np.float32)
+
+    def generate(self, part_type: str, num_tokens: int, *, part_tokens: Any = None) -> list[float]:
+        return [token / 2 for token in part_tokens]
+
+    def generate_for_eos(self) -> float:
+        return 0.25
+
+
+@pytest.mark.parametrize("bos", [None, 7])
+def test_a_generator_has_the_tokens_of_each_part_and_any_value_for_eos(bos: int | None) -> None:
+    made = made_of(byte_encoding(), parts=parts_of, eos=256, bos=bos, aux={"weights": Weights()})
+    encoded = made.encode([{"q": "", "a": "ab"}])
+    first = [] if bos is None else [3.5]
+    assert encoded.aligned["weights"].tolist() == [*first, 48.5, 49.0, 0.25]
+
+
+def test_a_value_of_eos_that_does_not_fit_is_refused() -> None:
+    class Wide(Weights):
+        dtype = np.dtype(np.uint8)
+
+        def generate(self, part_type: str, num_tokens: int, *, part_tokens: Any = None) -> list[float]:
+            return [0] * num_tokens
+
+    with pytest.raises(UnfitDocument, match=r"'w' has the value 0\.25, which uint8 cannot hold"):
+        made_of(byte_encoding(), parts=parts_of, eos=256, aux={"w": Wide()}).encode([{"q": "", "a": "b"}])
+
+
+def test_a_function_of_the_user_that_fails_is_named_with_the_record() -> None:
+    class Failing(Types):
+        def generate(
+            self, part_type: str, num_tokens: int, *, part_tokens: list[int] | None = None
+        ) -> list[int]:
+            return [1 // (num_tokens - 2)] * num_tokens
+
+    records = [{"q": "", "a": "b"}, {"q": "", "a": "bc"}]
+    with pytest.raises(UnfitDocument, match=r"aux\['f'\] raised ZeroDivisionError") as caught:
+        made_of(byte_encoding(), parts=parts_of, aux={"f": Failing()}).encode(records)
+    assert caught.value.index == 1
+    with pytest.raises(UnfitDocument, match="the function parts= raised KeyError: 'a'") as caught:
+        made_of(byte_encoding(), parts=parts_of).encode([records[0], {"q": ""}])
+    assert caught.value.index == 1
+
+
 @pytest.mark.parametrize(
     ("parts", "why"),
     [

@@ -231,7 +231,10 @@ def _arrays_of(parts: Any, aux: Any, node: Node) -> dict[str, Any] | None:
         return None
     records = (node.record(row) for row in range(min(_PROBED, node.size)))
     for record in islice((each for each in records if each is not HOLE), 1):
-        made = parts(record)
+        try:
+            made = parts(record)
+        except Exception:  # noqa: BLE001 - the writer names the record that the function fails for
+            return None
         if isinstance(made, Mapping) and "tokens" in made:
             if aux:
                 message = (

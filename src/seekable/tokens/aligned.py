@@ -12,6 +12,8 @@ from seekable.tokens.engine import UnfitDocument
 from seekable.tokens.parts import is_mask, marks_left_out
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
@@ -29,10 +31,17 @@ class AlignedArray(ABC):
     name: str
     dtype: np.dtype[Any]
 
-    @property
     @abstractmethod
-    def ends(self) -> tuple[int, int]:
-        """The values of a BOS before a document and of an EOS after it."""
+    def ends(self, bos: int | None, eos: int | None) -> tuple[Any, Any]:
+        """Return the values of a BOS before a document and of an EOS after it; None for one that is not put.
+
+        Args:
+            bos: the id of the BOS; None for none.
+            eos: the id of the EOS; None for none.
+
+        Raises:
+            UnfitDocument: the generator of the values fails, or the dtype cannot hold one of them.
+        """
 
     @abstractmethod
     def values(self, taken: Taken, ids: NDArray[np.integer[Any]], lengths: Int64s) -> NDArray[Any]:
@@ -58,15 +67,15 @@ class ValuesOfParts(AlignedArray):
     is_reversed: bool = False
     """True if a mask counts the other way than is wanted: its values are turned round, 1 to 0 and 0 to 1."""
 
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The values of BOS, which is out of the loss and else counts as a part "bos", and of EOS."""
-        after = int(self.generator.generate_for_eos())
-        if is_mask(self.generator):
-            before = int(marks_left_out(self.generator))
-        else:
-            before = int(self.generator.generate("bos", 1, part_tokens=None)[0])
-        return (1 - before, 1 - after) if self.is_reversed else (before, after)
+    def ends(self, bos: int | None, eos: int | None) -> tuple[Any, Any]:
+        """Return the values of BOS, out of the loss in a mask, else that of a part "bos", and of EOS."""
+        before = after = None
+        if bos is not None:
+            is_out = is_mask(self.generator)
+            before = int(marks_left_out(self.generator)) if is_out else self._made("bos", [bos], 0)[0]
+        if eos is not None:
+            after = self._called(self.generator.generate_for_eos, 0)
+        return self._stored(before), self._stored(after)
 
     def values(self, taken: Taken, ids: NDArray[np.integer[Any]], lengths: Int64s) -> NDArray[Any]:
         """Return the values of all tokens; see `AlignedArray.values`."""
@@ -75,14 +84,33 @@ class ValuesOfParts(AlignedArray):
         for kind, length in zip(taken.kinds, lengths.tolist(), strict=True):
             tokens = ids[start : start + length].tolist()
             start += length
-            of_part = self.generator.generate(kind, length, part_tokens=tokens)
-            if len(of_part) != length:
-                why = f"aux[{self.name!r}] made {len(of_part)} values for a part of {length} tokens"
-                raise UnfitDocument(_document(taken, len(made)), why)
-            made.append(of_part)
+            made.append(self._made(kind, tokens, taken.document_of(len(made))))
         joined = [value for of_part in made for value in of_part]
         array = _fitted(np.asarray(joined) if joined else np.empty(0, self.dtype), self.dtype, self.name, 0)
         return 1 - array if self.is_reversed else array
+
+    def _made(self, kind: str, tokens: list[int], index: int) -> Any:
+        """Return the values of one part, one for each of its ids."""
+        length = len(tokens)
+        of_part = self._called(lambda: self.generator.generate(kind, length, part_tokens=tokens), index)
+        if len(of_part) != length:
+            why = f"aux[{self.name!r}] made {len(of_part)} values for a part of {length} tokens"
+            raise UnfitDocument(index, why)
+        return of_part
+
+    def _called(self, function: Callable[[], Any], index: int) -> Any:
+        try:
+            return function()
+        except Exception as error:
+            why = f"aux[{self.name!r}] raised {type(error).__name__}: {error}"
+            raise UnfitDocument(index, why) from error
+
+    def _stored(self, value: Any) -> Any:
+        """Return the value of an end in the dtype, turned round if the mask is; None for None."""
+        if value is None:
+            return None
+        stored = _fitted(np.asarray([value]), self.dtype, self.name, 0)[0]
+        return 1 - stored if self.is_reversed else stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +120,9 @@ class GivenValues(AlignedArray):
     name: str
     dtype: np.dtype[Any]
 
-    @property
-    def ends(self) -> tuple[int, int]:
-        """The values 0 and 0; in a loss mask EOS has 1, because a model has to learn where to end."""
-        return 0, int(self.name == _LOSS_MASK)
+    def ends(self, bos: int | None, eos: int | None) -> tuple[Any, Any]:
+        """Return 0 and 0; in a loss mask EOS has 1, because a model has to learn where to end."""
+        return None if bos is None else 0, None if eos is None else int(self.name == _LOSS_MASK)
 
     def values(self, taken: Taken, ids: NDArray[np.integer[Any]], lengths: Int64s) -> NDArray[Any]:
         """Return the values of all tokens; see `AlignedArray.values`."""
@@ -107,13 +134,6 @@ class GivenValues(AlignedArray):
                 raise UnfitDocument(index, why)
             arrays.append(_fitted(array, self.dtype, self.name, index))
         return np.concatenate(arrays) if arrays else np.empty(0, self.dtype)
-
-
-def _document(taken: Taken, text: int) -> int:
-    """Return the number of the document that a text is of."""
-    if taken.counts is None:
-        return text
-    return int(np.searchsorted(np.cumsum(taken.counts), text, side="right"))
 
 
 def _fitted(array: NDArray[Any], dtype: np.dtype[Any], name: str, index: int) -> NDArray[Any]:

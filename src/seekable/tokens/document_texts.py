@@ -38,6 +38,12 @@ class Taken:
     values: dict[str, list[Any]] = field(default_factory=dict)
     """The arrays beside the ids of each document, by name."""
 
+    def document_of(self, text: int) -> int:
+        """Return the number of the document that a text is of."""
+        if self.counts is None:
+            return text
+        return int(np.searchsorted(np.cumsum(self.counts), text, side="right"))
+
 
 class DocumentTexts(ABC):
     """Takes texts out of records. Picklable."""
@@ -96,7 +102,9 @@ class PartTexts(DocumentTexts):
         kinds: list[str] = []
         counts = np.empty(len(records), np.int64)
         for index, record in enumerate(records):
-            parts = _column(record, "parts", index) if self.parts is None else self.parts(record)
+            parts = (
+                _column(record, "parts", index) if self.parts is None else _called(self.parts, record, index)
+            )
             if isinstance(parts, str | Mapping) or not hasattr(parts, "__iter__"):
                 why = f"its parts must be a list of sk.Part or of {{'type', 'text'}} (got {_shown(parts)})"
                 raise UnfitDocument(index, why)
@@ -126,12 +134,23 @@ class IdColumn(DocumentTexts):
 
     def take(self, records: Sequence[Any]) -> Taken:
         """Return one list of ids a record, and the arrays beside it; see `DocumentTexts.take`."""
-        made = records if self.function is None else [self.function(record) for record in records]
+        made = records if self.function is None else _all_called(self.function, records)
         ids = [_column(record, self.column, index) for index, record in enumerate(made)]
         values = {
             name: [_column(record, name, index) for index, record in enumerate(made)] for name in self.aligned
         }
         return Taken(ids, values=values)
+
+
+def _all_called(function: Callable[[Any], Any], records: Sequence[Any]) -> list[Any]:
+    return [_called(function, record, index) for index, record in enumerate(records)]
+
+
+def _called(function: Callable[[Any], Any], record: Any, index: int) -> Any:
+    try:
+        return function(record)
+    except Exception as error:
+        raise UnfitDocument(index, f"the function parts= raised {type(error).__name__}: {error}") from error
 
 
 def _column(record: Any, column: str, index: int) -> Any:
@@ -141,6 +160,8 @@ def _column(record: Any, column: str, index: int) -> Any:
         names = ", ".join(map(repr, record)) or "no columns"
         raise UnfitDocument(index, f"it has no column {column!r} (it has {names})")
     if isinstance(record, str) and column == "text":
+        return record
+    if isinstance(record, list | np.ndarray) and column == "tokens":
         return record
     raise UnfitDocument(index, f"it must be a dict with the column {column!r} (got {_shown(record)})")
 

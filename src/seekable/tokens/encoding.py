@@ -9,6 +9,7 @@ import numpy as np
 
 from seekable.tokens.document_texts import Taken
 from seekable.tokens.engine import UnfitDocument
+from seekable.tokens.id_lists import flat_array
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -98,8 +99,7 @@ class Tokenizing:
             array.name: _with_ends(
                 array.values(taken, ids, lengths),
                 of_documents,
-                None if self.bos is None else array.ends[0],
-                None if self.eos is None else array.ends[1],
+                *array.ends(self.bos, self.eos),
                 array.dtype,
             )
             for array in self.aligned
@@ -117,7 +117,7 @@ class Tokenizing:
         try:
             return self.engine.encode(taken.texts)
         except UnfitDocument as error:
-            raise UnfitDocument(_document_of(taken, error.index), error.why) from error.__cause__
+            raise UnfitDocument(taken.document_of(error.index), error.why) from error.__cause__
 
     def _check(self, ids: NDArray[np.integer[Any]], lengths: Int64s) -> None:
         """Check that the dtype holds each id.
@@ -141,7 +141,7 @@ class Tokenizing:
 
 def _batches(taken: Taken, documents: int) -> Iterator[tuple[int, int]]:
     """Yield the first document of each batch and the one behind its last."""
-    sizes = np.fromiter(map(len, taken.texts), np.int64, len(taken.texts))
+    sizes = _sizes(taken.texts)
     if taken.counts is not None:
         sizes = _sums(sizes, taken.counts)
     ends = np.cumsum(sizes)
@@ -154,6 +154,20 @@ def _batches(taken: Taken, documents: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
+def _sizes(texts: Sequence[Any]) -> Int64s:
+    """Return the number of characters or ids of each text.
+
+    Raises:
+        UnfitDocument: one of them has no length, so it is neither a text nor a list of ids.
+    """
+    try:
+        return np.fromiter(map(len, texts), np.int64, len(texts))
+    except TypeError:
+        for index, ids in enumerate(texts):
+            flat_array(ids, index)
+        raise
+
+
 def _slice(taken: Taken, start: int, stop: int) -> Taken:
     values = {name: of_documents[start:stop] for name, of_documents in taken.values.items()}
     if taken.counts is None:
@@ -161,12 +175,6 @@ def _slice(taken: Taken, start: int, stop: int) -> Taken:
     first = int(taken.counts[:start].sum())
     last = first + int(taken.counts[start:stop].sum())
     return Taken(taken.texts[first:last], taken.counts[start:stop], taken.kinds[first:last], values)
-
-
-def _document_of(taken: Taken, text: int) -> int:
-    if taken.counts is None:
-        return text
-    return int(np.searchsorted(np.cumsum(taken.counts), text, side="right"))
 
 
 def _sums(lengths: Int64s, counts: Int64s) -> Int64s:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from seekable.errors import InvalidArgument
-from seekable.tokens.engine import Engine
+from seekable.tokens.engine import Engine, UnfitDocument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,12 +68,18 @@ def _compared(reference: Engine, engine: Engine, texts: Sequence[str]) -> dict[s
         and the number of documents that differ, 0.
 
     Raises:
+        UnfitDocument: a text cannot be encoded; its place in ``texts`` is named.
         InvalidArgument: a text has other ids.
     """
-    texts = _thinned(texts)
+    step = _step(texts)
+    texts = texts[::step]
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
-        for place, (made, rule) in enumerate(zip(_each(engine, batch), _each(reference, batch), strict=True)):
+        try:
+            pairs = list(zip(_each(engine, batch), _each(reference, batch), strict=True))
+        except UnfitDocument as error:
+            raise UnfitDocument(step * (start + error.index), error.why) from error.__cause__
+        for place, (made, rule) in enumerate(pairs):
             if not np.array_equal(made, rule):
                 of = f"document {start + place} of the {len(texts)} that were compared"
                 raise InvalidArgument(_difference(engine, of, batch[place], made, rule))
@@ -85,10 +91,9 @@ def _compared(reference: Engine, engine: Engine, texts: Sequence[str]) -> dict[s
     }
 
 
-def _thinned(texts: Sequence[str]) -> Sequence[str]:
-    """Return texts at even steps, so few that they have not many more characters than are compared."""
-    step = max(1, -(-sum(map(len, texts)) // _CHARACTERS))
-    return texts[::step]
+def _step(texts: Sequence[str]) -> int:
+    """Return the step between the texts that are compared; they have about ``_CHARACTERS`` at the most."""
+    return max(1, -(-sum(map(len, texts)) // _CHARACTERS))
 
 
 def _each(engine: Engine, texts: Sequence[str]) -> list[NDArray[np.integer[Any]]]:

@@ -284,7 +284,11 @@ def _as_one(chunks: Sequence[Any]) -> Any:
 def _size(record: Any) -> int:
     """Return about the number of characters or ids of a record."""
     if type(record) is dict:
-        return sum([len(value) for value in record.values() if type(value) in _SIZED])
+        return sum([_length(value) for value in record.values() if type(value) in _SIZED])
     if type(record) is _Document:
         return len(record.ids)
-    return len(record) if type(record) in _SIZED else 1
+    return _length(record) if type(record) in _SIZED else 1
+
+
+def _length(value: Any) -> int:
+    return value.size if type(value) is np.ndarray else len(value)

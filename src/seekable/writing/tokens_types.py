@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from seekable.tokens.engine import UnfitDocument
 from seekable.tokens.token_dtype import default_dtype, token_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seekable.tokens.document_texts import Taken
     from seekable.tokens.encoding import Tokenizing
@@ -55,7 +56,7 @@ def settled_types(
     """
     has_ids = tokenizing.engine.name == "ids" and tokenizing.engine.vocabulary is None
     depends = (asked.dtype is None and has_ids) or any(dtype is None for _, dtype in asked.aligned)
-    taken = list(_taken(tokenizing, preview)) if depends else []
+    taken = [each for each, _ in _taken(tokenizing, preview)] if depends else []
     dtype = asked.dtype
     if dtype is None and has_ids:
         lists = [ids for each in taken for ids in each.texts]
@@ -78,16 +79,30 @@ def compared_engines(tokenizing: Tokenizing, preview: Preview) -> dict[str, Any]
     """
     if tokenizing.engine.compared([]) is None:
         return None
-    return tokenizing.engine.compared([text for each in _taken(tokenizing, preview) for text in each.texts])
+    texts: list[str] = []
+    names: list[Callable[[], str]] = []
+    for taken, named in _taken(tokenizing, preview):
+        texts += taken.texts
+        names += [partial(named, taken.document_of(text)) for text in range(len(taken.texts))]
+    try:
+        return tokenizing.engine.compared(texts)
+    except UnfitDocument as error:
+        message = f"{names[error.index]()} cannot be written as tokens: {error.why}"
+        raise WrongType(message) from error
 
 
-def _taken(tokenizing: Tokenizing, preview: Preview) -> Iterator[Taken]:
+def _taken(tokenizing: Tokenizing, preview: Preview) -> Iterator[tuple[Taken, Callable[[int], str]]]:
+    """Yield the texts of some documents, and the function that names one of them by its place."""
     for records, named in preview.read():
         places = [place for place, record in enumerate(records) if record is not HOLE]
+
+        def name(document: int, named: Callable[[int], str] = named, places: Sequence[int] = places) -> str:
+            return named(places[document])
+
         try:
-            yield tokenizing.documents.take([records[place] for place in places])
+            yield tokenizing.documents.take([records[place] for place in places]), name
         except UnfitDocument as error:
-            message = f"{named(places[error.index])} cannot be written as tokens: {error.why}"
+            message = f"{name(error.index)} cannot be written as tokens: {error.why}"
             raise WrongType(message) from error
 
 
