@@ -11,6 +11,7 @@ from tests.cli.command import documents, output, run
 from tests.tokens.trained import EOS, trained_json
 
 import seekable as sk
+from seekable.integrations.megatron import gpt_datasets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -342,9 +343,20 @@ def test_a_state_of_packed_samples_says_how_far_the_run_is(folder: Path, tmp_pat
         assert (told["position"], told["records"], told["row"]) == (4, len(ds), 4)
 
 
-def test_the_files_of_tokens_that_are_read_are_no_place_to_write_to(folder: Path) -> None:
-    before = (folder / "plain.bin").read_bytes()
-    tokens = sk.open(folder / "plain.bin", dtype="uint16", eos=0)
-    with pytest.raises(sk.SeekableError):
-        tokens.write_tokens(folder)
-    assert (folder / "plain.bin").read_bytes() == before
+def test_the_source_lines_of_a_step_of_a_blend_of_megatron(folder: Path, tmp_path: Path) -> None:
+    prefix = str(folder / "tokens" / "part-000000")
+    made = gpt_datasets(
+        [0.3, prefix, 0.7, sk.open(folder / "tokens")[10:]],
+        split="1,0,0",
+        sequence_length=16,
+        samples=(20, 0, 0),
+        seed=1,
+    )
+    loader = sk.Loader(made["train"], batch_size=2)
+    next(iter(loader))
+    sk.save_state(tmp_path / "states", loader)
+    (told,) = documents("plan", tmp_path / "states", "--batch-size", "2", "--step", "5")
+    for record, places in zip(told["records"], loader.locate(step=5), strict=True):
+        assert [piece["source"]["row"] for piece in record["location"]] == [
+            place.row % 30 for place in places
+        ]

@@ -444,3 +444,19 @@ def test_the_same_bytes_whoever_does_it(tmp_path: Path) -> None:
             tmp_path / "threads", rows_per_file=11, eos=0, align=["loss_mask"], idx=True, executor=threads
         )
     assert contents(tmp_path / "threads") == contents(tmp_path / "wanted")
+
+
+def test_a_store_is_not_overwritten_by_what_reads_it(tmp_path: Path) -> None:
+    sk.from_sequence([{"tokens": [5, 6]}, {"tokens": [7]}]).write_tokens(tmp_path / "t", dtype="uint16")
+    store = sk.open(tmp_path / "t")
+    with pytest.raises(sk.InvalidArgument, match="would remove before it is read"):
+        store[::-1].write_tokens(tmp_path / "t", overwrite=True)
+    assert [document["tokens"].tolist() for document in sk.open(tmp_path / "t")] == [[5, 6], [7]]
+
+
+def test_a_document_of_another_store_leads_to_its_row_there(tmp_path: Path) -> None:
+    sk.from_sequence([{"tokens": [5, 6]}, {"tokens": [7]}]).write_tokens(tmp_path / "a", dtype="uint16")
+    sk.open(tmp_path / "a")[::-1].write_tokens(tmp_path / "b", dtype="uint16")
+    sources = [place.source for place in sk.open(tmp_path / "b").locate([0, 1])]
+    part = str(tmp_path / "a" / "part-000000.bin")
+    assert [(source.path, source.row) for source in sources if source] == [(part, 1), (part, 0)]

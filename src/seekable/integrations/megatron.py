@@ -26,6 +26,7 @@ from seekable.integrations.megatron_cache import CachedOrders
 from seekable.integrations.megatron_items import ItemOptions
 from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.packed.pack import Pack
+from seekable.nodes.packed.packing_columns import has_documents
 from seekable.nodes.packed.row_lengths import row_lengths
 from seekable.nodes.packed.sample_cut import SampleCut
 from seekable.nodes.packed.sample_form import checked_form
@@ -295,7 +296,9 @@ class _Builder:
             samples=samples,
             keep_last=keep_last,
         )
-        return Pack(documents, cut, form, row_lengths(documents, "tokens", call="gpt_datasets()"))
+        is_indexed = has_documents(documents)
+        lengths = None if is_indexed else row_lengths(documents, "tokens", call="gpt_datasets()")
+        return Pack(documents, cut, form, lengths)
 
 
 def _blended(parts: Sequence[Dataset], weights: Sequence[float], size: int) -> Dataset:
