@@ -168,8 +168,8 @@ def _write_decoded(
     *,
     as_json: bool,
 ) -> None:
-    from seekable.cli.decoding import Decoder, write_texts
-    from seekable.cli.packed_samples import write_samples
+    from seekable.cli.sample_pieces import write_samples
+    from seekable.cli.token_texts import Decoder, write_texts
     from seekable.nodes.packed.packed_node import PackedNode
 
     decoder = Decoder(tokenizer)

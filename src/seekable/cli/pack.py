@@ -141,7 +141,7 @@ def _print(
     opening: Opening, asked: PackArguments, packed: Dataset, *, explain: bool, head: int, as_json: bool
 ) -> None:
     from seekable.cli.output import write_document, write_facts, write_line
-    from seekable.cli.packed_samples import samples_with_pieces, write_samples
+    from seekable.cli.sample_pieces import samples_with_pieces, write_samples
 
     found = _survey(opening, asked, packed)
     rows = range(min(head, found["samples"]))

@@ -12,7 +12,7 @@ from seekable.cli.output import in_words, json_safe
 from seekable.order.packing.length_order import length_classes, merged
 from seekable.order.packing.patterns import best_fit_patterns
 from seekable.order.packing.piece_table import piece_table
-from seekable.tokens.store_document import HIDDEN_DOCUMENT, read_document
+from seekable.tokens.store_document import document_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.sources.token_source import TokenSource
     from seekable.order.packing.length_order import LengthClasses
-    from seekable.tokens.store_document import StoreDocument
 
 __all__ = ["histogram_rows", "percent", "token_contents", "token_contents_in_words"]
 
@@ -65,7 +64,7 @@ def _chunks(source: TokenSource) -> Iterator[Int64s]:
 def _store(source: TokenSource) -> dict[str, Any] | None:
     """Return what a token store says of itself; None of other files, and of several stores."""
     folders = {os.path.dirname(source.files.path(file)) for file in range(len(source.files))}
-    document = _document(folders.pop()) if len(folders) == 1 else None
+    document = document_of(folders.pop()) if len(folders) == 1 else None
     if document is None:
         return None
     tokenizer = document.tokenizer
@@ -85,10 +84,6 @@ def _store(source: TokenSource) -> dict[str, Any] | None:
         "column": document.column,
         "source_files": [json_safe(path) for path in document.source.files],
     }
-
-
-def _document(folder: str) -> StoreDocument | None:
-    return read_document(folder) or read_document(folder, HIDDEN_DOCUMENT)
 
 
 def _lengths(classes: LengthClasses) -> dict[str, Any] | None:

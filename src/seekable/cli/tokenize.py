@@ -192,9 +192,9 @@ def _report(folder: str, seconds: float, before: int) -> dict[str, Any]:
     import os
 
     from seekable.cli.output import json_safe
-    from seekable.tokens.store_document import HIDDEN_DOCUMENT, read_document
+    from seekable.tokens.store_document import document_of
 
-    store = read_document(folder) or read_document(folder, HIDDEN_DOCUMENT)
+    store = document_of(folder)
     assert store is not None
     made = store.tokens - before
     written = [

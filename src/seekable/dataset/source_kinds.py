@@ -12,14 +12,13 @@ from seekable._lazy import lazy
 from seekable.nodes.display import listed
 
 if TYPE_CHECKING:
-    from seekable.dataset import specs, token_files, token_store
+    from seekable.dataset import specs, token_files
     from seekable.dataset.spec import Spec
     from seekable.formats.source_options import SourceOptions
     from seekable.storage.listing import Asked
 else:
     specs = lazy("seekable.dataset.specs")
     token_files = lazy("seekable.dataset.token_files")
-    token_store = lazy("seekable.dataset.token_store")
 
 __all__ = ["has_spec", "may_be_shar", "shown_source", "spec_of_tokens"]
 
@@ -79,7 +78,7 @@ def spec_of_tokens(source: object, format_name: str | None, options: SourceOptio
     with suppress(OSError):
         names = os.listdir(folder)
     if format_name is None and (_STORE in names or any(name.endswith(_FACTS) for name in names)):
-        return token_store.StoreSpec(folder)
+        return token_files.StoreSpec(folder)
     if not _LISTS.isdisjoint(names) and (spec := token_files.spec_of_listed(folder, names)):
         return spec
     if format_name is not None:

@@ -1,4 +1,4 @@
-"""Files of tokens by spec, ``megatron:PREFIX`` and ``tokens:PATH``, and folders of nothing else."""
+"""Files of tokens: by spec (``megatron:PREFIX``, ``tokens:PATH``), folders of them, and token stores."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from seekable.errors import DataNotFound, InvalidArgument
 from seekable.formats.registry import SUFFIXES, without_their_files
 from seekable.formats.tokens.olmo import CSV_SUFFIX
 from seekable.formats.tokens.options import TOKENS
+from seekable.formats.tokens.store import unfinished
 from seekable.formats.tokens.token_folders import (
     TOKEN_SUFFIXES,
     listed_tokens,
@@ -18,6 +19,7 @@ from seekable.formats.tokens.token_folders import (
     token_names,
 )
 from seekable.storage.listing import Found, find_files
+from seekable.tokens.store_document import DOCUMENT, FACTS, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MEGATRON_SCHEME",
     "TOKENS_SCHEME",
+    "StoreSpec",
     "TokensSpec",
     "spec_of_folder",
     "spec_of_listed",
@@ -90,6 +93,40 @@ class TokensSpec(Spec):
                     f"start: copy it there, or open 'tokens:{prefix}{_DATA}' with dtype= and eos="
                 )
                 raise DataNotFound(message)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSpec(Spec):
+    """A folder that ``write_tokens`` or ``sk.tokenize`` wrote."""
+
+    text: str
+    """The path of the folder, as the user wrote it."""
+
+    def files(
+        self, format_name: str | None, *, index_dir: str | os.PathLike[str] | None
+    ) -> tuple[tuple[Found, ...], Format]:
+        """Return the files of tokens in the order of ``tokens.json``, and their format.
+
+        Raises:
+            DataNotFound: the store is not finished, or a file of it is missing.
+            CorruptState: ``tokens.json`` is damaged.
+        """
+        form = checked_format(self, TOKENS, format_name)
+        folder = os.path.abspath(self.text)
+        document = read_document(folder)
+        if document is None:
+            raise unfinished(folder)
+        there = set(os.listdir(folder))
+        for part in document.parts:
+            for suffix in (*part.digests, FACTS):
+                if f"{part.name}.{suffix}" not in there:
+                    message = (
+                        f"the token store {folder!r} has no {part.name + '.' + suffix!r}, which its "
+                        f"{DOCUMENT!r} lists: copy the store again, or repeat the call that wrote it, which "
+                        f"writes this part again"
+                    )
+                    raise DataNotFound(message)
+        return (Found(folder, tuple(f"{part.name}.bin" for part in document.parts)),), form
 
 
 def _listed(path: str) -> tuple[str, ...] | None:

@@ -25,6 +25,7 @@ __all__ = [
     "StoreDocument",
     "TokenizerFacts",
     "decode_facts",
+    "document_of",
     "edges_digest",
     "encode_facts",
     "read_document",
@@ -215,6 +216,16 @@ def read_document(folder: str, name: str = DOCUMENT) -> StoreDocument | None:
         f"wrote it"
     )
     raise CorruptState(message)
+
+
+def document_of(folder: str) -> StoreDocument | None:
+    """Return the document of a folder of documents, or of samples of Forager; None if it has neither.
+
+    Raises:
+        CorruptState: it is damaged, or of another version.
+        OSError: it cannot be read.
+    """
+    return read_document(folder) or read_document(folder, HIDDEN_DOCUMENT)
 
 
 def write_document(folder: str, document: StoreDocument, name: str = DOCUMENT) -> None:

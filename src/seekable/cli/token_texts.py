@@ -10,7 +10,7 @@ from seekable.cli.output import place_as_json, write, write_document
 from seekable.errors import InvalidArgument
 from seekable.loader.step_plan import places_of
 from seekable.tokens.engines import engine_of
-from seekable.tokens.store_document import HIDDEN_DOCUMENT, read_document
+from seekable.tokens.store_document import document_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ _WAY_OUT = "name a tokenizer.json, a folder with one, or tiktoken:NAME with --to
 
 
 class Decoder:
-    """Makes texts of ids."""
+    """Makes texts of ids, by one tokenizer or by that of each token store."""
 
     def __init__(self, tokenizer: str | None) -> None:
         """Load a tokenizer.
@@ -63,7 +63,7 @@ def _of_store(folder: str) -> Engine:
     Raises:
         InvalidArgument: the folder is no token store, or it has no tokenizer that makes texts.
     """
-    store = read_document(folder) or read_document(folder, HIDDEN_DOCUMENT)
+    store = document_of(folder)
     if store is None:
         message = (
             f"{folder!r} is no token store, so it does not say which tokenizer its ids are of: {_WAY_OUT}"

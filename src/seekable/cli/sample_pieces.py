@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seekable.cli.decoding import ids_of
 from seekable.cli.output import in_words, place_as_json, write_document, write_line
+from seekable.cli.token_texts import ids_of
 from seekable.nodes.packed.packed_node import PackedNode
 from seekable.nodes.packed.sample_form import TOKENS
 from seekable.order.packing.pieces import LITERAL
@@ -15,7 +15,7 @@ from seekable.order.packing.pieces import LITERAL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from seekable.cli.decoding import Decoder
+    from seekable.cli.token_texts import Decoder
     from seekable.dataset.dataset import Dataset
 
 __all__ = ["samples_with_pieces", "write_samples"]
