@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a document: a text, and what kind of text it is.
+    """A part of a document: its ``text``, and its ``type``, such as "system", "prompt" or "response".
 
     Example:
         >>> Part("prompt", "2 + 2 =")
