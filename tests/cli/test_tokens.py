@@ -318,6 +318,20 @@ def test_pipeline_files_of_packed_samples(folder: Path, tmp_path: Path) -> None:
     assert (done.returncode, b"the same record in every epoch" in done.stderr) == (2, True)
 
 
+def test_samples_of_forager(folder: Path, tmp_path: Path) -> None:
+    tokenizer = folder / "tokenizer.json"
+    sk.tokenize(
+        str(folder / "corpus"), to=tmp_path / "s", tokenizer=tokenizer, eos=EOS, sample_size=16, jobs=1
+    )
+    (told,) = documents("info", tmp_path / "s")
+    assert told["documents"] == lengths(folder).sum() // 16
+    assert (told["store"]["eos"], told["store"]["tokenizer"]["engine"]) == (0, "hf")
+    done = run("get", tmp_path / "s", "0", "--decode")
+    assert (done.returncode, b"has no copy of its tokenizer" in done.stderr) == (2, True)
+    decoded = output("get", tmp_path / "s", "0", "--tokenizer", tokenizer).decode()
+    assert decoded == trained_text(sk.open(tmp_path / "s")[0]["tokens"].tolist()) + "\n"
+
+
 def test_samples_with_sentinels_are_decoded(folder: Path, tmp_path: Path) -> None:
     fim = sk.Fim(rate=1, prefix=1, suffix=2, middle=3)
     ds = sk.open(folder / "tokens").pack(64, seed=4, fim=fim)

@@ -12,7 +12,7 @@ from seekable.cli.output import in_words, json_safe
 from seekable.order.packing.length_order import length_classes, merged
 from seekable.order.packing.patterns import best_fit_patterns
 from seekable.order.packing.piece_table import piece_table
-from seekable.tokens.store_document import document_of
+from seekable.tokens.store_document import HIDDEN_DOCUMENT, document_of, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.sources.token_source import TokenSource
     from seekable.order.packing.length_order import LengthClasses
+    from seekable.tokens.store_document import StoreDocument
 
-__all__ = ["histogram_rows", "percent", "token_contents", "token_contents_in_words"]
+__all__ = ["histogram_rows", "percent", "store_document_of", "token_contents", "token_contents_in_words"]
 
 _DOCUMENTS_AT_ONCE = 1 << 20
 
@@ -64,7 +65,7 @@ def _chunks(source: TokenSource) -> Iterator[Int64s]:
 def _store(source: TokenSource) -> dict[str, Any] | None:
     """Return what a token store says of itself; None of other files, and of several stores."""
     folders = {os.path.dirname(source.files.path(file)) for file in range(len(source.files))}
-    document = document_of(folders.pop()) if len(folders) == 1 else None
+    document = store_document_of(folders.pop()) if len(folders) == 1 else None
     if document is None:
         return None
     tokenizer = document.tokenizer
@@ -84,6 +85,18 @@ def _store(source: TokenSource) -> dict[str, Any] | None:
         "column": document.column,
         "source_files": [json_safe(path) for path in document.source.files],
     }
+
+
+def store_document_of(folder: str) -> StoreDocument | None:
+    """Return the document of the token store, or of the samples of Forager, that files of tokens are of.
+
+    Args:
+        folder: the folder of the files; the document of samples of Forager lies above it.
+
+    Raises:
+        CorruptState: the document is damaged.
+    """
+    return document_of(folder) or read_document(os.path.dirname(folder), HIDDEN_DOCUMENT)
 
 
 def _lengths(classes: LengthClasses) -> dict[str, Any] | None:

@@ -7,10 +7,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from seekable.cli.output import place_as_json, write, write_document
+from seekable.cli.token_contents import store_document_of
 from seekable.errors import InvalidArgument
 from seekable.loader.step_plan import places_of
 from seekable.tokens.engines import engine_of
-from seekable.tokens.store_document import document_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def _of_store(folder: str) -> Engine:
     Raises:
         InvalidArgument: the folder is no token store, or it has no tokenizer that makes texts.
     """
-    store = document_of(folder)
+    store = store_document_of(folder)
     if store is None:
         message = (
             f"{folder!r} is no token store, so it does not say which tokenizer its ids are of: {_WAY_OUT}"
