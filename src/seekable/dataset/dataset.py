@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from seekable.nodes.keys import key as keys
     from seekable.nodes.keys import key_sequence, lookup
     from seekable.nodes.keys.key_sequence import KeySequence
-    from seekable.nodes.packed import packing_columns
+    from seekable.nodes.packed.lengths import packing_columns
     from seekable.stream import source as stream_source
     from seekable.stream import stream as stream_face
     from seekable.stream.stream import Stream
@@ -45,7 +45,7 @@ else:
     entry_shapes = lazy("seekable.nodes.entry_shapes")
     key_sequence = lazy("seekable.nodes.keys.key_sequence")
     lookup = lazy("seekable.nodes.keys.lookup")
-    packing_columns = lazy("seekable.nodes.packed.packing_columns")
+    packing_columns = lazy("seekable.nodes.packed.lengths.packing_columns")
     stream_source = lazy("seekable.stream.source")
     stream_face = lazy("seekable.stream.stream")
 

@@ -15,16 +15,17 @@ if TYPE_CHECKING:
 
     from seekable.nodes.columns import names as column_names
     from seekable.nodes.packed import pack as packs
-    from seekable.nodes.packed import packing_columns, row_lengths, sample_cut, sample_form
+    from seekable.nodes.packed import sample_cut, sample_form
     from seekable.nodes.packed import windows as fixed_windows
+    from seekable.nodes.packed.lengths import packing_columns, row_lengths
     from seekable.nodes.packed.packed_node import PackedNode
     from seekable.order.packing.fill_in_middle import Fim
     from seekable.parallel.progress import ProgressHook
 else:
     column_names = lazy("seekable.nodes.columns.names")
-    packing_columns = lazy("seekable.nodes.packed.packing_columns")
+    packing_columns = lazy("seekable.nodes.packed.lengths.packing_columns")
     packs = lazy("seekable.nodes.packed.pack")
-    row_lengths = lazy("seekable.nodes.packed.row_lengths")
+    row_lengths = lazy("seekable.nodes.packed.lengths.row_lengths")
     sample_cut = lazy("seekable.nodes.packed.sample_cut")
     sample_form = lazy("seekable.nodes.packed.sample_form")
     fixed_windows = lazy("seekable.nodes.packed.windows")

@@ -25,9 +25,9 @@ from seekable.integrations.megatron_arguments import (
 from seekable.integrations.megatron_cache import CachedOrders
 from seekable.integrations.megatron_items import ItemOptions
 from seekable.nodes.blend import MegatronBlend
+from seekable.nodes.packed.lengths.packing_columns import has_documents
+from seekable.nodes.packed.lengths.row_lengths import row_lengths
 from seekable.nodes.packed.pack import Pack
-from seekable.nodes.packed.packing_columns import has_documents
-from seekable.nodes.packed.row_lengths import row_lengths
 from seekable.nodes.packed.sample_cut import SampleCut
 from seekable.nodes.packed.sample_form import checked_form
 from seekable.order.packing.megatron_blend import normalized, split_bounds, wanted_samples

@@ -21,8 +21,8 @@ from seekable.nodes.concat import Concat
 from seekable.nodes.epoch import Epoch
 from seekable.nodes.interleave import Interleave
 from seekable.nodes.mix import Mix
+from seekable.nodes.packed.lengths.packing_columns import has_documents
 from seekable.nodes.packed.pack import Pack
-from seekable.nodes.packed.packing_columns import has_documents
 from seekable.nodes.packed.sample_cut import SampleCut
 from seekable.nodes.packed.sample_form import SampleForm
 from seekable.nodes.packed.windows import Windows

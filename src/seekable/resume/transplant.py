@@ -20,9 +20,9 @@ from seekable.nodes.blend import MegatronBlend
 from seekable.nodes.concat import Concat
 from seekable.nodes.contract import Leaf, RecordNode
 from seekable.nodes.flatten import Flatten
+from seekable.nodes.packed.lengths.row_lengths import row_lengths
 from seekable.nodes.packed.pack import Pack
 from seekable.nodes.packed.packed_node import PackedNode
-from seekable.nodes.packed.row_lengths import row_lengths
 from seekable.nodes.packed.sample_cut import SampleCut
 from seekable.nodes.packed.windows import Windows
 from seekable.nodes.repeat import Repeat

@@ -21,7 +21,7 @@ from seekable.index.opening import open_files
 from seekable.nodes.columns.cast import target_of
 from seekable.nodes.keys import key_index
 from seekable.nodes.keys.key import entry_key
-from seekable.nodes.packed.row_lengths import RowLengths
+from seekable.nodes.packed.lengths.row_lengths import RowLengths
 from seekable.parallel.map_ranges import execution_options
 
 if TYPE_CHECKING:

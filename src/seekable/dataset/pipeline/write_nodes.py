@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seekable.nodes.columns.cast import Target
     from seekable.nodes.contract import Node
     from seekable.nodes.keys.key import Keys
-    from seekable.nodes.packed.row_lengths import RowLengths
+    from seekable.nodes.packed.lengths.row_lengths import RowLengths
     from seekable.sound import decoder as sound_decoder
 else:
     sound_decoder = lazy("seekable.sound.decoder")

@@ -1,1 +1,1 @@
-"""Packed samples: the lengths of the rows that they are made of, and the nodes that make them."""
+"""Packed samples: their nodes, plans and columns; ``lengths/`` has the lengths that all follows from."""

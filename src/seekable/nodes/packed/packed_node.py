@@ -12,7 +12,7 @@ from seekable._cached import cached
 from seekable.errors import InvalidArgument
 from seekable.nodes.bases import UnaryNode
 from seekable.nodes.contract import Node, RecordNode
-from seekable.nodes.packed.documents import CountedDocuments, IndexedDocuments
+from seekable.nodes.packed.lengths.documents import CountedDocuments, IndexedDocuments
 from seekable.nodes.packed.list_copies import copy_records
 from seekable.nodes.packed.packed_plan import PackedReader
 from seekable.nodes.packed.packings import packing_of
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.graph import Reader
-    from seekable.nodes.packed.documents import Documents
-    from seekable.nodes.packed.row_lengths import RowLengths
+    from seekable.nodes.packed.lengths.documents import Documents
+    from seekable.nodes.packed.lengths.row_lengths import RowLengths
     from seekable.nodes.packed.sample_cut import SampleCut
     from seekable.nodes.packed.sample_form import SampleForm
     from seekable.nodes.search import SearchRange

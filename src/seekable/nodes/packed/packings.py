@@ -8,7 +8,7 @@ from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from seekable.nodes.packed.documents import Documents
+    from seekable.nodes.packed.lengths.documents import Documents
     from seekable.nodes.packed.sample_cut import SampleCut
     from seekable.order.packing import best_fit, exchange, fixed_windows, megatron, table
     from seekable.order.packing.pieces import Packing

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
-    from seekable.nodes.packed.documents import Documents
+    from seekable.nodes.packed.lengths.documents import Documents
     from seekable.nodes.packed.sample_arrays import Copy
     from seekable.nodes.packed.sample_form import SampleForm
     from seekable.nodes.packed.sample_segments import Placed

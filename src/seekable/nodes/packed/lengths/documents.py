@@ -11,7 +11,7 @@ import numpy as np
 from seekable._cached import cached
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.graph import known_size
-from seekable.nodes.packed.packing_columns import MOST_IN_MEMORY, document_lengths, packing_columns
+from seekable.nodes.packed.lengths.packing_columns import MOST_IN_MEMORY, document_lengths, packing_columns
 from seekable.nodes.packed.sample_form import TOKENS
 from seekable.nodes.sources.token_source import TokenSource
 from seekable.order.packing.axis import OffsetsAxis
@@ -20,7 +20,7 @@ from seekable.order.packing.length_order import length_order, offsets_of
 if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.nodes.contract import Node
-    from seekable.nodes.packed.row_lengths import RowLengths
+    from seekable.nodes.packed.lengths.row_lengths import RowLengths
     from seekable.order.packing.length_order import LengthOrder
 
 __all__ = ["CountedDocuments", "Documents", "IndexedDocuments"]

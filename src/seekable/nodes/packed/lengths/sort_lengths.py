@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from seekable.nodes.packed.length_columns import (
+from seekable.nodes.packed.lengths.length_columns import (
     ColumnFiles,
     columns_lock,
     open_columns_of,

@@ -15,7 +15,7 @@ from seekable.index.index_location import find_index
 from seekable.index.offsets import drop_read_pages
 from seekable.nodes.bases import leaves_of, with_leaves
 from seekable.nodes.graph import known_size, must_be_steady
-from seekable.nodes.packed.length_columns import open_columns_of
+from seekable.nodes.packed.lengths.length_columns import open_columns_of
 from seekable.nodes.sources.token_source import TokenSource
 from seekable.order.packing.length_order import length_order
 from seekable.parallel.map_ranges import execution_options
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from seekable._typing import Int64s
     from seekable.index.build import commit
     from seekable.nodes.contract import Node
-    from seekable.nodes.packed import sort_lengths
+    from seekable.nodes.packed.lengths import sort_lengths
     from seekable.nodes.sources.token_reading import TokensPlan
     from seekable.order.packing.length_order import LengthOrder
     from seekable.parallel.progress import ProgressHook
 else:
     commit = lazy("seekable.index.build.commit")
-    sort_lengths = lazy("seekable.nodes.packed.sort_lengths")
+    sort_lengths = lazy("seekable.nodes.packed.lengths.sort_lengths")
 
 __all__ = ["MOST_IN_MEMORY", "document_lengths", "has_documents", "lengths_of_documents", "packing_columns"]
 
