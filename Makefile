@@ -114,7 +114,7 @@ $(VENV)/.frameworks: $(VENV)/.made
 $(BENCH)/.made: pyproject.toml
 	@echo "making $(BENCH)"
 	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/python $(PIP) install --editable '.[parquet,gzip]'
+	@$(BENCH)/bin/python $(PIP) install --editable '.[parquet,gzip,tokens,tiktoken,gigatoken]'
 	@touch $@
 
 # A peer that cannot be installed is tried again the next time, and meanwhile the table names it.

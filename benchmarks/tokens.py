@@ -1,25 +1,26 @@
-"""Tokens: fixed windows, packed samples and their plans, against floors, Megatron-core and LitData.
+"""Tokens: fixed windows, packed samples and their plans, against floors and other libraries.
 
 The documents are log-normal (median 403 tokens), uint16, in a pair of files of Megatron. Samples have 2,048
-tokens. Megatron delivers packed samples of an order that it built before; LitData delivers fixed blocks.
+tokens. Megatron delivers packed samples of an order that it built before; the others deliver fixed blocks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from benchmarks.measure import Contestant, Row, Target, absolute, missing, one_core, race, relative, shown
 from benchmarks.subprocess_peer import Library, Visitor, visiting
 
 import seekable as sk
+from seekable.order.packing.exchange import Exchange
 from seekable.order.packing.length_order import length_order
 from seekable.order.packing.patterns import best_fit_patterns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from benchmarks.data import Data
     from benchmarks.measure import Race, Timed
@@ -27,8 +28,24 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
 
-MEGATRON = Library("Megatron-core 0.16.1", "benchmarks.opponents.megatron_core", "megatron-core")
-LITDATA = Library("LitData 0.2.76", "benchmarks.opponents.litdata_tokens", "litdata")
+
+class Peer(NamedTuple):
+    """A library that delivers samples of tokens."""
+
+    library: Library
+    least: float | None
+    """The least ratio of its time to ours; None without a target."""
+
+    job: str = "single"
+    """The request that reads samples: one by one, or many at a time."""
+
+
+PEERS = (
+    Peer(Library("Megatron-core 0.16.1", "benchmarks.opponents.megatron_core", "megatron-core"), 10),
+    Peer(Library("LitData 0.2.76", "benchmarks.opponents.litdata_tokens", "litdata"), 1.3),
+    Peer(Library("Forager 0.2.0", "benchmarks.opponents.forager_tokens"), None),
+    Peer(Library("HF datasets 5.2.0", "benchmarks.opponents.huggingface_tokens"), None, "batches"),
+)
 
 LENGTH = 2048
 _BATCH, _PLANNED = 256, 4096
@@ -36,8 +53,11 @@ _MOST_ROUNDS = 7
 _SLOW = 1000
 """The samples of a round of those that take ten microseconds and more for each."""
 
+_MOST_SHUFFLED, _SHUFFLED_A_RECORD = 1_000_000, 50
+"""The documents whose orders are compared, fewer where the other data has few records."""
 
-def rows(data: Data, libraries: tuple[Library, Library] = (MEGATRON, LITDATA)) -> Iterator[Row]:
+
+def rows(data: Data, peers: Sequence[Peer] = PEERS) -> Iterator[Row]:
     """Measure all of it."""
     rounds = min(data.sizes.rounds, _MOST_ROUNDS)
     prefix = _corpus(data)
@@ -46,7 +66,8 @@ def rows(data: Data, libraries: tuple[Library, Library] = (MEGATRON, LITDATA)) -
         yield _plan(prefix, rounds)
         yield _order_of_lengths(prefix, rounds)
         yield from _best_fit(rounds)
-    yield from _packed(data, prefix, rounds, libraries)
+    yield from _neighbours(min(_MOST_SHUFFLED, data.sizes.records * _SHUFFLED_A_RECORD))
+    yield from _packed(data, prefix, rounds, peers)
 
 
 def _corpus(data: Data) -> str:
@@ -141,41 +162,57 @@ def _rests(capacity: int) -> tuple[Int64s, Int64s]:
     return rests[rests > 0].astype(np.int64), (counts[rests > 0] * 1000).astype(np.int64)
 
 
-def _packed(data: Data, prefix: str, rounds: int, libraries: tuple[Library, Library]) -> Iterator[Row]:
+def _neighbours(documents: int) -> Iterator[Row]:
+    """Compare the orders of documents in two epochs with the natural order, and with each other."""
+    drawn = np.random.default_rng(0).lognormal(6, 1, documents).astype(np.int64) + 1
+    packing = Exchange(length_order(drawn), stride=LENGTH, seed=7)
+    natural, of_epochs = [], []
+    for epoch in range(2):
+        rows = np.arange(packing.samples)
+        pieces = packing.pieces(rows, np.full_like(rows, epoch))
+        first, second = pieces.documents[:-1], pieces.documents[1:]
+        within = np.ones(first.size, np.bool_)
+        within[pieces.bounds[1:-1] - 1] = False
+        natural.append(float((second == first + 1)[within].mean()))
+        of_epochs.append((first * documents + second)[within])
+    again = float(np.isin(of_epochs[0], of_epochs[1]).mean())
+    target = Target("at most", 1e-4)
+    yield absolute("order of documents, natural neighbours", max(natural), "of pairs", target)
+    yield absolute("order of documents, pairs of the epoch before", again, "of pairs", target)
+
+
+def _packed(data: Data, prefix: str, rounds: int, peers: Sequence[Peer]) -> Iterator[Row]:
     packed = sk.open(f"megatron:{prefix}").pack(LENGTH, seed=7, columns=["tokens", "positions"])
     order = np.random.default_rng(2).permutation(len(packed))[:_SLOW]
     contestants: dict[str, Timed] = {"ours": Contestant(lambda: _batches(packed), count=len(packed))}
+    folder = os.path.join(data.folder, "of-tokens")
     with contextlib.ExitStack() as stack, one_core():
-        peers = [
-            stack.enter_context(
-                visiting(library, source=prefix, folder=os.path.join(data.folder, "of-tokens"))
-            )
-            for library in libraries
-        ]
-        _check(peers[0].absent, lambda: peers[0].ask("rows", rows=order.tolist()), prefix, order)
-        if not peers[1].absent:
-            peers[1].ask("rows", rows=order.tolist())
-        for number, peer in enumerate(peers):
-            if not peer.absent:
-                contestants[str(number)] = Visitor(peer, "single", len(order), {"count": len(order)})
+        away = [stack.enter_context(visiting(peer.library, source=prefix, folder=folder)) for peer in peers]
+        for number, (peer, there) in enumerate(zip(peers, away, strict=True)):
+            if there.absent:
+                continue
+            first = there.ask("rows", rows=order.tolist())
+            if not number:
+                _check(first, prefix, order)
+            size = {} if peer.job == "single" else {"size": _BATCH}
+            contestants[str(number)] = Visitor(there, peer.job, len(order), {"count": len(order), **size})
         times = race(contestants, rounds=rounds)
     name, figure = f"packed samples with positions, {_BATCH} at a time", 1e6 * times.median("ours")
     yield absolute(f"{name}: time", figure, "us", Target("at most", 4))
-    for number, (peer, target) in enumerate(zip(peers, (10, 1.3), strict=True)):
-        yield _against(name, times, str(number), peer.name, Target("at least", target), absent=peer.absent)
+    for number, (peer, there) in enumerate(zip(peers, away, strict=True)):
+        target = None if peer.least is None else Target("at least", peer.least)
+        yield _against(name, times, str(number), there.name, target, absent=there.absent)
 
 
-def _check(absent: str | None, ask: object, prefix: str, order: NDArray[np.int64]) -> None:
-    """Check that Megatron's items are those of our reading of its order."""
-    if absent:
-        return
-    assert callable(ask)
+def _check(shown: list[list[int]], prefix: str, order: NDArray[np.int64]) -> None:
+    """Check that the first items of Megatron are those of our reading of its order."""
     ours = sk.open(f"megatron:{prefix}").pack(LENGTH, seed=1234, order="megatron", next_token=True)
-    expected = [ours[int(row)]["tokens"][:-1].tolist() for row in order[:5]]
-    assert ask() == expected
+    assert shown == [ours[int(row)]["tokens"][:-1].tolist() for row in order[:5]]
 
 
-def _against(name: str, times: Race, key: str, label: str, target: Target, *, absent: str | None) -> Row:
+def _against(
+    name: str, times: Race, key: str, label: str, target: Target | None, *, absent: str | None
+) -> Row:
     figure = 1e6 * times.median("ours")
     if absent:
         return missing(name, figure, "us", target, peer=label, why=absent)

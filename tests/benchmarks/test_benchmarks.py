@@ -33,6 +33,7 @@ from benchmarks import (
     subprocess_peer,
     table,
     tars,
+    tokenizing,
     tokens,
     workers,
     writing,
@@ -135,11 +136,17 @@ def test_tar_files_are_measured_and_what_is_absent_is_named(tiny: data.Data) -> 
 
 def test_tokens_are_measured_and_what_is_absent_is_named(tiny: data.Data) -> None:
     absent = subprocess_peer.Library("Somebody 1.0", "tests.benchmarks.absent")
-    rows = list(tokens.rows(tiny, (absent, absent)))
-    assert len(rows) == 9
+    rows = list(tokens.rows(tiny, (tokens.Peer(absent, 2), tokens.Peer(absent, None, "batches"))))
+    assert len(rows) == 11
     for row in rows:
-        assert row.value > 0
+        assert row.value > 0 or row.unit == "of pairs"
         assert (row.ok is None) == row.against.endswith("not installed")
+
+
+def test_whole_calls_of_tokenize_are_measured(tiny: data.Data) -> None:
+    rows = list(tokenizing.rows(tiny))
+    assert [row.unit for row in rows] == ["MB/s"] * 4
+    assert all(row.value > 0 for row in rows)
 
 
 def test_shar_is_measured_and_what_is_absent_is_named(tiny: data.Data) -> None:
