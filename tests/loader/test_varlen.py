@@ -182,3 +182,9 @@ def test_wrong_samples_are_refused(records: Any, error: type[Exception], message
 def test_a_wrong_number_of_documents_is_refused(pad: Any) -> None:
     with pytest.raises((sk.InvalidArgument, sk.WrongType), match="pad_documents"):
         sk.collate.varlen(pad_documents=pad)
+
+
+@pytest.mark.parametrize("key", [None, 3, ["tokens"]])
+def test_a_key_that_is_no_string_is_refused(key: Any) -> None:
+    with pytest.raises(sk.WrongType, match="key="):
+        sk.collate.varlen(key=key)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.nodes.token_data import dataset_of, simple_source
 
 import seekable as sk
+from seekable.order.packing import megatron
 from seekable.storage.mapped import MappedFile
 from seekable.storage.memory import DiskActivity
 from seekable.testing.same import same
@@ -326,6 +327,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"seed": -1}, sk.InvalidArgument, "seed"),
     ({"seed": None}, sk.WrongType, "seed"),
     ({"length": 0}, sk.InvalidArgument, "length must be at least 1"),
+    ({"length": 2**40, "method": "best_fit"}, sk.InvalidArgument, "length must be at most 2,147,483,647"),
     ({"length": 2.5}, sk.WrongType, "length"),
     ({"length": 1000}, sk.InvalidArgument, "3 documents have 16 tokens, and a sample takes 1,000"),
     ({"method": "worst_fit"}, sk.InvalidArgument, "'concat' or 'best_fit'"),
@@ -343,6 +345,7 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"method": "best_fit", "most": 0}, sk.InvalidArgument, "most must be at least 1"),
     ({"samples": 3}, sk.InvalidArgument, "order='megatron'"),
     ({"order": "megatron", "samples": 2, "fim": sk.Fim(0.5, 1, 2, 3)}, sk.InvalidArgument, "Megatron's"),
+    ({"order": "megatron", "samples": 10**30}, sk.InvalidArgument, "take fewer samples"),
     ({"order": "megatron", "samples": 2, "seed": 2**32}, sk.InvalidArgument, "Megatron's order must be 0 to"),
     ({"fim": 0.5}, sk.WrongType, "sk.Fim"),
     ({"fim": sk.Fim(0.5, 1, 2, 3), "positions": "document"}, sk.InvalidArgument, "positions='piece'"),
@@ -563,6 +566,22 @@ def test_the_description_is_the_golden_one() -> None:
         "kind": "windows", "length": 2, "extra": 1, "columns": ["tokens"], "next_token": True, "count": 2,
         "lengths": lengths, "of": [child],
     }  # fmt: skip
+
+
+def test_an_order_that_was_asked_for_is_shown() -> None:
+    asked = packed([5, 9, 2], order="exchange")
+    assert "order='exchange'" in repr(asked)
+    assert "order=" not in repr(packed([5, 9, 2]))
+    assert "order=" not in repr(packed([5, 9, 2], method="best_fit"))
+
+
+def test_too_little_memory_for_megatrons_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(megatron, "build_indexes", no_memory)
+    with pytest.raises(sk.InvalidArgument, match=r"not enough memory .* take fewer samples"):
+        packed([5, 9, 2], order="megatron", samples=9)
 
 
 def test_megatrons_order() -> None:

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.parallel.executors import Cancelling
 
 from seekable.errors import InvalidArgument, WorkerDied
-from seekable.parallel import function_calls
+from seekable.parallel import function_calls, processes
 from seekable.parallel import map_ranges as module
 from seekable.parallel.map_ranges import ExecutionOptions, execution_options, map_ranges
 from seekable.parallel.processes import usable_cpus
@@ -177,6 +177,20 @@ def test_closing_it_early_ends_the_workers() -> None:
         with pytest.raises(ProcessLookupError):
             signal.pidfd_send_signal(descriptor, 0)
         os.close(descriptor)
+
+
+def test_no_more_workers_are_started_than_there_are_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    start = processes.WorkerProcesses
+
+    def noted(jobs: int, **options: Any) -> processes.WorkerProcesses:
+        asked.append(jobs)
+        return start(min(jobs, 3), **options)
+
+    monkeypatch.setattr(processes, "WorkerProcesses", noted)
+    ordered, _ = rows_of(execution_options(2**63, None, at_once=True), 3)
+    assert ordered == [0, 1, 2]
+    assert asked == [3]
 
 
 def test_jobs_are_checked() -> None:

@@ -82,10 +82,15 @@ class ForagerIndex:
 
 
 def is_of_tokens(folder: str) -> bool:
-    """Return True if the index of a folder is of tokens, by the first file that it names."""
+    """Return True if the index of a folder is of tokens, by the first file that it names.
+
+    Where the list of the files is missing, the schema of the samples tells, which only tokens have.
+    """
     try:
         with open(os.path.join(folder, INDEX, _FILES), "rb") as file:
             first = file.read(_PEEKED_BYTES).partition(b"\n")[0]
+    except FileNotFoundError:
+        return os.path.isfile(os.path.join(folder, INDEX, _SCHEMA))
     except OSError:
         return False
     return first.lower().endswith(b".bin")

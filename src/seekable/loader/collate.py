@@ -58,6 +58,7 @@ def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> varlen_b
         key: the key of the tokens in the samples.
 
     Raises:
+        WrongType: ``pad_documents`` is no integer, or ``key`` no string.
         InvalidArgument: ``pad_documents`` is less than 1; later, a batch has more pieces than that.
 
     Example:
@@ -69,6 +70,9 @@ def varlen(pad_documents: int | None = None, *, key: str = "tokens") -> varlen_b
     """
     if pad_documents is not None:
         pad_documents = checked_count("pad_documents", pad_documents, least=1)
+    if not isinstance(key, str):
+        message = f"varlen() takes key= as the name of the tokens in samples (got {key!r})"
+        raise WrongType(message)
     return varlen_batches.Varlen(pad_documents=pad_documents, key=key, rest=collate)
 
 

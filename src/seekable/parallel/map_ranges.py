@@ -152,9 +152,10 @@ def map_ranges(
     start, payload = yield from _here(function, count, using=using)
     if payload is not None:
         token = secrets.token_hex(8)
-        with processes.WorkerProcesses(using.workers, first=greeting(token, payload)) as workers:
-            rest = range(start, count)
-            yield from _elsewhere(workers, token, function, rest, most=2 * using.workers)
+        rest = range(start, count)
+        workers = min(using.workers, len(rest))
+        with processes.WorkerProcesses(workers, first=greeting(token, payload)) as started:
+            yield from _elsewhere(started, token, function, rest, most=2 * workers)
 
 
 class _Pace:

@@ -147,6 +147,14 @@ def test_a_torn_index_and_torn_files(tmp_path: Path) -> None:
             sk.open(tmp_path, dtype="uint16")
 
 
+@pytest.mark.parametrize("name", ["file_location.txt", "sample_locations.bin"])
+def test_an_index_that_lacks_a_file_is_no_data(tmp_path: Path, name: str) -> None:
+    write_forager(tmp_path, {"a.bin": with_masks()}, with_schema=True)
+    (tmp_path / "index" / name).unlink()
+    with pytest.raises(sk.UnsupportedFormat, match=r"the index of Forager in .* a file of it is missing"):
+        sk.open(tmp_path)
+
+
 def test_files_outside_of_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "index of others"
     folder.mkdir()

@@ -72,8 +72,9 @@ def sample_files(folder: str) -> tuple[str, ...]:
     if found is None:
         place = os.path.join(folder, forager.INDEX)
         message = (
-            f"the index of Forager in {place!r} is not whole: it has no sample, a name without a line end, "
-            f"or samples that are no multiple of 24 bytes. Index the texts again, or copy the folder again"
+            f"the index of Forager in {place!r} is not whole: a file of it is missing, it has no sample, a "
+            f"name without a line end, or samples that are no multiple of 24 bytes. Index the texts again, "
+            f"or copy the folder again"
         )
         raise UnsupportedFormat(message)
     names = tuple(found.files)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, final
 
 from seekable.nodes.packed.packed_node import PackedNode
+from seekable.nodes.packed.sample_cut import usual_order
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
@@ -30,9 +31,10 @@ class Pack(PackedNode):
         """Return the call of ``pack``, with the arguments that are not the default ones."""
         cut, form = self.cut, self.form
         given = [f"{cut.length}, seed={cut.seed}"]
+        usual = usual_order(self.child.size or 0) if cut.method == "concat" else None
         shown = {
             "method": (cut.method, "concat"),
-            "order": (cut.order if cut.order == "megatron" else None, None),
+            "order": (cut.order, usual),
             "most": (cut.most, None),
             "long": (cut.long, "split"),
             "fim": (cut.fim, None),

@@ -60,4 +60,10 @@ def _megatron(cut: SampleCut, documents: Documents) -> Packing:
     except ValueError as error:
         message = f"pack(order='megatron'): {error}"
         raise InvalidArgument(message) from error
+    except MemoryError as error:
+        message = (
+            f"pack(order='megatron'): there is not enough memory for Megatron's index, which has a place for "
+            f"each document of each epoch ({error}): take fewer samples"
+        )
+        raise InvalidArgument(message) from error
     return megatron.Megatron(documents.offsets, indexes, cut.length, cut.extra)

@@ -12,13 +12,16 @@ from seekable.order.packing.fill_in_middle import Fim
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MOST_IN_TABLE", "SampleCut", "checked_cut", "windows_cut"]
+__all__ = ["SampleCut", "checked_cut", "usual_order", "windows_cut"]
 
 Method = Literal["windows", "concat", "best_fit"]
 Order = Literal["table", "exchange", "megatron"]
 Long = Literal["split", "truncate", "drop"]
 
-MOST_IN_TABLE = 1 << 20
+_MOST_TOKENS = (1 << 31) - 1
+"""The most tokens of a sample: positions in a sample are int32."""
+
+_MOST_IN_TABLE = 1 << 20
 """The most documents that are ordered by a table, unless ``order`` says otherwise."""
 
 
@@ -60,6 +63,12 @@ class SampleCut:
         for name, least in (("length", 1), ("extra", 0), ("most", 1), ("samples", 1)):
             if (number := getattr(self, name)) is not None:
                 checked_count(name, number, least=least)
+        if self.length > _MOST_TOKENS:
+            message = (
+                f"length must be at most {_MOST_TOKENS:,}, because positions in a sample are int32 "
+                f"(got {self.length:,}): take a shorter one"
+            )
+            raise InvalidArgument(message)
 
     @property
     def steady(self) -> bool:
@@ -122,6 +131,11 @@ def windows_cut(length: object, *, extra: int) -> SampleCut:
     return SampleCut("windows", checked_count("length", length, least=1), extra)
 
 
+def usual_order(documents: int) -> Order:
+    """Return the order of a number of documents where none is asked for."""
+    return "table" if documents <= _MOST_IN_TABLE else "exchange"
+
+
 def checked_cut(  # noqa: PLR0913 - the arguments of Dataset.pack
     length: object,
     *,
@@ -167,7 +181,7 @@ def checked_cut(  # noqa: PLR0913 - the arguments of Dataset.pack
         raise WrongType(message)
     _check_together(method, order, most, long, fim, samples)
     if method == "concat" and order is None:
-        order = "table" if documents <= MOST_IN_TABLE else "exchange"
+        order = usual_order(documents)
     return SampleCut(
         method,
         checked_count("length", length, least=1),

@@ -32,6 +32,9 @@ __all__ = ["Megatron", "MegatronIndexes", "build_indexes", "epochs_needed", "num
 
 _INT32 = 2**31 - 1
 
+_MOST_PLACES = 2**40
+"""The most documents of all epochs; an index of as many takes 4 TB."""
+
 _UINT32 = 2**32 - 1
 
 _SEEDS = 2**32
@@ -226,6 +229,12 @@ def build_indexes(
         raise ValueError(message)
     _check_limits(count, int(lengths.max(initial=0)), length, seed)
     epochs = epochs_needed(tokens, length, extra, samples)
+    if epochs * count > _MOST_PLACES:
+        message = (
+            f"{samples:,} samples of {length:,} tokens take {epochs:,} epochs of {count:,} documents, and "
+            f"Megatron's index has a place for each document of each epoch: take fewer samples"
+        )
+        raise ValueError(message)
     axis = max(0, epochs * tokens - extra)
     before_last = ((epochs - 1) * tokens - extra) // length
     of_last = (samples or 0) - before_last
