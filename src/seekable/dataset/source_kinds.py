@@ -14,11 +14,15 @@ from seekable.nodes.display import listed
 if TYPE_CHECKING:
     from seekable.dataset import specs, token_files
     from seekable.dataset.spec import Spec
+    from seekable.formats import folders
     from seekable.formats.source_options import SourceOptions
     from seekable.storage.listing import Asked
+    from seekable.tokens import store_document
 else:
     specs = lazy("seekable.dataset.specs")
     token_files = lazy("seekable.dataset.token_files")
+    folders = lazy("seekable.formats.folders")
+    store_document = lazy("seekable.tokens.store_document")
 
 __all__ = ["has_spec", "may_be_shar", "shown_source", "spec_of_tokens"]
 
@@ -27,12 +31,6 @@ _SPEC = re.compile(r"[A-Za-z][A-Za-z0-9+., -]+:")
 
 _TOKENS = (".bin", ".ds", ".npy")
 """The ends of the names of files by which a folder may be a dataset of tokens."""
-
-_STORE, _FACTS = "tokens.json", ".facts"
-"""The name, and the end of names, by which a folder is a token store, finished or not."""
-
-_LISTS = frozenset({"index", "index.json"})
-"""The names of which one is in each folder of tokens whose own index lists its files."""
 
 _PACK = ".idxpack"
 """The end of the names of packs of Lhotse's indexes, which stand for the files that they name."""
@@ -77,9 +75,11 @@ def spec_of_tokens(source: object, format_name: str | None, options: SourceOptio
     folder, names = os.fsdecode(source), list[str]()
     with suppress(OSError):
         names = os.listdir(folder)
-    if format_name is None and (_STORE in names or any(name.endswith(_FACTS) for name in names)):
+    facts = f".{store_document.FACTS}"
+    is_store = store_document.DOCUMENT in names or any(name.endswith(facts) for name in names)
+    if format_name is None and is_store:
         return token_files.StoreSpec(folder)
-    if not _LISTS.isdisjoint(names) and (spec := token_files.spec_of_listed(folder, names)):
+    if not folders.TOKEN_LISTS.isdisjoint(names) and (spec := token_files.spec_of_listed(folder, names)):
         return spec
     if format_name is not None:
         return token_files.TokensSpec(folder, folder)

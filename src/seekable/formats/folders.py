@@ -34,11 +34,11 @@ else:
     energon = lazy("seekable.formats.energon")
     token_folders = lazy("seekable.formats.tokens.token_folders")
 
-__all__ = ["OTHER_TOOLS", "Folder", "OtherTool", "inspect_folder", "of_one_kind"]
+__all__ = ["OTHER_TOOLS", "TOKEN_LISTS", "Folder", "OtherTool", "inspect_folder", "of_one_kind"]
 
 _PEEKED_BYTES = 1 << 16
 
-_LISTS = frozenset({"index.json", forager.INDEX})
+TOKEN_LISTS = frozenset({"index.json", forager.INDEX})
 """The names of which one is in each folder of tokens whose own index lists its files."""
 
 _FACTS = f".{FACTS}"
@@ -131,7 +131,7 @@ class OtherTool:
 def _is_of_listed_tokens(folder: Folder) -> bool:
     """Return True for files of tokens that an index of LitData, MDS or Forager lists."""
     names = folder.files if forager.INDEX not in folder.inner else {*folder.files, forager.INDEX}
-    if _LISTS.isdisjoint(names):
+    if TOKEN_LISTS.isdisjoint(names):
         return False
     try:
         return token_folders.listed_tokens(folder.path, names) is not None

@@ -126,8 +126,8 @@ class Format:
     ``module:name``; empty if no options do."""
 
     named_suffixes: tuple[str, ...] = ()
-    """The ends of names, in lower case, that tell the format of files that the user names, and of no others:
-    files of other data in a folder may have names with these ends."""
+    """The ends of names, in lower case, that decide the format of a file that the user names. In folders they
+    decide nothing, because files of other data may have them too."""
 
     names_commands: bool = False
     """True if its files name commands, so that ``pipes`` means something, without a holder_finder."""

@@ -1,4 +1,4 @@
-"""The files beside data files that surveys have read: which of them are others now."""
+"""The files beside data files that surveys have read, compared with the files that are there now."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def map_file(descriptor: int, size: int, *, random: bool = False) -> memoryview:
 def drop_pages(mapped: memoryview) -> None:
     """Give the memory of a map back to the system, for a reader of all of a large file.
 
-    Later readers find the same bytes: the pages stay in the cache of the system as long as it likes.
+    Later readers find the same bytes: the pages may stay in the cache of the system.
 
     Args:
         mapped: what `map_file` returned, or a slice of it; other memory would lose its bytes.

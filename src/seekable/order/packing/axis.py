@@ -151,16 +151,16 @@ class MarkedAxis(Axis):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """The parts of intervals that windows consist of, window after window; none is empty."""
+    """The slices of intervals that windows consist of, window after window; none is empty."""
 
     bounds: Int64s
-    """For each window the number of its first part, then the number of all parts."""
+    """For each window the number of its first slice, then the number of all slices."""
     intervals: Int64s
-    """The interval of each part."""
+    """The interval of each slice."""
     starts: Int64s
-    """The first token of the part, counted from the start of the interval."""
+    """The first token of the slice, counted from the start of the interval."""
     counts: Int64s
-    """The number of tokens of the part."""
+    """The number of tokens of the slice."""
     widths: Int64s
     """The width of the interval."""
 
@@ -184,7 +184,7 @@ def halved(tokens: Int64s, first: Int64s, size: int, last: int, edges: Callable[
 
 
 def cut(axis: Axis, begins: Int64s, length: int) -> Cut:
-    """Return the parts of windows.
+    """Return the slices that windows consist of.
 
     Args:
         axis: the axis; a window that passes its end goes on at its start.
@@ -216,20 +216,20 @@ def cut(axis: Axis, begins: Int64s, length: int) -> Cut:
 
 
 def cut_one(axis: Axis, begin: int, length: int) -> list[tuple[int, int, int, int]]:
-    """Return ``cut`` of one window, without arrays: interval, start, count and width of each part."""
-    parts = []
+    """Return ``cut`` of one window, without arrays: interval, start, count and width of each slice."""
+    slices = []
     interval = axis.at_one(begin)
     edge = axis.edge_one(interval)
     start = begin - edge
     while length:
         stop = axis.edge_one(interval + 1)
         if count := min(stop - edge - start, length):
-            parts.append((interval, start, count, stop - edge))
+            slices.append((interval, start, count, stop - edge))
         length -= count
         start, edge, interval = 0, stop, interval + 1
         if interval == axis.intervals:
             edge = interval = 0
-    return parts
+    return slices
 
 
 def windows_over(start: int, stop: int, *, stride: int, length: int, windows: int) -> Int64s:

@@ -190,16 +190,16 @@ class Concat(Packing):
 
     def _pieces(self, filling: Filling, tokens: Int64s, epochs: Int64s) -> Pieces:
         epochs = united(epochs)
-        parts = cut(filling.axis, filling.begins(tokens, epochs), self.length)
+        slices = cut(filling.axis, filling.begins(tokens, epochs), self.length)
         if epochs.size > 1:
-            epochs = np.repeat(epochs, np.diff(parts.bounds))
+            epochs = np.repeat(epochs, np.diff(slices.bounds))
         if not self.fim:
-            documents = filling.documents(parts.intervals, parts.widths, epochs)
-            return Pieces(parts.bounds, documents, parts.starts, parts.counts)
-        marked = self.fim.marks.each(parts.intervals % self.documents)
-        lengths = parts.widths - marked * SENTINELS
-        documents = filling.documents(parts.intervals, lengths, epochs)
-        pieces = Pieces(parts.bounds, documents, parts.starts, parts.counts)
+            documents = filling.documents(slices.intervals, slices.widths, epochs)
+            return Pieces(slices.bounds, documents, slices.starts, slices.counts)
+        marked = self.fim.marks.each(slices.intervals % self.documents)
+        lengths = slices.widths - marked * SENTINELS
+        documents = filling.documents(slices.intervals, lengths, epochs)
+        pieces = Pieces(slices.bounds, documents, slices.starts, slices.counts)
         return Rearranged(self.fim, self.seed).pieces(pieces, lengths, marked, epochs)
 
 

@@ -149,18 +149,18 @@ class Rearranged:
     fim: Fim
     seed: int
 
-    def pieces(self, parts: Pieces, lengths: Int64s, marked: Booleans, epochs: Int64s) -> Pieces:
-        """Return the pieces of parts of intervals.
+    def pieces(self, slices: Pieces, lengths: Int64s, marked: Booleans, epochs: Int64s) -> Pieces:
+        """Return the pieces of slices of intervals.
 
         Args:
-            parts: parts of intervals; ``starts`` are counted from the start of the interval.
-            lengths: the number of tokens of the document of each part.
-            marked: True for each part of a marked interval.
-            epochs: the epoch of each part, or one epoch for all.
+            slices: slices of intervals; ``starts`` are counted from the start of the interval.
+            lengths: the number of tokens of the document of each slice.
+            marked: True for each slice of a marked interval.
+            epochs: the epoch of each slice, or one epoch for all.
         """
         where = np.flatnonzero(marked)
         documents, starts, counts = (
-            column[where][:, None] for column in (parts.documents, parts.starts, parts.counts)
+            column[where][:, None] for column in (slices.documents, slices.starts, slices.counts)
         )
         first, sizes, literal = self._segments(
             documents[:, 0], lengths[where], epochs if epochs.size == 1 else epochs[where]
@@ -169,12 +169,12 @@ class Rearranged:
         begins = ends - sizes
         low, high = np.maximum(begins, starts), np.minimum(ends, starts + counts)
         kept = high > low
-        # Each part becomes one piece, or as many as a marked part has segments in it.
+        # Each slice becomes one piece, or as many as a slice of a marked interval has segments in it.
         repeats = np.ones(marked.size, dtype=np.int64)
         repeats[where] = kept.sum(axis=1)
         at = np.append(0, np.cumsum(repeats))
         out_documents, out_starts, out_counts = (
-            np.repeat(column, repeats) for column in (parts.documents, parts.starts, parts.counts)
+            np.repeat(column, repeats) for column in (slices.documents, slices.starts, slices.counts)
         )
         inside = np.repeat(marked, repeats)
         out_documents[inside] = np.where(literal, LITERAL, documents)[kept]
@@ -182,12 +182,12 @@ class Rearranged:
         out_counts[inside] = (high - low)[kept]
         joined = np.ones(at[-1], dtype=np.bool_)
         joined[at[:-1]] = False
-        return Pieces(at[parts.bounds], out_documents, out_starts, out_counts, joined)
+        return Pieces(at[slices.bounds], out_documents, out_starts, out_counts, joined)
 
     def pieces_of_one(
         self, document: int, length: int, epoch: int, start: int, count: int
     ) -> list[tuple[int, int, int, bool]]:
-        """Return the pieces of one part of a marked interval, without arrays."""
+        """Return the pieces of one slice of a marked interval, without arrays."""
         out: list[tuple[int, int, int, bool]] = []
         begin = 0
         for source, first, size in self.segments_of_one(document, length, epoch):
@@ -208,8 +208,8 @@ class Rearranged:
             a = 0
         prefix, suffix, middle = ((LITERAL, token, 1) for token in self.fim.sentinels)
         ranges = ((document, 0, a), (document, b, until - b), (document, a, b - a))
-        parts = zip((prefix, suffix, middle), ranges, strict=True)
-        return [segment for pair in parts for segment in pair] + [(document, until, length - until)]
+        pairs = zip((prefix, suffix, middle), ranges, strict=True)
+        return [segment for pair in pairs for segment in pair] + [(document, until, length - until)]
 
     def _segments(
         self, documents: Int64s, lengths: Int64s, epochs: Int64s

@@ -47,13 +47,13 @@ class FixedWindows(Packing):
         """Return the pieces of several windows, as the contract says."""
         if not rows.size:
             return NO_PIECES
-        parts = cut(self.axis, rows * self.stride, self.length)
-        return Pieces(parts.bounds, parts.intervals, parts.starts, parts.counts)
+        slices = cut(self.axis, rows * self.stride, self.length)
+        return Pieces(slices.bounds, slices.intervals, slices.starts, slices.counts)
 
     def pieces_of_one(self, row: int, epoch: int) -> list[tuple[int, int, int, bool]]:
         """Return the pieces of one window, as the contract says."""
-        parts = cut_one(self.axis, row * self.stride, self.length)
-        return [(document, start, count, False) for document, start, count, _ in parts]
+        slices = cut_one(self.axis, row * self.stride, self.length)
+        return [(document, start, count, False) for document, start, count, _ in slices]
 
     def samples_with(self, document: int, epoch: int) -> Int64s:
         """Return the windows with tokens of a document, ascending."""
