@@ -181,6 +181,17 @@ def test_an_engine_that_differs_writes_nothing(corpus: Path, monkeypatch: pytest
     assert not (corpus.parent / "tokens").exists()
 
 
+def test_changed_code_of_a_function_is_refused_unless_it_may_go(tmp_path: Path) -> None:
+    def call(function: Any, **options: Any) -> sk.Dataset:
+        texts = sk.from_sequence([{"text": "a"}, {"text": "b"}])
+        return sk.tokenize(texts, to=tmp_path / "tokens", tokenizer=function, jobs=1, **options)
+
+    call(lambda text: [len(text)])
+    with pytest.raises(sk.StateMismatch, match=r"(?s)the code of .*check_code=False goes on"):
+        call(lambda text: [len(text) + 1])
+    assert call(lambda text: [len(text) + 1], check_code=False)[1]["tokens"].tolist() == [1]
+
+
 @pytest.mark.parametrize("engine", ["gigatoken", "tiktoken"])
 def test_a_text_that_cannot_be_compared_is_named_by_file_and_row(engine: str, corpus: Path) -> None:
     with (corpus / "1.jsonl").open("a", encoding="utf-8") as file:

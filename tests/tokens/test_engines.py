@@ -150,6 +150,34 @@ def test_annotations_and_names_say_what_a_function_takes() -> None:
     assert seen == [list, list, str, str]
 
 
+class Numbered:
+    """An object that makes ids, by a call or by a method."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self, them: list[str]) -> list[list[int]]:
+        assert isinstance(them, list)
+        return [[self.number] for _ in them]
+
+    def encode(self, text: str) -> list[int]:
+        assert isinstance(text, str)
+        return [self.number]
+
+
+def test_objects_and_their_methods_are_told_apart_by_their_state() -> None:
+    assert ids_of(engine_of(Numbered(3)), ["a", "b"]) == [[3], [3]]
+    assert ids_of(engine_of(Numbered(4).encode), ["a", "b"]) == [[4], [4]]
+    assert engine_of(Numbered(3)).digest == engine_of(Numbered(3)).digest
+    assert engine_of(Numbered(3).encode).digest == engine_of(Numbered(3).encode).digest
+    makers = [Numbered(3), Numbered(4), Numbered(3).encode, Numbered(4).encode, Numbered(3).__call__]
+    assert len({engine_of(made).digest for made in makers}) == len(makers)
+    unpicklable = Numbered(3)
+    unpicklable.number = lambda: 3  # type: ignore[assignment]
+    with pytest.raises(sk.InvalidArgument, match=r"plain function \(its state cannot be pickled"):
+        engine_of(unpicklable)
+
+
 def test_methods_of_tokenizers_are_functions_with_a_vocabulary() -> None:
     made = engine_of(trained().encode)
     assert ids_of(made, ["hello", EOS]) == [trained().encode("hello").ids, [0]]

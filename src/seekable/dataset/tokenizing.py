@@ -78,6 +78,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
     rows_per_file: int | None = None,
     idx: bool = False,
     overwrite: bool = False,
+    check_code: bool = True,
     jobs: int | None = None,
     executor: Executor | None = None,
     progress: ProgressHook | None = None,
@@ -96,7 +97,8 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         to: the folder of the store, which is made if it does not exist.
         tokenizer: the path of a ``tokenizer.json`` or of a folder with one, a ``tokenizers.Tokenizer``, a
             fast tokenizer of transformers, a ``tiktoken.Encoding`` or ``"tiktoken:NAME"``, or a function of a
-            text that returns ids, or of a list of texts that returns a list for each.
+            text that returns ids, or of a list of texts that returns a list for each. An object that is
+            called, and a method of one, are recognised by the pickled state of the object.
         column: the column of the texts.
         eos: the token after each document, as its text or its id; none if left out.
         bos: the token before each document; none if left out.
@@ -115,6 +117,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
         idx: True to write Megatron's index beside; ids are uint16 below a vocabulary of 65,500 then, else
             int32.
         overwrite: True to remove what another call wrote to the folder.
+        check_code: False to go on even if the code of a function that makes the ids has changed.
         jobs: the number of processes; by default more than this one are started if that pays.
         executor: any ``concurrent.futures.Executor`` whose workers can read the data and write the folder.
         progress: called with the progress; by default a bar on a terminal.
@@ -175,7 +178,7 @@ def tokenize(  # noqa: PLR0913 - the one public place that owns these defaults
             to,
             form,
             rows_per_file=_rows_per_part(node) if rows_per_file is None else rows_per_file,
-            policy=earlier_files.checked_policy(resume=True, overwrite=overwrite, check_code=True),
+            policy=earlier_files.checked_policy(resume=True, overwrite=overwrite, check_code=check_code),
             jobs=jobs,
             executor=executor,
             progress=tokens_progress.counting_tokens(shown, os.fspath(to)),

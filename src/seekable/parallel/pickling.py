@@ -10,6 +10,8 @@ import pickle
 import traceback
 from typing import TYPE_CHECKING, Any
 
+import xxhash
+
 from seekable._lazy import lazy
 from seekable.errors import InvalidArgument
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 else:
     cloudpickle = lazy("cloudpickle")
 
-__all__ = ["deserialized", "portable_error", "serialized"]
+__all__ = ["deserialized", "pickled_digest", "portable_error", "serialized"]
 
 
 def serialized(thing: Any, *, way_out: str) -> bytes:
@@ -49,6 +51,15 @@ def serialized(thing: Any, *, way_out: str) -> bytes:
 def deserialized(data: bytes) -> Any:
     """Return the object of `serialized` bytes. Call this only with bytes of the parent process."""
     return cloudpickle.loads(data)
+
+
+def pickled_digest(thing: object) -> str:
+    """Return the digest of the bytes that an object is pickled to; classes and functions count by name.
+
+    Raises:
+        Exception: whatever the object raises that cannot be pickled.
+    """
+    return xxhash.xxh3_128_hexdigest(pickle.dumps(thing, protocol=4))
 
 
 def portable_error(error: BaseException) -> BaseException:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import collections.abc
+import functools
 import inspect
 import typing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from seekable.errors import InvalidArgument
+from seekable.parallel.pickling import pickled_digest
 from seekable.state.canonical import fingerprint_of
 from seekable.state.functions import describe_function
 from seekable.tokens.engine import Engine, UnfitDocument, checked_id
@@ -139,28 +141,43 @@ def function_engine(fn: Callable[..., Any], tokenizer: Engine | None = None) -> 
         tokenizer: the engine of the tokenizer that it is a method of; None for a plain function.
 
     Raises:
-        InvalidArgument: the function has no name that says what it does, as an object with ``__call__``.
+        InvalidArgument: the function has no name that says what it does, and no state that can be compared.
     """
     if tokenizer is not None:
         described: Any = [tokenizer.digest, getattr(fn, "__name__", "")]
     else:
-        try:
-            described = describe_function(fn, None)
-        except InvalidArgument as error:
-            message = (
-                f"{fn!r} has no name that says what it does, so the tokens could not be told from those of "
-                f"another tokenizer: wrap it in a plain function"
-            )
-            raise InvalidArgument(message) from error
+        described = _described(fn)
     vocabulary = None if tokenizer is None else tokenizer.vocabulary
     return TextFunction(fn, fingerprint_of(described), vocabulary, tokenizer, _Input(_takes_list(fn)))
+
+
+def _described(fn: Callable[..., Any]) -> Any:
+    """Return the description of a function by its name, of an object or its method by its pickled state too.
+
+    Raises:
+        InvalidArgument: it has no name of its own, and is no object that can be pickled.
+    """
+    try:
+        return describe_function(fn, None)
+    except InvalidArgument as error:
+        message = (
+            f"{fn!r} has no name that says what it does, so the tokens could not be told from those of "
+            f"another tokenizer: wrap it in a plain function"
+        )
+        if isinstance(fn, functools.partial):
+            raise InvalidArgument(message) from error
+        try:
+            state = pickled_digest(getattr(fn, "__self__", fn))
+        except Exception as failed:
+            raise InvalidArgument(f"{message} (its state cannot be pickled: {failed})") from failed
+        return [*describe_function(fn, "").values(), getattr(fn, "__name__", ""), state]
 
 
 def _takes_list(fn: Callable[..., Any]) -> bool | None:
     """Return True or False for the input that the signature of a function names, None if it names none."""
     try:
         parameter = next(iter(inspect.signature(fn).parameters.values()), None)
-        hints = typing.get_type_hints(fn)
+        hints = typing.get_type_hints(fn if inspect.isroutine(fn) else type(fn).__call__)
     except (TypeError, ValueError, NameError, AttributeError):
         return None
     if parameter is None:
