@@ -135,6 +135,16 @@ class TokenFiles:
         """Return the arrays that are read of a file, in the order of records."""
         return self._arrays[file]
 
+    def mapped(self, file: int) -> MappedFile:
+        """Return the map of a file after a check.
+
+        Raises:
+            IndexStale: the file is not the one that was indexed.
+        """
+        mapped = self.files.mapped(file)
+        mapped.check()
+        return mapped
+
     def close(self) -> None:
         """Close all files; a file that is read again is opened again."""
         self.files.close()

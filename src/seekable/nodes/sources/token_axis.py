@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from seekable.nodes.sources.file_maps import FileMaps, alike
 from seekable.nodes.sources.token_copies import copy_elements
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
-    from seekable.nodes.sources.stored_arrays import StoredArray, TokenFiles
-    from seekable.storage.mapped import MappedFile
+    from seekable.nodes.sources.stored_arrays import TokenFiles
 
 __all__ = ["TokenAxis", "token_axis"]
 
@@ -39,7 +40,8 @@ class TokenAxis:
         """
         self.source = source
         self._bases = bases
-        self._sizes = np.array([np.dtype(schema.dtype).itemsize for schema in source.words.schemas])
+        sizes = [np.dtype(schema.dtype).itemsize for schema in source.words.schemas]
+        self._size_of = np.array(sizes, np.int64)[source.words.schema_of]
         self._starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(tokens)])
         self._activity = DiskActivity()
 
@@ -57,51 +59,56 @@ class TokenAxis:
         if self._activity.may_wait:
             self.advise(starts, width)
         before = disk_reads()
-        for file, to, firsts, counts in self._parts(starts, width):
-            mapped = self.source.files.mapped(file)
-            mapped.check()
-            for array in self.source.arrays(file):
-                if (target := out.get(array.name)) is not None:
-                    view, stored = self._stored(file, mapped, array, firsts)
-                    copy_elements(
-                        target,
-                        view,
-                        to=to,
-                        starts=stored,
-                        counts=counts,
-                        dtype=array.dtype,
-                        minus=array.minus,
-                    )
+        files, to, firsts, counts = self._parts(starts, width)
+        for some in alike(self.source.kinds[files]):
+            maps = FileMaps(files[some], self.source.mapped)
+            for array in self.source.arrays(int(files[some][0])):
+                if (target := out.get(array.name)) is None:
+                    continue
+                views, stored = maps.views, firsts[some]
+                if array.aligned is not None:
+                    views = FileMaps(
+                        files[some], partial(self.source.aligned.mapped, array=array.aligned)
+                    ).views
+                    stored = self.source.start_in_aligned(files[some], stored, array)
+                copy_elements(
+                    target,
+                    views,
+                    to=to[some],
+                    starts=stored,
+                    counts=counts[some],
+                    dtype=array.dtype,
+                    minus=array.minus,
+                )
         self._activity.note(disk_reads() - before)
 
     def advise(self, starts: Int64s, width: int) -> None:
         """Advise the system to fetch windows of tokens, if reads have waited for a disk."""
         if not self._activity.may_wait:
             return
-        for file, _, firsts, counts in self._parts(np.sort(starts), width):
-            ends = firsts + counts * self._size(file)
-            files = np.full(firsts.size, file, np.int64)
-            merged = merge_near(files, firsts.view(np.uint64), ends.view(np.uint64), gap=_GAP_BYTES)
-            mapped = self.source.files.mapped(file)
-            for start, end in zip(merged[1].tolist(), merged[2].tolist(), strict=True):
-                mapped.advise(start, end)
+        files, _, firsts, counts = self._parts(np.sort(starts), width)
+        ends = firsts + counts * self._size_of[files]
+        merged = merge_near(files, firsts.view(np.uint64), ends.view(np.uint64), gap=_GAP_BYTES)
+        for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
+            self.source.files.mapped(file).advise(start, end)
 
     def paths(self, starts: Int64s, width: int) -> set[str]:
         """Return the paths of the token files of some windows."""
-        return {self.source.files.shown_path(file) for file, *_ in self._parts(starts, width)}
+        files = np.unique(self._parts(starts, width)[0])
+        return {self.source.files.shown_path(file) for file in files.tolist()}
 
-    def _parts(self, starts: Int64s, width: int) -> Iterator[tuple[int, Int64s, Int64s, Int64s]]:
-        """Yield the parts of windows in each file.
+    def _parts(self, starts: Int64s, width: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Return the parts of windows in each file, window after window, without those of no token.
 
-        Yields:
-            The number of the file, and for each part the element of the flat array of windows that it goes
-            to, its first byte in the file, and its number of tokens.
+        Returns:
+            For each part the number of its file, the element of the flat array of windows that it goes to,
+            its first byte in the file, and its number of tokens.
         """
         edges = self._starts
         if len(self._bases) == 1:
             every = np.arange(starts.size, dtype=np.int64) * width
-            yield 0, every, self._bases[0] + starts * self._size(0), np.full(starts.size, width, np.int64)
-            return
+            firsts = self._bases[0] + starts * self._size_of[0]
+            return np.zeros_like(every), every, firsts, np.full_like(every, width)
         first = np.searchsorted(edges, starts, side="right") - 1
         last = np.searchsorted(edges, starts + (width - 1), side="right") - 1
         of = np.repeat(np.arange(starts.size), last - first + 1)
@@ -109,25 +116,11 @@ class TokenAxis:
         begins = np.maximum(starts[of], edges[files])
         counts = np.minimum(starts[of] + width, edges[files + 1]) - begins
         to = of * width + (begins - starts[of])
-        order = np.argsort(files, kind="stable")
-        order = order[counts[order] > 0]  # Files without a token have no part.
-        for some in np.split(order, np.flatnonzero(np.diff(files[order])) + 1) if order.size else ():
-            file = int(files[some[0]])
-            stored = self._bases[file] + (begins[some] - edges[file]) * self._size(file)
-            yield file, to[some], stored, counts[some]
-
-    def _size(self, file: int) -> int:
-        return int(self._sizes[self.source.words.schema_of[file]])
-
-    def _stored(
-        self, file: int, mapped: MappedFile, array: StoredArray, firsts: Int64s
-    ) -> tuple[Any, Int64s]:
-        """Return the bytes that hold an array, and where its parts begin there."""
-        if array.aligned is None:
-            return mapped.view, firsts
-        beside = self.source.aligned.mapped(file, array.aligned)
-        stored = self.source.start_in_aligned(file, firsts, array)
-        return beside.view, stored
+        stored = self._bases[files] + (begins - edges[files]) * self._size_of[files]
+        if counts.all():
+            return files, to, stored, counts
+        held = counts > 0
+        return files[held], to[held], stored[held], counts[held]
 
 
 def token_axis(source: TokenFiles) -> TokenAxis | None:

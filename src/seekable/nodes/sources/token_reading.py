@@ -12,6 +12,7 @@ from seekable._lazy import lazy
 from seekable.index.location import Location
 from seekable.nodes.graph import Reader, SlicedPlan
 from seekable.nodes.provenance import Origins, of_files
+from seekable.nodes.sources.file_maps import FileMaps, alike
 from seekable.nodes.sources.stored_arrays import too_short
 from seekable.nodes.sources.token_copies import copy_elements
 from seekable.nodes.sources.token_origins import source_of
@@ -19,14 +20,13 @@ from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
     from seekable.index import remote_file
     from seekable.nodes.sources.stored_arrays import StoredArray, TokenFiles
-    from seekable.storage.mapped import MappedFile, View
 
     Array = NDArray[Any]
 else:
@@ -36,9 +36,6 @@ __all__ = ["TokensPlan", "TokensReader"]
 
 _GAP_BYTES = 4 << 10
 """Ranges of a file that are nearer than this are fetched in one go."""
-
-_DOCUMENTS_TOGETHER = 1 << 12
-"""The documents that are read together: of more, too many files would be mapped at once."""
 
 _BLOCKS_AHEAD = 128
 """The most blocks of remote files that are fetched ahead, 32 MiB."""
@@ -118,10 +115,10 @@ class TokensPlan(SlicedPlan):
         assert bool((starts + counts <= self.counts).all())
         source, before = self.reader.source, disk_reads()
         self._fetch(starts, counts)
-        for some in self._alike():
+        for some in alike(source.kinds[self.files]):
             files, firsts = self.files[some], self.firsts[some]
             begins, lengths = starts[some], counts[some]
-            maps = _Maps(files, self._mapped)
+            maps = FileMaps(files, source.mapped)
             for array in source.arrays(int(files[0])):
                 if (target := out.get(array.name)) is None:
                     continue
@@ -129,7 +126,7 @@ class TokensPlan(SlicedPlan):
                 if array.aligned is None:
                     stored = firsts + array.before * self.counts[some] + begins * size
                 else:
-                    beside = _Maps(files, partial(self._mapped_aligned, array.aligned))
+                    beside = FileMaps(files, partial(source.aligned.mapped, array=array.aligned))
                     views = beside.views
                     stored = source.start_in_aligned(files, firsts, array) + begins * size
                     self._check_ends(beside, array, some, stored + lengths * size)
@@ -271,26 +268,7 @@ class TokensPlan(SlicedPlan):
         for some in np.split(order, edges):
             yield int(files[some[0]]), some
 
-    def _alike(self) -> Iterator[Any]:
-        """Yield the indices of documents whose files have the same arrays, in small groups."""
-        kinds = self.reader.source.kinds[self.files]
-        for low in range(0, len(self), _DOCUMENTS_TOGETHER):
-            some = slice(low, low + _DOCUMENTS_TOGETHER)
-            of = kinds[some]
-            if (of == of[0]).all():
-                yield some
-            else:
-                yield from (low + np.flatnonzero(of == kind) for kind in np.unique(of))
-
-    def _mapped(self, file: int) -> MappedFile:
-        mapped = self.reader.files.mapped(file)
-        mapped.check()
-        return mapped
-
-    def _mapped_aligned(self, array: int, file: int) -> MappedFile:
-        return self.reader.source.aligned.mapped(file, array)
-
-    def _check_ends(self, beside: _Maps, array: StoredArray, some: Any, ends: Int64s) -> None:
+    def _check_ends(self, beside: FileMaps, array: StoredArray, some: Any, ends: Int64s) -> None:
         short = np.flatnonzero(ends > beside.sizes)
         if not short.size:
             return
@@ -324,39 +302,3 @@ class TokensPlan(SlicedPlan):
         merged = merge_near(*columns, gap=_GAP_BYTES)
         for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
             self.reader.files.mapped(file).advise(start, end)
-
-
-@final
-class _Maps:
-    """The open files of some documents."""
-
-    def __init__(self, files: Int64s, mapped: Callable[[int], MappedFile]) -> None:
-        """Open each file once.
-
-        Args:
-            files: the number of each document's file, at least one.
-            mapped: returns the map of a file after a check.
-        """
-        self._numbers: list[int] = []
-        if (files == files[0]).all():
-            self._maps = [mapped(int(files[0]))]
-            return
-        present, numbers = np.unique(files, return_inverse=True)
-        self._maps = [mapped(file) for file in present.tolist()]
-        self._numbers = numbers.tolist()
-
-    @property
-    def views(self) -> View | list[View]:
-        """The bytes of the one file, or a list with the bytes of the file of each document."""
-        views = [mapped.view for mapped in self._maps]
-        return [views[number] for number in self._numbers] if self._numbers else views[0]
-
-    @property
-    def sizes(self) -> Int64s:
-        """The number of bytes of the file of each document; one number if all are in one file."""
-        sizes = np.array([mapped.size for mapped in self._maps])
-        return sizes[self._numbers] if self._numbers else sizes
-
-    def of(self, document: int) -> MappedFile:
-        """Return the file of a document."""
-        return self._maps[self._numbers[document] if self._numbers else 0]
