@@ -18,11 +18,8 @@ from seekable.errors import InvalidArgument, SeekableError, UnsupportedFormat
 from seekable.formats.fields.decode_argument import checked_decode
 from seekable.formats.jsonl import PIPELINE_KEY
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.sources.file_source import FileSource
+from seekable.nodes.sources.indexed_sources import DataSource, IndexedSource
 from seekable.nodes.sources.sample_source import SampleSource
-from seekable.nodes.sources.shar_source import SharSource
-from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.sources.token_source import TokenSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -134,15 +131,15 @@ class Opening:
         finally:
             self.watch.close()
 
-    def sources(self) -> list[FileSource | SampleSource | SharSource | TableSource | TokenSource]:
+    def sources(self) -> list[DataSource]:
         """Index new and changed files; return their source, or all sources of files of a pipeline file."""
         if is_pipeline_file(self.path):
             self.refuse_options()
         node = self.order() if is_pipeline_file(self.path) else self.open_data()
-        kinds = FileSource | SampleSource | SharSource | TableSource | TokenSource
+        kinds = DataSource
         return [leaf for leaf in leaves_of(node) if isinstance(leaf, kinds)]
 
-    def open_data(self) -> FileSource | SampleSource | SharSource | TableSource | TokenSource:
+    def open_data(self) -> DataSource:
         """Index new and changed files, and return their source; of Energon also with the excluded samples.
 
         Raises:
@@ -152,7 +149,7 @@ class Opening:
             message = f"{self.path!r} is a pipeline file and no data; name the data itself"
             raise InvalidArgument(message)
         (source,) = leaves_of(self.dataset().node)
-        assert isinstance(source, FileSource | SampleSource | SharSource | TableSource | TokenSource)
+        assert isinstance(source, DataSource)
         return source
 
     def dataset(self) -> Dataset:
@@ -205,14 +202,10 @@ class Opening:
 def files_of(sources: Iterable[Leaf]) -> list[FileSet]:
     """Return the files of some sources: of a Shar those of its cuts, and then of each field."""
     parts = [part for source in sources for part in source.parts]
-    return [
-        part.files
-        for part in parts
-        if isinstance(part, FileSource | SampleSource | TableSource | TokenSource)
-    ]
+    return [part.files for part in parts if isinstance(part, IndexedSource)]
 
 
-def index_folders(dataset: FileSource | SampleSource | SharSource | TableSource | TokenSource) -> list[str]:
+def index_folders(dataset: DataSource) -> list[str]:
     """Return the folders of the index: one, but for files that lie in several folders."""
     return list(dict.fromkeys(folder for files in files_of([dataset]) for folder in files.folders))
 

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from seekable.cli.contents import RecordLengths
     from seekable.cli.data_argument import Opening
     from seekable.nodes.sources.file_source import FileSource
+    from seekable.nodes.sources.indexed_sources import DataSource
     from seekable.nodes.sources.sample_source import SampleSource
-    from seekable.nodes.sources.shar_source import SharSource
-    from seekable.nodes.sources.tables import TableSource
-    from seekable.nodes.sources.token_source import TokenSource
 
 EPILOG = examples(
     "info corpus.jsonl",
@@ -189,7 +187,7 @@ def _survey(opening: Opening, length: int | None) -> dict[str, Any]:
 
 
 def _content_found(
-    dataset: FileSource | SampleSource | SharSource | TableSource | TokenSource,
+    dataset: DataSource,
     path: str,
     length: int | None,
 ) -> dict[str, Any]:

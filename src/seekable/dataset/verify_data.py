@@ -25,7 +25,7 @@ from seekable.index.verify.verification import Verification, verify_files
 from seekable.nodes.bases import leaves_of
 from seekable.nodes.readahead import read_rows
 from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
+from seekable.nodes.sources.indexed_sources import DataSource, IndexedSource
 from seekable.nodes.sources.shar_opening import format_of_field, open_shar, unequal_files
 from seekable.nodes.sources.tables import TableSource
 from seekable.nodes.sources.token_source import TokenSource
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from seekable.formats.shar.discovery import SharFiles
     from seekable.index.fileset import FileSet
     from seekable.nodes.contract import Node
-    from seekable.nodes.sources.shar_source import SharSource
     from seekable.parallel.progress import ProgressHook
     from seekable.storage.listing import Asked
 
@@ -134,7 +133,7 @@ def verify_sources(
     found = Verification(0, 0, 0, (), (), ())
     check = partial(verify_files, deep=deep, index_dir=index_dir, jobs=jobs, progress=progress)
     for source in (part for leaf in leaves_of(node) for part in leaf.parts):
-        if not isinstance(source, FileSource | SampleSource | TableSource | TokenSource):
+        if not isinstance(source, IndexedSource):
             continue
         form = source.form if isinstance(source, TableSource) else source.scanner
         verified = check(list(_found(source.files)), form)
@@ -177,7 +176,7 @@ def _verified_shar(
     return _decoded(found, source, jobs, progress)
 
 
-def _other_tables(source: FileSource | SampleSource | TableSource | TokenSource) -> list[FileSet]:
+def _other_tables(source: IndexedSource) -> list[FileSet]:
     """Return the files of the other tables of a data directory of Kaldi; none of other sources."""
     utterances = source.decoder.utterances if isinstance(source, FileSource) else None
     return [] if utterances is None else [table.files for table in utterances.tables.values()]
@@ -202,7 +201,7 @@ def _together(one: Verification, other: Verification) -> Verification:
 
 def _decoded(
     verified: Verification,
-    records: FileSource | SampleSource | SharSource | TableSource | TokenSource,
+    records: DataSource,
     jobs: int | None,
     progress: ProgressHook | None,
 ) -> Verification:
@@ -212,9 +211,7 @@ def _decoded(
     return replace(verified, problems=(*verified.problems, *problems))
 
 
-def _records(
-    files: FileSet, kind: Format, options: SourceOptions
-) -> FileSource | SampleSource | TableSource | TokenSource:
+def _records(files: FileSet, kind: Format, options: SourceOptions) -> IndexedSource:
     if is_table_indexer(kind.scanner):
         return TableSource(files, kind.scanner, "python", asked="")
     records: FileSource = kind.source(options)(files)
@@ -222,7 +219,7 @@ def _records(
 
 
 def _undecodable(
-    records: FileSource | SampleSource | SharSource | TableSource | TokenSource,
+    records: DataSource,
     jobs: int | None,
     progress: ProgressHook | None,
 ) -> Bad:
@@ -243,9 +240,7 @@ def _undecodable(
     return bad
 
 
-def undecodable_in(
-    records: FileSource | SampleSource | SharSource | TableSource | TokenSource, start: int, stop: int
-) -> Bad:
+def undecodable_in(records: DataSource, start: int, stop: int) -> Bad:
     """Return the undecodable records of some rows, by file; the function can run in any process."""
     found: list[CorruptRecord] = []
     for _ in read_rows(replace(records, errors=found.append), np.arange(start, stop, dtype=np.int64)):

@@ -29,10 +29,7 @@ from seekable.loader.compatibility import described
 from seekable.loader.resumed import log_anew
 from seekable.nodes.contract import Leaf, Node
 from seekable.nodes.evaluated import row_files_of
-from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
-from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.sources.token_source import TokenSource
+from seekable.nodes.sources.indexed_sources import IndexedSource
 from seekable.resume.report import spec_of
 from seekable.state.canonical import canonical_json
 from seekable.state.descriptions import Description
@@ -266,7 +263,7 @@ def _noted(leaf: Leaf) -> dict[str, Any]:
     spec = spec_of(leaf)
     asked = {} if spec is None or _as_text(spec) is None else {"spec": spec}
     rows = leaf.parts[0]
-    if not isinstance(rows, FileSource | SampleSource | TableSource | TokenSource):
+    if not isinstance(rows, IndexedSource):
         return {"kind": leaf.kind, **asked}
     runs = [
         {"root": _as_text(root), "index": _as_text(folder), "files": files}

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
     from seekable.nodes.contract import Node
     from seekable.nodes.packed.packed_node import PackedNode
-    from seekable.resume.placeholders import FoundFiles
+    from seekable.nodes.sources.indexed_sources import IndexedSource
 
     Tree = Mapping[str, Any]
     Children = tuple[Node, ...]
-    FindFiles = Callable[[Tree], FoundFiles | None]
+    FindFiles = Callable[[Tree], IndexedSource | None]
     MakeSource = Callable[[Tree, str], Node]
 
 __all__ = [

@@ -25,11 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from seekable._typing import Int64s
-    from seekable.nodes.sources.file_source import FileSource
-    from seekable.nodes.sources.sample_source import SampleSource
-    from seekable.nodes.sources.token_source import TokenSource
-
-    FoundFiles = FileSource | SampleSource | TableSource | TokenSource
+    from seekable.nodes.sources.indexed_sources import IndexedSource
 
 
 __all__ = ["PlaceholderMap", "PlaceholderSource", "RowRef"]
@@ -63,7 +59,7 @@ class PlaceholderSource(Leaf):
     records: tuple[int, ...]
     """The number of records in each file."""
 
-    files: FoundFiles | None = None
+    files: IndexedSource | None = None
     """The described files, if they were found again."""
 
     any_order: bool = False

@@ -24,12 +24,10 @@ from seekable.nodes.join import Join
 from seekable.nodes.packed.packed_node import PackedNode
 from seekable.nodes.select import Select
 from seekable.nodes.slice import Slice
-from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
+from seekable.nodes.sources.indexed_sources import IndexedSource
 from seekable.nodes.sources.sequence_source import SequenceSource
 from seekable.nodes.sources.siblings import Siblings
 from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.sources.token_source import TokenSource
 from seekable.nodes.split import Split
 from seekable.nodes.stable_split import StableSplit
 from seekable.nodes.windowed import WindowedShuffle
@@ -223,7 +221,7 @@ def shards_of(leaf: Leaf) -> list[Shard]:
     if isinstance(leaf, SequenceSource):
         return [Shard(leaf.place, leaf.place, 0, leaf.size)]
     leaf = leaf.parts[0]
-    if not isinstance(leaf, FileSource | SampleSource | TableSource | TokenSource):
+    if not isinstance(leaf, IndexedSource):
         message = f"the rows of {leaf!r} are not counted by shard: use state_dict() for a run over it"
         raise InvalidArgument(message)
     files = leaf.files

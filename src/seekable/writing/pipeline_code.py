@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.formats.decoding import Decoder
 from seekable.nodes.bases import leaves_of
-from seekable.nodes.sources.file_source import FileSource
-from seekable.nodes.sources.sample_source import SampleSource
+from seekable.nodes.sources.indexed_sources import IndexedSource
 from seekable.nodes.sources.sequence_source import SequenceSource
-from seekable.nodes.sources.tables import TableSource
-from seekable.nodes.sources.token_source import TokenSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,7 +55,7 @@ def origin_paths(node: Node) -> list[str]:
         source = leaf.parts[0]
         if isinstance(source, SequenceSource):
             paths.setdefault(source.place)
-        elif isinstance(source, FileSource | SampleSource | TableSource | TokenSource):
+        elif isinstance(source, IndexedSource):
             paths.update(dict.fromkeys(map(source.files.shown_path, range(len(source.files)))))
     return list(paths)
 
@@ -66,5 +63,5 @@ def origin_paths(node: Node) -> list[str]:
 def paths_of(node: Node) -> Iterator[str]:
     """Yield the absolute paths of the data files of all sources of a dataset."""
     for source in (part for leaf in leaves_of(node) for part in leaf.parts):
-        if isinstance(source, FileSource | SampleSource | TableSource | TokenSource):
+        if isinstance(source, IndexedSource):
             yield from map(source.files.path, range(len(source.files)))
