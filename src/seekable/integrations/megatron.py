@@ -8,13 +8,15 @@ goes on.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from seekable._arguments import checked_count, checked_flag, checked_seed
 from seekable.dataset.dataset import Dataset
 from seekable.dataset.open import open as open_dataset
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, WrongType
 from seekable.integrations.megatron_arguments import (
     SPLITS,
     Blend,
@@ -33,7 +35,7 @@ from seekable.nodes.packed.sample_form import checked_form
 from seekable.order.packing.megatron_blend import normalized, split_bounds, wanted_samples
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from os import PathLike
 
     from seekable.nodes.contract import Node
@@ -113,7 +115,7 @@ def gpt_datasets(  # noqa: PLR0913 - the options of Megatron's configuration tha
         length=length,
         seed=seed,
         options=options,
-        surplus=surplus,
+        surplus=_checked_surplus(surplus),
         keep_last=keep_last,
         shares=shares,
         opened=_opened([one for one in blends if one is not None]),
@@ -175,6 +177,16 @@ def from_cache(  # noqa: PLR0913 - the options that decide items, as of gpt_data
     return CachedOrders(folder, split).dataset(prefix, moved or {}, options)
 
 
+def _checked_surplus(surplus: object) -> float:
+    if isinstance(surplus, bool) or not isinstance(surplus, (int, float)):
+        message = f"surplus must be a number, such as 0.005 (got {surplus!r})"
+        raise WrongType(message)
+    if not 0 <= surplus < math.inf:
+        message = f"surplus must be at least 0, and finite (got {surplus!r})"
+        raise InvalidArgument(message)
+    return surplus
+
+
 def _blends_of_splits(
     blend: Any, per_split: Sequence[Any] | None, split: str
 ) -> tuple[list[Blend | None], list[float] | None]:
@@ -184,6 +196,11 @@ def _blends_of_splits(
         raise InvalidArgument(message)
     if per_split is None:
         return [parsed_blend(blend)] * len(SPLITS), parsed_split(split)
+    if isinstance(per_split, str) or not isinstance(per_split, Sequence):
+        message = (
+            f"blend_per_split must be a list of three blends, of train, valid and test (got {per_split!r})"
+        )
+        raise WrongType(message)
     if len(per_split) != len(SPLITS):
         message = f"blend_per_split needs three blends, of train, valid and test (got {len(per_split)})"
         raise InvalidArgument(message)
