@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import tiktoken
 from tests.cli.command import documents, output, run
 from tests.tokens.trained import EOS, trained_json
 
@@ -196,6 +198,22 @@ def test_documents_are_decoded(folder: Path) -> None:
     plain = ("get", "tokens:plain.bin", "35", "--dtype", "uint16", "--eos", "0", "--tokenizer")
     for tokenizer in ("tokenizer.json", "tokens"):
         assert output(*plain, tokenizer, cwd=folder).decode() == f"{TEXTS[35]}{EOS}\n"
+
+
+def test_a_tokenizer_that_did_not_make_the_ids_decodes_nothing(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "tokens", tmp_path / "tokens")
+    (tmp_path / "tokens" / "tokenizer.json").write_text(trained_json(size=500), encoding="utf-8")
+    refused = run("get", "tokens", "3", "--decode", cwd=tmp_path)
+    assert refused.returncode == 3
+    assert b"tokenizer.json' is not the tokenizer that made the ids" in refused.stderr
+    ranks = {bytes([number]): number for number in range(256)}
+    encoding = tiktoken.Encoding("bytes", pat_str=r".", mergeable_ranks=ranks, special_tokens={})
+    texts = sk.from_sequence([{"text": "abc"}])
+    sk.tokenize(texts, to=tmp_path / "own", tokenizer=encoding, jobs=1)
+    unnamed = run("get", "own", "0", "--decode", cwd=tmp_path)
+    assert unnamed.returncode == 2
+    assert b"'bytes': it has gpt2" in unnamed.stderr
+    assert b"with --tokenizer" in unnamed.stderr
 
 
 @pytest.mark.parametrize("method", ["concat", "best_fit"])

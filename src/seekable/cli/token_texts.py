@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from seekable.cli.output import place_as_json, write, write_document
 from seekable.cli.token_contents import store_document_of
-from seekable.errors import InvalidArgument
+from seekable.errors import InvalidArgument, StateMismatch
 from seekable.loader.step_plan import places_of
 from seekable.tokens.engines import engine_of
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from seekable.dataset.dataset import Dataset
     from seekable.tokens.engine import Engine
+    from seekable.tokens.store_document import TokenizerFacts
 
 __all__ = ["Decoder", "ids_of", "write_texts"]
 
@@ -62,6 +63,7 @@ def _of_store(folder: str) -> Engine:
 
     Raises:
         InvalidArgument: the folder is no token store, or it has no tokenizer that makes texts.
+        StateMismatch: the tokenizer that is there is not the one that made the ids.
     """
     store = store_document_of(folder)
     if store is None:
@@ -71,11 +73,33 @@ def _of_store(folder: str) -> Engine:
         raise InvalidArgument(message)
     tokenizer = store.tokenizer
     if tokenizer is not None and tokenizer.file is not None:
-        return engine_of(os.path.join(folder, tokenizer.file))
+        path = os.path.join(folder, tokenizer.file)
+        return _checked(engine_of(path), tokenizer, repr(path), folder)
     if tokenizer is not None and tokenizer.engine == "tiktoken" and tokenizer.name:
-        return engine_of(f"tiktoken:{tokenizer.name}")
+        name = f"tiktoken:{tokenizer.name}"
+        try:
+            engine = engine_of(name)
+        except InvalidArgument as error:
+            message = f"the tokenizer of the store {folder!r} is not at hand: {error}; {_WAY_OUT}"
+            raise InvalidArgument(message) from error
+        return _checked(engine, tokenizer, name, folder)
     message = f"the token store {folder!r} has no copy of its tokenizer: {_WAY_OUT}"
     raise InvalidArgument(message)
+
+
+def _checked(engine: Engine, tokenizer: TokenizerFacts, name: str, folder: str) -> Engine:
+    """Return an engine whose digest is that in the document of a store.
+
+    Raises:
+        StateMismatch: it has another one.
+    """
+    if engine.digest != tokenizer.digest:
+        message = (
+            f"{name} is not the tokenizer that made the ids of the token store {folder!r}: expected the "
+            f"digest {tokenizer.digest}, found {engine.digest}; copy the store again, or {_WAY_OUT}"
+        )
+        raise StateMismatch(message)
+    return engine
 
 
 def write_texts(

@@ -10,6 +10,7 @@ from array import array
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 import numpy as np
 import xxhash
 
@@ -154,7 +155,8 @@ def huggingface_engine(json: str, *, of: str) -> HuggingFace:
             f'ids each time: set "dropout" of its model to null'
         )
         raise InvalidArgument(message)
-    digest = f"xxh3:{xxhash.xxh3_128_hexdigest(json.encode())}"
+    contents = msgspec.json.encode(msgspec.json.decode(json), order="sorted")  # without how it is laid out
+    digest = f"xxh3:{xxhash.xxh3_128_hexdigest(contents)}"
     largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
     return HuggingFace(json, digest, largest + 1)
 
