@@ -568,6 +568,20 @@ def test_the_description_is_the_golden_one() -> None:
     }  # fmt: skip
 
 
+def test_samples_of_one_epoch_are_chosen_by_content() -> None:
+    ds = packed([5, 9, 2])
+    with pytest.raises(sk.InvalidArgument, match=r"put it before shuffle, pack, .* with epoch\(e\)"):
+        ds.filter(bool)
+    chosen = ds.epoch(1).filter(lambda sample: sample["tokens"][0] % 2 == 0, version=1)
+    assert [list(each["tokens"]) for each in chosen] == [
+        list(each["tokens"]) for each in ds.epoch(1) if each["tokens"][0] % 2 == 0
+    ]
+
+
+def test_the_summary_of_samples_counts_no_files() -> None:
+    assert "\nrows: 4\n" in str(packed([5, 9, 2]).info())
+
+
 def test_an_order_that_was_asked_for_is_shown() -> None:
     asked = packed([5, 9, 2], order="exchange")
     assert "order='exchange'" in repr(asked)

@@ -93,10 +93,8 @@ class Info:
     def __str__(self) -> str:
         """Return a table of files and one of columns."""
         whole, size = sum(file.rows for file in self.files), sum(file.bytes for file in self.files)
-        lines = [
-            self.expression,
-            f"rows: {self.rows:,}, of {whole:,} in {len(self.files):,} files ({_size(size)})",
-        ]
+        of_files = f", of {whole:,} in {len(self.files):,} files ({_size(size)})" if self.files else ""
+        lines = [self.expression, f"rows: {self.rows:,}{of_files}"]
         if self.files:
             rows = [(file.name, f"{file.visible:,}", f"{file.rows:,}") for file in self.files[:_MOST_FILES]]
             lines += ["", *_table(("file", "visible", "rows"), rows)]
