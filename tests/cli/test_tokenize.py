@@ -111,6 +111,19 @@ def test_wrong_arguments(
     assert message in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "message"), [("out.jsonl", b"name a folder, without the suffix"), ("out", b"cannot be a folder")]
+)
+def test_a_file_in_the_place_of_the_folder_is_refused(
+    name: str, message: bytes, corpus: Corpus, tokenizer: Path, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(b"kept")
+    done = run("tokenize", corpus.folder, "--to", name, "--tokenizer", tokenizer, cwd=tmp_path)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert (tmp_path / name).read_bytes() == b"kept"
+
+
 @pytest.mark.exhaustive
 def test_a_bar_is_drawn_on_a_terminal_alone(corpus: Corpus, tokenizer: Path, tmp_path: Path) -> None:
     command = ["tokenize", str(corpus.folder), "--tokenizer", str(tokenizer), "--rows-per-file", "30"]

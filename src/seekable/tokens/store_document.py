@@ -199,7 +199,7 @@ def read_document(folder: str, name: str = DOCUMENT) -> StoreDocument | None:
     try:
         with open(path, "rb") as file:
             data = file.read()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         version = msgspec.json.decode(data, type=_Version).seekable_tokens

@@ -59,7 +59,7 @@ class _TokenCounter:
         """Count the parts that were finished since the last report."""
         try:
             names = {name for name in os.listdir(self._folder) if _is_facts(name)}
-        except FileNotFoundError:  # The folder is made when the arguments are checked.
+        except (FileNotFoundError, NotADirectoryError):  # The writer makes the folder, or refuses it.
             return
         for name in names - self._seen:
             try:
