@@ -313,7 +313,6 @@ def test_a_generator_that_makes_too_few_values() -> None:
         ({"aux": {"tokens": sk.LossMask()}}, sk.InvalidArgument, "the name of an array"),
         ({"tokenizer": words, "eos": 70_000, "dtype": "uint16"}, sk.InvalidArgument, "does not fit uint16"),
     ],
-    ids=str,
 )
 def test_wrong_arguments(changed: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
