@@ -332,6 +332,12 @@ def test_progress_counts_tokens(corpus: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [progress.tokens for progress in mine] == sorted(progress.tokens for progress in mine)
 
 
+def test_a_call_that_failed_before_a_part_was_finished_leaves_nothing_in_the_way(corpus: Path) -> None:
+    with pytest.raises(sk.WrongType, match="it has no column 'txt'"):
+        tokenize(corpus, column="txt")
+    assert len(tokenize(corpus)) == len(sk.open(corpus / "*.jsonl"))
+
+
 def test_samples_of_a_fixed_size_are_documents_one_after_another(corpus: Path) -> None:
     ids = [number for document in tokenize(corpus) for number in document["tokens"].tolist()]
     samples = tokenize(corpus, "samples", sample_size=64)

@@ -63,7 +63,7 @@ def kept(target: Target, identity: Identity, policy: WritePolicy) -> Manifest | 
     if manifest is None:
         return None
     lines = differences(manifest.identity, identity, check_code=policy.check_code)
-    if lines and not policy.overwrite:
+    if lines and not policy.overwrite and _has_files(target, manifest):
         code = (
             "; check_code=False goes on with it" if all(each.startswith("the code") for each in lines) else ""
         )
@@ -78,6 +78,14 @@ def kept(target: Target, identity: Identity, policy: WritePolicy) -> Manifest | 
         )
         raise StateMismatch(message)
     return manifest if policy.resume and not lines else None
+
+
+def _has_files(target: Target, manifest: Manifest) -> bool:
+    """Return True if an earlier call finished a file, or a piece of one; else it left nothing to lose."""
+    if manifest.finished or os.path.isdir(target.lanes):
+        return True
+    names = manifest.identity.names(target)
+    return target.file is None and any(names.holds(name) for name in os.listdir(target.folder))
 
 
 def begun(target: Target, identity: Identity, settled: str | None, *, reads: Iterable[str]) -> Manifest:
