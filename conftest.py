@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler.loadgroup import LoadGroupScheduling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from xdist.remote import Producer
 
 FRAMEWORKS = frozenset(
     {"accelerate", "grain", "jax", "lhotse", "lightning", "streaming", "torch", "transformers", "webdataset"}
@@ -90,6 +93,22 @@ def _may_have_tests(path: Path) -> bool:
     if not __debug__:
         return EXPECTS in text
     return path.name.startswith("test_") or ">>>" in text
+
+
+class GroupScheduling(LoadGroupScheduling):
+    """Gives all tests of a demo to one process: their fixture is the whole demo.
+
+    Groups of markers would be a part of the names of tests, but plugins cannot change names since pytest 9.2.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return path if "/examples/" in path else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> GroupScheduling | None:
+    """Return the scheduler of ``--dist=loadgroup``."""
+    return GroupScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 # First, because the markers decide which items -m deselects.

@@ -11,6 +11,7 @@ import pytest
 from tests import tokens_apart
 from tests.integrations.megatron_cases import BlendCase, equal_items, random_case, write_pair
 from tests.integrations.test_megatron import RECORDED
+from tests.thrift import some
 
 import seekable as sk
 from seekable.integrations.megatron import from_cache, gpt_datasets
@@ -120,7 +121,7 @@ def test_blends_have_the_items_of_megatron(core: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("part", range(12))
+@pytest.mark.parametrize("part", range(some(12)))
 def test_hundreds_of_blends_have_the_items_of_megatron(core: Any, part: int, tmp_path: Path) -> None:
     found = [compare(core, number, tmp_path) for number in range(25 * part, 25 * part + 25)]
     assert found.count("equal") >= 15

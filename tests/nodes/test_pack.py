@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.nodes.token_data import dataset_of, simple_source
+from tests.thrift import some
 
 import seekable as sk
 from seekable.order.packing import megatron
@@ -132,7 +133,7 @@ def test_each_token_comes_once_an_epoch(
 @pytest.mark.parametrize("options", METHODS)
 def test_a_thousand_corpora(options: dict[str, Any]) -> None:
     rng = np.random.default_rng(5)
-    for _ in range(1000 // len(METHODS)):
+    for _ in range(some(1000) // len(METHODS)):
         most = int(rng.integers(1, 40))
         lengths = rng.integers(0, most, rng.integers(1, 40)).tolist()
         check_corpus(lengths, int(rng.integers(1, 30)), options, next_token=bool(rng.integers(2)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.killing import KILLED, Killer, one_of_each_kind
 from tests.stream.writing import CHEAP_FORMS, FORMS, check_whole, contents, row, uneven, write
+from tests.thrift import wider
 
 import seekable as sk
 from seekable.errors import WorkerDied
@@ -90,6 +91,7 @@ def test_killed_at_any_file_operation_the_next_call_has_the_bytes(
     """With several processes it is the main one that is killed, which ends the others."""
     overwrite(tmp_path / "wanted", form, lanes, 1)
     wanted = contents(tmp_path / "wanted")
+    step = wider(step)
     operation, codes = 1 + first * step, [KILLED]
     while codes[-1]:
         folder = tmp_path / str(operation)

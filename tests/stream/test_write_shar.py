@@ -10,6 +10,7 @@ import pytest
 from tests.dataset.test_shar_writer import FIELDS, cut, spoiled
 from tests.dataset.test_write_shar import by_writer, contents
 from tests.killing import KILLED, Killer
+from tests.thrift import wider
 
 import seekable as sk
 
@@ -85,7 +86,7 @@ def test_killed_at_any_file_operation_the_next_call_has_the_bytes(
     lanes: int, jobs: int, step: int, tmp_path: Path, killer: Killer
 ) -> None:
     overwrite(tmp_path / "wanted", lanes, 1)
-    codes: list[int] = []
+    step, codes = wider(step), list[int]()
     while not codes or codes[-1]:
         folder = tmp_path / str(len(codes))
         if len(codes) % 2:

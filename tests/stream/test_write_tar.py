@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.dataset.test_write_tar import by_tarfile, contents, entries, members_of, sample
 from tests.killing import KILLED, Killer, one_of_each_kind
+from tests.thrift import wider
 
 import seekable as sk
 
@@ -120,7 +121,7 @@ def test_killed_at_any_file_operation_the_next_call_has_the_bytes(
     lanes: int, jobs: int, step: int, tmp_path: Path, killer: Killer
 ) -> None:
     overwrite(tmp_path / "wanted", lanes, 1)
-    codes: list[int] = []
+    step, codes = wider(step), list[int]()
     while not codes or codes[-1]:
         folder = tmp_path / str(len(codes))
         if len(codes) % 2:

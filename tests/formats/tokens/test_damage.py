@@ -24,6 +24,7 @@ from tests.formats.tokens.token_formats import (
     megatron,
     numpy_file,
 )
+from tests.thrift import some
 
 import seekable as sk
 
@@ -185,8 +186,9 @@ def test_damage_is_told_or_harmless(tmp_path: Path, name: str) -> None:
 @pytest.mark.filterwarnings("ignore:.*so that they are one document")
 @pytest.mark.parametrize("name", FORMS)
 def test_much_damage_is_told_or_harmless(tmp_path: Path, name: str) -> None:
-    read = sum(check_damaged(tmp_path / str(seed), name, FORMS[name], seed=seed) for seed in range(100, 400))
-    assert 0 < read < 300
+    seeds = range(100, 100 + some(300))
+    read = sum(check_damaged(tmp_path / str(seed), name, FORMS[name], seed=seed) for seed in seeds)
+    assert 0 < read < len(seeds)
 
 
 PAIR = megatron([np.array([5, 6, 7]), np.array([], np.int64), np.array([9])])

@@ -18,6 +18,7 @@ from tests.formats.tokens.folder_writers import (
     write_mds,
     write_safetensors,
 )
+from tests.thrift import some
 
 import seekable as sk
 
@@ -202,7 +203,7 @@ def test_a_damaged_folder_gives_right_tokens_or_an_error(kind: str, tmp_path: Pa
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
 def test_300_damaged_folders(kind: str, tmp_path: Path) -> None:
-    check_damages(tmp_path, kind, Random(kind), 300)
+    check_damages(tmp_path, kind, Random(kind), some(300))
 
 
 def test_damaged_rows_of_safetensors(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tests.formats.tokens.token_formats import (
     megatron,
     numpy_file,
 )
+from tests.thrift import some
 
 import seekable as sk
 from seekable.dataset.verify_data import verify
@@ -175,7 +176,7 @@ def test_drawn_documents_are_delivered(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", range(2, 40))
+@pytest.mark.parametrize("seed", range(2, 2 + some(38)))
 @pytest.mark.parametrize("name", FORMS)
 def test_many_drawn_documents_are_delivered(tmp_path: Path, name: str, seed: int) -> None:
     check_drawn(tmp_path, FORMS[name], seed=seed)

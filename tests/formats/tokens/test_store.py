@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests import thrift
 from tests.dataset.test_write_tokens import document, documents
 
 import seekable as sk
@@ -119,7 +120,7 @@ def contents_differ(one: Path, two: Path, names: list[str]) -> bool:
     return any((one / name).read_bytes() != (two / name).read_bytes() for name in names)
 
 
-@pytest.mark.parametrize("cases", [20, pytest.param(300, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("cases", [20, pytest.param(thrift.some(300), marks=pytest.mark.exhaustive)])
 def test_no_damage_gives_wrong_tokens(cases: int, tmp_path: Path) -> None:
     write(tmp_path / "whole", 20)
     wanted = [plain(record) for record in sk.open(tmp_path / "whole")]

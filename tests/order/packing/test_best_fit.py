@@ -13,6 +13,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.order.packing import lists
+from tests.thrift import some
 
 from seekable.order.keys import mix_one
 from seekable.order.packing.best_fit import BestFit, best_fit
@@ -89,7 +90,7 @@ def test_each_token_comes_once(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(some(10)))
 def test_each_token_of_a_thousand_corpora_comes_once(part: int) -> None:
     for number in range(part * 100, part * 100 + 100):
         rng = np.random.default_rng(number)

@@ -13,6 +13,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.order.packing import lists
+from tests.thrift import some
 
 from seekable.order.keys import derive, kind_key, mix_one
 from seekable.order.packing.axis import OffsetsAxis
@@ -75,7 +76,7 @@ def test_samples_are_those_of_lists(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(some(10)))
 def test_samples_of_a_thousand_corpora_are_those_of_lists(part: int) -> None:
     for number in range(part * 100, part * 100 + 100):
         rng = np.random.default_rng(number)

@@ -12,6 +12,7 @@ import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.order.packing import lists
+from tests.thrift import some
 
 from seekable.errors import InvalidArgument, WrongType
 from seekable.order.keys import derive, kind_key, mix_one
@@ -113,7 +114,7 @@ def test_samples_are_those_of_lists(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("part", range(10))
+@pytest.mark.parametrize("part", range(some(10)))
 def test_samples_of_a_thousand_corpora_are_those_of_lists(part: int) -> None:
     for number in range(part * 100, part * 100 + 100):
         rng = np.random.default_rng(number)
