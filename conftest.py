@@ -95,7 +95,7 @@ def _may_have_tests(path: Path) -> bool:
     return path.name.startswith("test_") or ">>>" in text
 
 
-class GroupScheduling(LoadGroupScheduling):
+class GroupScheduling(LoadGroupScheduling):  # type: ignore[misc]  # has no types
     """Gives all tests of a demo to one process: their fixture is the whole demo.
 
     Groups of markers would be a part of the names of tests, but plugins cannot change names since pytest 9.2.
