@@ -41,7 +41,7 @@ class MegatronBlend(OrderNode):
     """The share of each part; None for an exhaustive blend, in which each record of each part comes once."""
 
     draws: int
-    """The number of draws."""
+    """The number of draws of an epoch."""
 
     kind: ClassVar[str] = "megatron_blend"
 
@@ -73,7 +73,7 @@ class MegatronBlend(OrderNode):
 
     @property
     def size(self) -> int:
-        """The number of draws."""
+        """The number of draws of an epoch."""
         return self.draws
 
     @cached

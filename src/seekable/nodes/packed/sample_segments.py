@@ -48,7 +48,7 @@ class Placed:
 
     @property
     def samples(self) -> int:
-        """The number of samples."""
+        """The number of samples of the batch."""
         return self.bounds.size - 1
 
     @property

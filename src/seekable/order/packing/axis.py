@@ -32,7 +32,7 @@ class Axis(ABC):
     @property
     @abstractmethod
     def intervals(self) -> int:
-        """The number of intervals."""
+        """The number of intervals on the axis."""
 
     @property
     @abstractmethod
@@ -79,12 +79,12 @@ class OffsetsAxis(Axis):
 
     @property
     def intervals(self) -> int:
-        """The number of intervals."""
+        """The number of intervals on the axis."""
         return self.offsets.size - 1
 
     @property
     def end(self) -> int:
-        """The number of tokens."""
+        """The number of tokens on the axis."""
         return int(self.offsets[-1])
 
     def at(self, tokens: Int64s) -> Int64s:
@@ -118,7 +118,7 @@ class MarkedAxis(Axis):
 
     @property
     def intervals(self) -> int:
-        """The number of intervals."""
+        """The number of intervals on the axis."""
         return self.documents.intervals
 
     @property

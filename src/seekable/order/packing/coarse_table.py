@@ -62,12 +62,12 @@ class _CoarseAxis(Axis):
 
     @property
     def intervals(self) -> int:
-        """The number of intervals."""
+        """The number of intervals on the axis."""
         return self.permutation.offsets.size - 1
 
     @property
     def end(self) -> int:
-        """The number of tokens."""
+        """The number of tokens on the axis."""
         return int(self.begins[-1])
 
     def at(self, tokens: Int64s) -> Int64s:

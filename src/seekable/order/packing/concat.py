@@ -90,7 +90,7 @@ class Concat(Packing):
     @property
     @abstractmethod
     def documents(self) -> int:
-        """The number of documents."""
+        """The number of documents of an epoch."""
 
     @property
     @abstractmethod

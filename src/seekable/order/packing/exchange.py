@@ -57,7 +57,7 @@ class Exchange(Concat):
 
     @property
     def documents(self) -> int:
-        """The number of documents."""
+        """The number of documents of an epoch."""
         return self.order.documents
 
     @property

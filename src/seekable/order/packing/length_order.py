@@ -101,7 +101,7 @@ class LengthOrder:
 
     @property
     def documents(self) -> int:
-        """The number of documents."""
+        """The number of documents of an epoch."""
         return self.offsets.size - 1
 
 

@@ -69,7 +69,7 @@ class Table(Concat):
 
     @property
     def documents(self) -> int:
-        """The number of documents."""
+        """The number of documents of an epoch."""
         return self.offsets.size - 1
 
     @property
