@@ -1,0 +1,97 @@
+"""Byte ranges of objects that a reader is going to need, in the order of need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+import xxhash
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seekable._typing import Int64s
+    from seekable.remote.stores.store import Pin
+
+__all__ = ["ObjectRef", "Wants"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ObjectRef:
+    """One version of an object in a store. Two are equal if path, identity and size are."""
+
+    path: str
+    """The address of the object, ``s3://bucket/corpus/a.jsonl`` for instance."""
+    pin: Pin
+    """The size and the version that each answer must have; the first answer fills in its etag."""
+
+    @cached_property
+    def key(self) -> str:
+        """The digest of path, identity and size, 32 hexadecimal digits: the name of the object in caches."""
+        text = f"{self.path}\0{self.pin.identity}\0{self.pin.size}"
+        return xxhash.xxh3_128_hexdigest(text.encode("utf-8", "surrogateescape"))
+
+    def __eq__(self, other: object) -> bool:
+        """Return True for the same version of the same object."""
+        if not isinstance(other, ObjectRef):
+            return NotImplemented
+        return self.key == other.key
+
+    def __hash__(self) -> int:
+        """Return a hash of path, identity and size."""
+        return hash(self.key)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Wants:
+    """Byte ranges in the order of need. They may overlap, repeat and be empty.
+
+    Example:
+        >>> Wants((), *np.zeros((3, 0), np.int64)).total_bytes
+        0
+    """
+
+    objects: tuple[ObjectRef, ...]
+    """The objects that the ranges belong to; the objects differ."""
+    which: Int64s
+    """The number in ``objects`` of the object of each range."""
+    starts: Int64s
+    """The first byte of each range."""
+    stops: Int64s
+    """The byte behind the last of each range."""
+
+    @classmethod
+    def of(cls, ref: ObjectRef, start: int, stop: int) -> Wants:
+        """Return one range of one object."""
+        return cls((ref,), np.zeros(1, np.int64), np.array([start], np.int64), np.array([stop], np.int64))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Wants]) -> Wants:
+        """Return the ranges of several ``Wants``, one after the other."""
+        numbers: dict[ObjectRef, int] = {}
+        columns: list[tuple[Int64s, Int64s, Int64s]] = []
+        for part in parts:
+            renumbered = np.array([numbers.setdefault(ref, len(numbers)) for ref in part.objects], np.int64)
+            which = renumbered[part.which] if len(part.which) else part.which
+            columns.append((which, part.starts, part.stops))
+        if not columns:
+            return cls((), *np.zeros((3, 0), np.int64))
+        which, starts, stops = (np.concatenate(column) for column in zip(*columns, strict=True))
+        return cls(tuple(numbers), which, starts, stops)
+
+    def take(self, rows: Int64s) -> Wants:
+        """Return some of the ranges, by their numbers, in that order."""
+        return Wants(self.objects, self.which[rows], self.starts[rows], self.stops[rows])
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum of the lengths of the ranges."""
+        return int((self.stops - self.starts).sum())
+
+    def __len__(self) -> int:
+        """Return the number of ranges."""
+        return len(self.which)
