@@ -1,0 +1,175 @@
+"""Addresses: the names of objects in stores, such as ``s3://bucket/corpus/a.jsonl``.
+
+An address is used like a path: ``os.path.join`` and names relative to the address of a folder work. It holds
+no secrets: users, passwords and queries of URLs are kept apart (``secrets_of``) by the module ``mounts``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from seekable.errors import InvalidArgument
+
+__all__ = ["SUFFIX_MARK", "Address", "UrlSecrets", "is_address", "parse", "secrets_of", "shown"]
+
+SUFFIX_MARK = "~"
+"""The character between a bucket or host and the suffix that ``mounts`` adds; no name of either has it."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_ALIASES = {"gcs": "gs", "s3a": "s3", "s3n": "s3", "abfs": "az", "abfss": "az", "azure": "az", "adl": "az"}
+_WEB = {"http": ":80", "https": ":443"}
+"""The schemes of web servers, with their default ports."""
+
+_AZURE_HOSTS = re.compile(r"([a-z0-9]+)\.(?:blob|dfs)\.core\.windows\.net")
+_WITH_BUCKETS = frozenset({"s3", "gs", "az"})
+
+
+class Address(NamedTuple):
+    """An object, or a folder, of a store.
+
+    Attributes:
+        scheme: ``s3``, ``gs``, ``az``, ``http``, ``https``, or a scheme of fsspec.
+        authority: the bucket, the container (``container@account`` if the address names the account), or the
+            host and port; perhaps with a suffix of ``mounts``.
+        key: the name of the object below it; empty for the whole bucket. Of a web server it is the path of
+            the URL as it is written, with its percent signs.
+    """
+
+    scheme: str
+    authority: str
+    key: str
+
+    @property
+    def mount(self) -> str:
+        """The address of the whole bucket or host, such as ``s3://bucket``."""
+        return f"{self.scheme}://{self.authority}"
+
+    def __str__(self) -> str:
+        """Return the address as text, without userinfo and query."""
+        return f"{self.mount}/{self.key}" if self.key else self.mount
+
+
+class UrlSecrets(NamedTuple):
+    """The userinfo (``user:password``) and the query of a URL; both are empty for most addresses."""
+
+    userinfo: str
+    query: str
+
+
+def is_address(path: str) -> bool:
+    """Return True if a path is the address of an object or a folder in a store.
+
+    Example:
+        >>> is_address("s3://bucket/a.jsonl"), is_address("corpus/a.jsonl"), is_address("scp:s3://bucket/a.scp")
+        (True, False, False)
+    """
+    if "://" not in path:
+        return False
+    match = _SCHEME.match(path)
+    return match is not None and match[1].lower() != "file"
+
+
+def parse(path: str) -> Address:
+    """Return the parts of an address; userinfo and query are left out.
+
+    The text of the result is the same address again. Other spellings of a scheme become the usual one:
+    ``gcs`` is ``gs``, ``abfs``, ``abfss`` and ``azure`` are ``az``, and so is the URL of a blob of Azure.
+
+    Raises:
+        InvalidArgument: the path is no address, or it names no bucket or host.
+
+    Example:
+        >>> parse("s3://bucket/corpus/a.jsonl")
+        Address(scheme='s3', authority='bucket', key='corpus/a.jsonl')
+        >>> str(parse("https://me:pw@Host:443/a.jsonl?sig=1"))
+        'https://host/a.jsonl'
+        >>> str(parse("https://acc.blob.core.windows.net/box/a.jsonl"))
+        'az://box@acc/a.jsonl'
+    """
+    scheme, authority, key = _split(path)
+    if scheme in _WEB:
+        return _of_web(scheme, authority.rpartition("@")[2].lower(), key.partition("?")[0])
+    if scheme == "az":
+        container, _, host = authority.partition("@")
+        account = host.partition(".")[0]
+        authority = f"{container}@{account}" if account else container
+    elif scheme not in _WITH_BUCKETS and ":" in authority.rpartition("@")[0]:
+        userinfo, _, host = authority.rpartition("@")
+        authority = f"{userinfo.partition(':')[0]}@{host}"
+    if not authority and scheme in _WITH_BUCKETS:
+        message = f"{path!r} names no bucket: expected an address such as {scheme}://bucket/folder/file.jsonl"
+        raise InvalidArgument(message)
+    return Address(scheme, authority, key)
+
+
+def secrets_of(path: str) -> UrlSecrets:
+    """Return the userinfo and the query of an address.
+
+    Only web addresses have a query: elsewhere a question mark is a character of a key or of a glob.
+
+    Example:
+        >>> secrets_of("https://me:pw@host/a.jsonl?sig=1")
+        UrlSecrets(userinfo='me:pw', query='sig=1')
+        >>> secrets_of("s3://bucket/a?.jsonl")
+        UrlSecrets(userinfo='', query='')
+    """
+    scheme, authority, key = _split(path)
+    if scheme in _WITH_BUCKETS:
+        return UrlSecrets("", "")
+    userinfo = authority.rpartition("@")[0]
+    if scheme in _WEB:
+        return UrlSecrets(userinfo, key.partition("?")[2])
+    return UrlSecrets(userinfo if ":" in userinfo else "", "")
+
+
+def shown(path: str) -> str:
+    """Return an address for messages: without userinfo, query, and the suffix of ``mounts``.
+
+    A path that is no address comes back as it is.
+
+    Example:
+        >>> shown("s3://bucket~1a2b3c4d/a.jsonl"), shown("https://me:pw@host/a?sig=1")
+        ('s3://bucket/a.jsonl', 'https://host/a')
+    """
+    if not is_address(path):
+        return path
+    try:
+        found = parse(path)
+    except InvalidArgument:
+        return path
+    return str(found._replace(authority=found.authority.partition(SUFFIX_MARK)[0]))
+
+
+def _split(path: str) -> tuple[str, str, str]:
+    match = _SCHEME.match(path)
+    if match is None:
+        message = f"{path!r} is no address of a store: expected one such as s3://bucket/folder/file.jsonl"
+        raise InvalidArgument(message)
+    scheme = match[1].lower()
+    rest = path[match.end() :]
+    if scheme in _WEB:
+        rest = rest.partition("#")[0]
+        end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
+        authority, key = rest[:end], rest[end:].removeprefix("/")
+    else:
+        authority, _, key = rest.partition("/")
+    return _ALIASES.get(scheme, scheme), authority, key
+
+
+def _of_web(scheme: str, host: str, key: str) -> Address:
+    host = host.removesuffix(_WEB[scheme])
+    if not host:
+        message = (
+            f"an address of {scheme} names no host: expected an address such as {scheme}://host/file.jsonl"
+        )
+        raise InvalidArgument(message)
+    azure = _AZURE_HOSTS.fullmatch(host)
+    if azure is None:
+        return Address(scheme, host, key)
+    container, _, blob = key.partition("/")
+    if not container:
+        message = f"{scheme}://{host} names no container: expected {scheme}://{host}/container/file.jsonl"
+        raise InvalidArgument(message)
+    return Address("az", f"{container}@{azure[1]}", unquote(blob))

@@ -1,0 +1,1 @@
+"""Stores of objects: one protocol, and its implementations over obstore and fsspec."""
