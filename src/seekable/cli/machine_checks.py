@@ -17,8 +17,9 @@ from typing import Literal
 
 from seekable._version import __version__
 from seekable.errors import InvalidArgument
-from seekable.index.index_location import INDEX_DIR_VARIABLE, cache_folder
+from seekable.index.index_location import INDEX_DIR_VARIABLE
 from seekable.parallel.processes import usable_cpus
+from seekable.storage.files import cache_folder
 from seekable.storage.mapped import most_maps
 from seekable.storage.memory import bytes_in_words, cache_bytes, memory_bytes
 

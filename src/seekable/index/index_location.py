@@ -16,7 +16,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 
-from seekable.storage.files import has_access
+from seekable.storage.files import cache_folder, has_access
 
 INDEX_FOLDER = ".seekable"
 _INDEX_OF_SHAR = ".seekable.idx"
@@ -111,12 +111,6 @@ def chosen_folder(index_dir: str | os.PathLike[str] | None) -> str | None:
     """Return the user's folder for indexes, None to have them beside the data."""
     chosen = index_dir or os.environ.get(INDEX_DIR_VARIABLE)
     return os.path.abspath(os.fsdecode(chosen)) if chosen else None
-
-
-def cache_folder() -> str:
-    """Return the folder for indexes of data whose own folder cannot be written."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(cache, "seekable")
 
 
 def _mirrored(index_root: str, root: str) -> str:

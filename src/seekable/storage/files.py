@@ -24,6 +24,7 @@ else:
 __all__ = [
     "PLACEHOLDER_HEAD",
     "TEMPORARY_SUFFIX",
+    "cache_folder",
     "create_new",
     "file_identity",
     "has_access",
@@ -176,6 +177,12 @@ def shell_path(path: str) -> str:
         ("'/data/a b.gz'", 'a.gz')
     """
     return shlex.quote(path.rpartition("/")[2] if "://" in path else path)
+
+
+def cache_folder() -> str:
+    """Return the folder of seekable in the user's cache folder, ``XDG_CACHE_HOME`` or ``~/.cache``."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(cache, "seekable")
 
 
 def file_identity(path: str) -> tuple[int, int] | None:

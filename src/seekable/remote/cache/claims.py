@@ -1,0 +1,190 @@
+"""Claims: one process of a machine, and one thread of it, fetches a unit; the others wait for it.
+
+A claim is a lock of one byte of the file ``claims`` (an open-file-description lock of Linux). It costs some
+microseconds, and it is gone when its owner dies. Where the system or the file system has no such locks, a
+claim holds for the threads of this process alone. Network file systems count as those that have none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+import threading
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["Claim", "Claims", "is_network_folder"]
+
+_SET = getattr(fcntl, "F_OFD_SETLK", None)
+_LOCK = struct.Struct("hhqqi4x")
+"""``struct flock`` of 64-bit Linux: type, whence, first byte, number of bytes, process."""
+
+_TAKEN = (errno.EAGAIN, errno.EACCES)
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "lustre", "gpfs", "beegfs", "glusterfs"})
+
+
+class Claim:
+    """The right of this thread to fetch one unit, until `release` or the end of a ``with`` statement."""
+
+    __slots__ = ("_at", "_claims", "_description", "_process")
+
+    def __init__(self, claims: Claims, at: int, description: _Description | None) -> None:
+        self._claims: Claims | None = claims
+        self._at = at
+        self._description = description
+        self._process = os.getpid()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __del__(self) -> None:
+        """Release the claim if nobody did."""
+        if os is not None:  # At the end of the interpreter names of modules become None.
+            self.release()
+
+    def release(self) -> None:
+        """Give the right up. A second call does nothing, and neither does the call of a forked child."""
+        claims, self._claims = self._claims, None
+        if claims is not None and self._process == os.getpid():
+            claims.release(self._at, self._description)
+
+
+class Claims:
+    """The claims of this process in one folder. Safe from threads and from other processes.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     claims = Claims(folder)
+        ...     with claims.claim(5) as first:
+        ...         second = claims.claim(5)
+        ...     third = claims.claim(5)
+        >>> first is not None, second is None, third is not None
+        (True, True, True)
+    """
+
+    def __init__(self, folder: str) -> None:
+        """Open nothing yet.
+
+        Args:
+            folder: the folder of the file of locks; it may be missing, and no claim is refused then.
+        """
+        self._folder = folder
+        self._path = os.path.join(folder, "claims")
+        self._description: _Description | None = None
+        self.forget()
+
+    def forget(self) -> None:
+        """Drop all claims without releasing them: in a forked child they are the parent's."""
+        if self._description is not None:
+            self._description.close()
+        # The garbage collector may release a lost claim while this thread makes another one.
+        self._mutex = threading.RLock()
+        self._held: set[int] = set()
+        self._description = None
+        self._has_locks: bool | None = None
+
+    def claim(self, at: int) -> Claim | None:
+        """Claim a number, None if another thread or another process has it.
+
+        Args:
+            at: a number from 0 to 2^62.
+        """
+        with self._mutex:
+            if at in self._held:
+                return None
+            description = self._current()
+            if description is not None and not description.lock(at):
+                return None
+            self._held.add(at)
+        return Claim(self, at, description)
+
+    def release(self, at: int, description: _Description | None) -> None:
+        """Release a number.
+
+        Args:
+            at: the number.
+            description: the open file that holds the lock of it, None if there is no lock.
+        """
+        with self._mutex:
+            self._held.discard(at)
+            if description is not None:
+                description.unlock(at)
+
+    def _current(self) -> _Description | None:
+        """Return the open file of locks, opened again if it was deleted; None if there can be no locks."""
+        if self._has_locks is None:
+            self._has_locks = _SET is not None and not is_network_folder(self._folder)
+        if not self._has_locks:
+            return None
+        if self._description is None or self._description.is_deleted():
+            try:
+                os.makedirs(self._folder, exist_ok=True)
+                self._description = _Description(self._path)
+            except OSError:
+                return None
+        return self._description
+
+
+class _Description:
+    """An open file of locks. The claims that it holds keep it open."""
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor") and os is not None:
+            self.close()
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def is_deleted(self) -> bool:
+        return os.fstat(self._descriptor).st_nlink == 0
+
+    def lock(self, at: int) -> bool:
+        """Lock a byte; return False if another process has it. Without support it counts as locked."""
+        assert _SET is not None
+        try:
+            fcntl.fcntl(self._descriptor, _SET, _LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, at, 1, 0))
+        except OSError as error:
+            return error.errno not in _TAKEN
+        return True
+
+    def unlock(self, at: int) -> None:
+        assert _SET is not None
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(self._descriptor, _SET, _LOCK.pack(fcntl.F_UNLCK, os.SEEK_SET, at, 1, 0))
+
+
+def is_network_folder(folder: str) -> bool:
+    """Return True if a folder, or the folder above it that exists, lies on a network file system.
+
+    Where the system has no list of mounts, the answer is False.
+    """
+    folder = os.path.realpath(folder)
+    try:
+        with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+            mounts = [line.split()[1:3] for line in file if line.count(" ") >= 2]  # noqa: PLR2004 - its fields
+    except OSError:
+        return False
+    best, kind = "", ""
+    for path, name in mounts:
+        point = path.encode("utf-8", "surrogateescape").decode("unicode_escape", "replace").rstrip("/")
+        if (folder == point or folder.startswith(f"{point}/")) and len(point) >= len(best):
+            best, kind = point, name
+    return kind in _NETWORK or (kind.startswith("fuse.") and kind != "fuse.overlayfs")

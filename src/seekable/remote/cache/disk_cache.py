@@ -1,0 +1,332 @@
+"""The cache on disk: units of 256 KiB of objects, bounded in bytes, shared by the processes of a machine.
+
+The folder is ``SEEKABLE_REMOTE_DIR``, else ``remote`` in the user's cache folder::
+
+    objects/<2 hex digits>/<32 hex digits>/   an object of one address, content and size
+    ledger                                    the bytes that all take, and the lock of writers
+    claims                                    the locks of those who fetch
+
+The limit is ``SEEKABLE_REMOTE_BYTES`` (0 for no cache), else half of what was free when the folder was made.
+5 % of the disk stay free in any case. Nothing here is precious: the folder may be deleted at any time. A disk
+that is full, or cannot be written, is no error; then bytes are read and not kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import time
+import weakref
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from seekable.errors import InvalidArgument
+from seekable.remote.cache.claims import Claim, Claims
+from seekable.remote.cache.eviction import remove_until
+from seekable.remote.cache.extents import create_object
+from seekable.remote.cache.ledger import Ledger, Lines, free_bytes
+from seekable.remote.cache.object_key import UNIT_BYTES, ObjectKey, object_key, parsed_key
+from seekable.remote.cache.open_objects import OpenObjects, folder_of
+from seekable.storage.files import cache_folder
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = [
+    "BYTES_VARIABLE",
+    "FOLDER_VARIABLE",
+    "UNIT_BYTES",
+    "CacheCounts",
+    "Claim",
+    "DiskCache",
+    "disk_cache",
+    "object_key",
+    "remote_folder",
+]
+
+FOLDER_VARIABLE = "SEEKABLE_REMOTE_DIR"
+BYTES_VARIABLE = "SEEKABLE_REMOTE_BYTES"
+
+_LEFT = 0.9
+"""The share of the limit that is left by a sweep, so that the next one is not due at once."""
+
+_FEWEST_EXTENTS = 64
+"""An extent takes at most one of so many parts of the limit: extents go as a whole."""
+
+_MOST_EXTENT_UNITS = 256
+_PAGE = 4096
+_OBJECT_OVERHEAD = 4 * _PAGE
+"""The bytes on disk of the files of an object, besides its extents: folder, entries, description."""
+
+_RETRY_SECONDS = 10.0
+"""The time for which nothing is kept after a sweep that could not make room."""
+
+_CLAIMS = (1 << 62) - 1
+
+
+class CacheCounts(msgspec.Struct):
+    """What a process did with its cache.
+
+    Attributes:
+        hits: the units that were found.
+        misses: the units that were missing or damaged.
+        damaged: the units whose bytes had another digest.
+        saved: the units that were written.
+        not_kept: the units that were not written, because the disk is full, or cannot be written.
+        evicted_bytes: the bytes on disk that were removed to make room.
+    """
+
+    hits: int = 0
+    misses: int = 0
+    damaged: int = 0
+    saved: int = 0
+    not_kept: int = 0
+    evicted_bytes: int = 0
+
+
+def remote_folder() -> str:
+    """Return the folder of the cache: ``SEEKABLE_REMOTE_DIR``, or ``remote`` in the user's cache folder."""
+    chosen = os.environ.get(FOLDER_VARIABLE, "")
+    return os.path.abspath(chosen or os.path.join(cache_folder(), "remote"))
+
+
+def disk_cache() -> DiskCache | None:
+    """Return the cache of this process, None if ``SEEKABLE_REMOTE_BYTES`` is 0.
+
+    Raises:
+        InvalidArgument: the variable is not a number of bytes.
+    """
+    chosen = os.environ.get(BYTES_VARIABLE, "")
+    if chosen and not chosen.isdecimal():
+        message = f"{BYTES_VARIABLE} must be a number of bytes, such as {16 << 30}, or 0 (got {chosen!r})"
+        raise InvalidArgument(message)
+    most_bytes = int(chosen) if chosen else None
+    return None if most_bytes == 0 else cache_in(remote_folder(), most_bytes)
+
+
+@functools.cache
+def cache_in(folder: str, most_bytes: int | None) -> DiskCache:
+    """Return the cache in a folder: one object in each process, which keeps the maps.
+
+    Args:
+        folder: the folder.
+        most_bytes: its limit; None for the limit that was chosen when the folder was made.
+    """
+    return DiskCache(folder, most_bytes=most_bytes)
+
+
+class DiskCache:
+    """Units of objects in one folder. Safe from threads, from other processes, and in a forked child.
+
+    Attributes:
+        folder: the folder.
+        counts: what this process did with the cache.
+
+    Example:
+        >>> import tempfile
+        >>> key = object_key("s3://bucket/a.jsonl", size=8, identity=7)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     cache = DiskCache(folder, most_bytes=1 << 20)
+        ...     cache.save(key, 0, b"good day")
+        ...     [bytes(unit) for unit in cache.load(key, 0, 8)]
+        [b'good day']
+    """
+
+    def __init__(self, folder: str, *, most_bytes: int | None = None) -> None:
+        """Access no file yet.
+
+        Args:
+            folder: the folder; it is made when it is needed.
+            most_bytes: the most bytes that the cache takes on disk; None for the limit that is kept in the
+                folder, which is half of what was free when it was made.
+        """
+        self.folder = folder
+        self.counts = CacheCounts()
+        self._objects_folder = os.path.join(folder, "objects")
+        self._most_bytes = most_bytes
+        self._ledger = Ledger(folder)
+        self._claims = Claims(folder)
+        self._start()
+        _caches.add(self)
+
+    def _start(self) -> None:
+        self._open_objects = OpenObjects(self._objects_folder)
+        self._full_until = 0.0
+
+    def forget(self) -> None:
+        """Drop all locks and maps: in a forked child the locks are the parent's. The counts start anew."""
+        self._ledger.forget()
+        self._claims.forget()
+        self.counts = CacheCounts()
+        self._start()
+
+    @property
+    def most_bytes(self) -> int | None:
+        """The limit in bytes; None if none is given and there is no folder yet."""
+        if self._most_bytes is not None:
+            return self._most_bytes
+        lines = self._ledger.peek()
+        return None if lines is None else lines.chosen_bytes
+
+    def load(self, ref_key: str, start: int, stop: int) -> list[memoryview | None]:
+        """Return the units that hold a range of an object, in their order; None for a missing or damaged one.
+
+        The views are maps of files; they stay valid when the files are evicted.
+
+        Args:
+            ref_key: the object, as `object_key` names it.
+            start: the first byte.
+            stop: the byte behind the last; no more than the size of the object.
+        """
+        units = range(start // UNIT_BYTES, -(-stop // UNIT_BYTES) if start < stop else start // UNIT_BYTES)
+        found, damaged = self._open_objects.read(ref_key, units, read_bytes=stop - start)
+        hits = sum(unit is not None for unit in found)
+        self.counts.hits += hits
+        self.counts.misses += len(found) - hits
+        self.counts.damaged += damaged
+        return found
+
+    def save(self, ref_key: str, unit: int, data: Buffer, *, etag: str | None = None) -> None:
+        """Keep a unit; a disk that is full or cannot be written is no error.
+
+        Args:
+            ref_key: the object, as `object_key` names it.
+            unit: the number of the unit.
+            data: all its bytes.
+            etag: the etag of the object, for people.
+
+        Raises:
+            ValueError: the unit has another number of bytes.
+        """
+        key = parsed_key(ref_key)
+        count = memoryview(data).nbytes
+        if not 0 < count == key.unit_bytes(unit):
+            message = f"unit {unit} of {key.address} has {key.unit_bytes(unit)} bytes (got {count})"
+            raise ValueError(message)
+        try:
+            kept = time.monotonic() >= self._full_until and self._save(ref_key, key, unit, data, etag)
+        except OSError:
+            kept = False
+        if kept:
+            self.counts.saved += 1
+        else:
+            self.counts.not_kept += 1
+
+    def claim(self, ref_key: str, unit: int) -> Claim | None:
+        """Claim the right to fetch a unit, None if another thread or process is fetching it.
+
+        Whoever gets a claim calls `load` once more, because the unit may have been saved just before; then
+        fetches it, saves it and releases the claim. The others call `load` until the unit is there, or until
+        they get the claim because its owner has failed.
+
+        Args:
+            ref_key: the object, as `object_key` names it.
+            unit: the number of the unit.
+        """
+        return self._claims.claim((int(ref_key[:16], 16) + unit) & _CLAIMS)
+
+    def note_need(self, ref_key: str, units: range, seconds: float) -> None:
+        """Let a plan keep some units: other units are evicted before them.
+
+        Args:
+            ref_key: the object, as `object_key` names it.
+            units: the numbers of the units.
+            seconds: the time from now on until the plan needs them for the last time.
+        """
+        kept = self._open_objects.open(ref_key)
+        if kept is not None:
+            kept.note_need(units, int(time.time() + seconds) + 1)
+
+    def used_bytes(self) -> int:
+        """Return the bytes that the cache takes on disk, as its ledger says; 0 without a cache."""
+        lines = self._ledger.peek()
+        return 0 if lines is None or lines.used is None else lines.used
+
+    def sweep(self, *, keep_bytes: int | None = None) -> int:
+        """Count the bytes on disk, remove extents if they are too many, and return the bytes that are left.
+
+        Args:
+            keep_bytes: the bytes that may be left; None for the limit.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        with self._ledger.locked() as lines:
+            limit = self._limit(lines) if keep_bytes is None else keep_bytes
+            self._sweep(lines, limit)
+            return lines.used or 0
+
+    def _save(self, ref_key: str, key: ObjectKey, unit: int, data: Buffer, etag: str | None) -> bool:
+        """Keep a unit; return False if there is no room.
+
+        Raises:
+            OSError: the disk is full, or cannot be written.
+        """
+        second = int(time.time())
+        with self._ledger.locked() as lines:
+            self._open_objects.compare(ref_key)
+            kept = self._open_objects.open(ref_key)
+            if kept is not None and kept.has(unit):
+                return True
+            size = -(-key.unit_bytes(unit) // _PAGE) * _PAGE + (0 if kept else _overhead(key))
+            if not self._has_room(lines, size):
+                self._full_until = time.monotonic() + _RETRY_SECONDS
+                return False
+            self._open_objects.compare(ref_key)  # The sweep may have removed it.
+            kept = self._open_objects.open(ref_key)
+            assert lines.used is not None
+            lines.used += size
+            if kept is None:
+                units = self._extent_units(lines)
+                kept = create_object(folder_of(self._objects_folder, key), key, extent_units=units, etag=etag)
+                self._open_objects.add(ref_key, kept)
+            kept.write(unit, data, second)
+        return True
+
+    def _has_room(self, lines: Lines, size: int) -> bool:
+        """Return True if so many bytes may be written, after a sweep if there is no room.
+
+        Raises:
+            OSError: the folder cannot be read.
+        """
+        free = free_bytes(self.folder)
+        if lines.used is not None and self._fits(lines, size, free):
+            return True
+        limit = min(self._limit(lines), (lines.used or 0) + free)
+        self._sweep(lines, min(int(_LEFT * limit), limit - size))
+        return self._fits(lines, size, free_bytes(self.folder))
+
+    def _fits(self, lines: Lines, size: int, free: int) -> bool:
+        return (lines.used or 0) + size <= self._limit(lines) and size <= free
+
+    def _sweep(self, lines: Lines, most_bytes: int) -> None:
+        removed = remove_until(self._objects_folder, max(most_bytes, 0), now=int(time.time()))
+        lines.used = removed.left
+        self.counts.evicted_bytes += removed.size
+
+    def _limit(self, lines: Lines) -> int:
+        return lines.chosen_bytes if self._most_bytes is None else self._most_bytes
+
+    def _extent_units(self, lines: Lines) -> int:
+        units = self._limit(lines) // _FEWEST_EXTENTS // UNIT_BYTES
+        return min(1 << max(units.bit_length() - 1, 0), _MOST_EXTENT_UNITS)
+
+
+def _overhead(key: ObjectKey) -> int:
+    entries = 16 * (2 + key.size // UNIT_BYTES)
+    return _OBJECT_OVERHEAD + -(-entries // _PAGE) * _PAGE
+
+
+_caches: weakref.WeakSet[DiskCache] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for cache in list(_caches):
+        with contextlib.suppress(OSError):
+            cache.forget()
+
+
+# In a child process the locks may be held, by threads that the child does not have.
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,156 @@
+"""What goes when a cache on disk is full: whole extents, those first that were not used for the longest time.
+
+Extents with units that a running plan still needs go last, those that it needs latest first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from seekable.remote.cache.extents import ENTRY, EXTENT_SUFFIX, HEADER, SIDE, read_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["ObjectFolder", "Removed", "extents_by_need", "object_folders", "remove_until"]
+
+_BLOCK = 512
+
+
+class _OnDisk(NamedTuple):
+    """An extent on disk, and how it is needed; the first in their order is the first to go."""
+
+    is_needed: bool
+    order: int
+    folder: str
+    number: int
+    size: int
+    units: int
+
+
+class Removed(NamedTuple):
+    """What a sweep did: the bytes that are left, the bytes and the extents that it removed."""
+
+    left: int
+    size: int
+    extents: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectFolder:
+    """The folder of one object, and the bytes that its files take.
+
+    Attributes:
+        path: the folder.
+        extents: the bytes on disk of each extent, by number.
+        other: the bytes on disk of the other files and of the folder.
+    """
+
+    path: str
+    extents: dict[int, int]
+    other: int
+
+
+def object_folders(objects: str) -> Iterator[ObjectFolder]:
+    """Yield the folders of all objects; those that vanish meanwhile are left out.
+
+    Args:
+        objects: the folder of all objects.
+    """
+    for above in _folders(objects):
+        for path in _folders(above):
+            with contextlib.suppress(OSError):
+                yield _object_folder(path)
+
+
+def extents_by_need(folder: ObjectFolder, now: int) -> list[_OnDisk]:
+    """Return the extents of an object, each with the place that it has in the order of removal.
+
+    Args:
+        folder: the folder of the object.
+        now: the seconds since 1970.
+    """
+    found = read_entries(folder.path)
+    if found is None:
+        return [_OnDisk(False, 0, folder.path, number, size, 0) for number, size in folder.extents.items()]  # noqa: FBT003
+    units, entries = found
+    result = []
+    for number, size in folder.extents.items():
+        own = entries[number * units : (number + 1) * units]
+        own = own[own["digest"] != 0]
+        used, needed = (int(own[name].max(initial=0)) for name in ("used", "needed"))
+        is_needed = needed >= now
+        result.append(_OnDisk(is_needed, -needed if is_needed else used, folder.path, number, size, units))
+    return result
+
+
+def remove_until(objects: str, most_bytes: int, *, now: int) -> Removed:
+    """Remove extents until all that is left takes no more than some bytes, and return what was done.
+
+    Only the holder of the ledger's lock may call this.
+
+    Args:
+        objects: the folder of all objects.
+        most_bytes: the bytes that may be left.
+        now: the seconds since 1970.
+    """
+    folders = {folder.path: folder for folder in object_folders(objects)}
+    left = sum(folder.other + sum(folder.extents.values()) for folder in folders.values())
+    before, count = left, 0
+    if left > most_bytes:
+        extents = sorted(each for folder in folders.values() for each in extents_by_need(folder, now))
+        remaining = {path: len(folder.extents) for path, folder in folders.items()}
+        for path in [path for path, number in remaining.items() if not number]:
+            shutil.rmtree(path, ignore_errors=True)
+            left -= folders[path].other
+        for each in extents:
+            if left <= most_bytes:
+                break
+            _remove(each)
+            left -= each.size
+            count += 1
+            remaining[each.folder] -= 1
+            if not remaining[each.folder]:
+                shutil.rmtree(each.folder, ignore_errors=True)
+                left -= folders[each.folder].other
+    return Removed(left, before - left, count)
+
+
+def _remove(extent: _OnDisk) -> None:
+    """Remove an extent: first its entries, so that no reader looks for it, then its file."""
+    with contextlib.suppress(OSError):
+        if extent.units:
+            side = os.open(os.path.join(extent.folder, SIDE), os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                at = HEADER.size + ENTRY.size * extent.units * extent.number
+                count = min(ENTRY.size * extent.units, os.fstat(side).st_size - at)
+                os.pwrite(side, bytes(max(count, 0)), at)
+            finally:
+                os.close(side)
+    with contextlib.suppress(OSError):
+        os.unlink(os.path.join(extent.folder, f"{extent.number:05d}{EXTENT_SUFFIX}"))
+
+
+def _object_folder(path: str) -> ObjectFolder:
+    extents, other = {}, os.stat(path).st_blocks * _BLOCK
+    with os.scandir(path) as entries:
+        for entry in entries:
+            size = entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+            stem, suffix = os.path.splitext(entry.name)
+            if suffix == EXTENT_SUFFIX and stem.isdecimal():
+                extents[int(stem)] = size
+            else:
+                other += size
+    return ObjectFolder(path, extents, other)
+
+
+def _folders(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as entries:
+            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []

@@ -1,0 +1,346 @@
+"""One object on disk: sparse files of its bytes at its own offsets, and an entry for each unit of 256 KiB.
+
+The folder of an object has these files::
+
+    side            a header, and 16 bytes for each unit: digest, second of last use, second of last need
+    00000.ext ...   the extents: consecutive ranges of the object, of up to 64 MiB each; parts may be missing
+    about.json      address, size and etag, for people and for ``seekable cache ls``
+
+A unit is written first, and then its entry. A process that is killed between the two leaves no entry. A unit
+that a crash has torn has another digest, and counts as damaged: it is fetched again. Nothing is synced.
+
+Extents are unlinked as a whole and never punched: a map of an unlinked file keeps its bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import xxhash
+
+from seekable.remote.cache.object_key import UNIT_BYTES, unit_count
+from seekable.storage.map_file import map_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+    from typing_extensions import Buffer
+
+    from seekable.remote.cache.object_key import ObjectKey
+
+__all__ = [
+    "ABOUT",
+    "ENTRY",
+    "EXTENT_SUFFIX",
+    "HEADER",
+    "SIDE",
+    "KeptObject",
+    "create_object",
+    "read_entries",
+]
+
+SIDE = "side"
+ABOUT = "about.json"
+EXTENT_SUFFIX = ".ext"
+
+HEADER = struct.Struct("=8sII")
+"""The first 16 bytes of ``side``: a magic number, the units of an extent, and zero."""
+
+ENTRY = struct.Struct("=QII")
+"""An entry: the digest (0 if the unit is missing), the seconds of last use and of last need, since 1970."""
+
+_MAGIC = b"seekRC1\n"
+_DTYPE = np.dtype([("digest", "=u8"), ("used", "=u4"), ("needed", "=u4")])
+_MOST_UNITS = 1 << 16
+_USED_AT = 8
+_NEEDED_AT = 12
+
+
+def read_entries(folder: str) -> tuple[int, NDArray[np.void]] | None:
+    """Return the units of an extent, and the entries of all units of an object; None without a valid file.
+
+    Args:
+        folder: the folder of the object.
+    """
+    try:
+        with open(os.path.join(folder, SIDE), "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    units = _extent_units(text[: HEADER.size])
+    if units is None:
+        return None
+    whole = (len(text) - HEADER.size) // ENTRY.size
+    return units, np.frombuffer(text, _DTYPE, whole, HEADER.size)
+
+
+class _Extent:
+    """One extent, mapped, and a flag for each unit whose digest was checked."""
+
+    __slots__ = ("checked", "inode", "looked", "view")
+
+    def __init__(self, path: str, size: int, units: int) -> None:
+        """Map a file.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            OSError: it has another size, or cannot be mapped.
+        """
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if status.st_size != size:
+                message = f"{path!r} has {status.st_size} bytes; expected {size}"
+                raise OSError(message)
+            self.inode = status.st_ino
+            self.view = map_file(descriptor, size, random=True)
+        finally:
+            os.close(descriptor)
+        self.checked = bytearray(units)
+        self.looked = 0
+        """The look of the object at which the file was compared with the one on disk."""
+
+
+class KeptObject:
+    """The units of one object that are on disk. Reads are safe from threads; the ledger's lock guards writes.
+
+    Attributes:
+        key: the name of the object, and what is to be known of it.
+        damaged: the number of units that were found with another digest.
+        compared_at: the ``time.monotonic`` at which its files were last compared with those on disk.
+    """
+
+    def __init__(self, folder: str, key: ObjectKey) -> None:
+        """Open what is on disk.
+
+        Args:
+            folder: the folder of the object.
+            key: its name.
+
+        Raises:
+            OSError: nothing of the object is on disk, or the entries are damaged.
+        """
+        self.key = key
+        self.damaged = 0
+        self._folder = folder
+        self._seed = int(key.digest[:16], 16)
+        self._side = os.path.join(folder, SIDE)
+        size = HEADER.size + ENTRY.size * unit_count(key.size)
+        descriptor = os.open(self._side, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            units = _extent_units(os.pread(descriptor, HEADER.size, 0))
+            if units is None or status.st_size != size:
+                message = f"{self._side!r} is no list of {unit_count(key.size)} units"
+                raise OSError(message)
+            self._inode = status.st_ino
+            mapped = map_file(descriptor, size)
+        finally:
+            os.close(descriptor)
+        # Words are read in tens of nanoseconds, fields of an array of NumPy in hundreds.
+        self._digests = mapped.cast("Q")
+        self._seconds = mapped.cast("I")
+        self._size = size
+        self._extent_units = units
+        self._extents: dict[int, _Extent] = {}
+        self._look = 1
+        self.compared_at = time.monotonic()
+
+    @property
+    def maps(self) -> int:
+        """The number of extents that are mapped."""
+        return len(self._extents)
+
+    @property
+    def views(self) -> list[memoryview]:
+        """The maps of the extents."""
+        return [extent.view for extent in list(self._extents.values())]
+
+    def is_current(self) -> bool:
+        """Return True if the open file of entries is still the one on disk.
+
+        The files of the extents are then compared with those on disk as well, each before its next use.
+        """
+        try:
+            status = os.stat(self._side)
+        except OSError:
+            return False
+        self._look += 1
+        self.compared_at = time.monotonic()
+        return status.st_ino == self._inode and status.st_size == self._size
+
+    def has(self, unit: int) -> bool:
+        """Return True if there is an entry for a unit; its bytes may be damaged all the same."""
+        return bool(self._digests[2 * unit + 2])
+
+    def read(self, unit: int) -> memoryview | None:
+        """Return the bytes of a unit, None if it is missing or damaged.
+
+        The digest is checked once for each map of an extent.
+        """
+        digest = self._digests[2 * unit + 2]
+        if not digest:
+            return None
+        number, within = divmod(unit, self._extent_units)
+        extent = self._extents.get(number)
+        if extent is None or extent.looked != self._look or not extent.checked[within]:
+            extent = self._checked(unit, digest)
+            if extent is None:
+                return None
+        start = within * UNIT_BYTES
+        return extent.view[start : start + self.key.unit_bytes(unit)]
+
+    def used_before(self, unit: int, second: int) -> bool:
+        """Return True if the last noted use of a unit was before a time in seconds since 1970."""
+        return self._seconds[4 * unit + 6] < second
+
+    def note_use(self, units: range, second: int) -> None:
+        """Write the time of last use of some units; a folder that cannot be written is no error."""
+        self._write_fields(units, _USED_AT, second)
+
+    def note_need(self, units: range, second: int) -> None:
+        """Write the time of last need of some units; a folder that cannot be written is no error."""
+        self._write_fields(units, _NEEDED_AT, second)
+
+    def write(self, unit: int, data: Buffer, second: int) -> None:
+        """Write a unit and then its entry. Only the holder of the ledger's lock may call this.
+
+        Args:
+            unit: the number of the unit.
+            data: all of its bytes.
+            second: the time of use, in seconds since 1970.
+
+        Raises:
+            OSError: the disk is full, or cannot be written; the unit has no entry then.
+        """
+        number, within = divmod(unit, self._extent_units)
+        self._write_unit(number, within * UNIT_BYTES, data)
+        with _opened(self._side, os.O_WRONLY) as side:
+            needed = self._seconds[4 * unit + 7]
+            entry = ENTRY.pack(self._digest(unit, data), second, needed)
+            os.pwrite(side, entry, HEADER.size + ENTRY.size * unit)
+
+    def _write_unit(self, number: int, start: int, data: Buffer) -> None:
+        size = self._extent_bytes(number)
+        with _opened(self._extent_path(number), os.O_RDWR | os.O_CREAT) as file:
+            if os.fstat(file).st_size != size:
+                os.ftruncate(file, size)
+            left = memoryview(data).cast("B")
+            while left:
+                count = os.pwrite(file, left, start)
+                left, start = left[count:], start + count
+
+    def _checked(self, unit: int, digest: int) -> _Extent | None:
+        """Return the extent of a unit after a check of the unit's digest, None if it does not fit."""
+        number, within = divmod(unit, self._extent_units)
+        try:
+            extent = self._current_extent(number)
+            start = within * UNIT_BYTES
+            data = extent.view[start : start + self.key.unit_bytes(unit)]
+            fits = bool(extent.checked[within]) or self._digest(unit, data) == digest
+        except FileNotFoundError:  # It was evicted meanwhile, or someone has deleted it.
+            self._drop_entry(unit, digest)
+            return None
+        except OSError:
+            fits = False
+        if not fits:
+            self.damaged += 1
+            self._drop_entry(unit, digest)
+            return None
+        extent.checked[within] = 1
+        return extent
+
+    def _current_extent(self, number: int) -> _Extent:
+        """Return an extent of which the map is of the file that is on disk now.
+
+        Raises:
+            OSError: it is not there (FileNotFoundError), or has another size.
+        """
+        extent = self._extents.get(number)
+        size, path = self._extent_bytes(number), self._extent_path(number)
+        looked = self._look
+        if extent is not None:
+            status = os.stat(path)
+            # A map of a file that was cut would end the process at the first read behind its end.
+            if status.st_ino != extent.inode or status.st_size != size:
+                extent = None
+        if extent is None:
+            extent = self._extents[number] = _Extent(path, size, self._extent_units)
+        extent.looked = looked
+        return extent
+
+    def _drop_entry(self, unit: int, digest: int) -> None:
+        if self._digests[2 * unit + 2] == digest:
+            with contextlib.suppress(OSError), _opened(self._side, os.O_WRONLY) as side:
+                if os.fstat(side).st_ino == self._inode:
+                    os.pwrite(side, bytes(8), HEADER.size + ENTRY.size * unit)
+
+    def _write_fields(self, units: range, at: int, second: int) -> None:
+        text = struct.pack("<I", second)
+        with contextlib.suppress(OSError), _opened(self._side, os.O_WRONLY) as side:
+            if os.fstat(side).st_ino == self._inode:
+                for unit in units:
+                    os.pwrite(side, text, HEADER.size + ENTRY.size * unit + at)
+
+    def _extent_bytes(self, number: int) -> int:
+        whole = self._extent_units * UNIT_BYTES
+        return min(whole, self.key.size - number * whole)
+
+    def _extent_path(self, number: int) -> str:
+        return os.path.join(self._folder, f"{number:05d}{EXTENT_SUFFIX}")
+
+    def _digest(self, unit: int, data: Buffer) -> int:
+        # The seed ties the bytes to their place. No unit has the digest 0.
+        return xxhash.xxh3_64_intdigest(data, (self._seed + unit) & (1 << 64) - 1) or 1
+
+
+def create_object(folder: str, key: ObjectKey, *, extent_units: int, etag: str | None) -> KeptObject:
+    """Make the files of an object of which no unit is on disk, and open it.
+
+    Only the holder of the ledger's lock may call this. If the folder has files with damaged entries, they are
+    removed.
+
+    Args:
+        folder: the folder of the object.
+        key: its name.
+        extent_units: the number of units of an extent.
+        etag: its etag for people, None if it has none.
+
+    Raises:
+        OSError: the disk is full, or cannot be written.
+    """
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(folder):
+        if name.endswith(EXTENT_SUFFIX) or name == SIDE:
+            os.unlink(os.path.join(folder, name))
+    about = {"address": key.address, "etag": etag, "identity": key.identity, "size": key.size}
+    with open(os.path.join(folder, ABOUT), "wb") as file:
+        file.write(msgspec.json.encode(about) + b"\n")
+    with _opened(os.path.join(folder, SIDE), os.O_RDWR | os.O_CREAT) as side:
+        os.ftruncate(side, HEADER.size + ENTRY.size * unit_count(key.size))
+        os.pwrite(side, HEADER.pack(_MAGIC, extent_units, 0), 0)
+    return KeptObject(folder, key)
+
+
+@contextlib.contextmanager
+def _opened(path: str, flags: int) -> Iterator[int]:
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _extent_units(header: bytes) -> int | None:
+    """Return the units of an extent that a header says, None if it is no valid header."""
+    if len(header) < HEADER.size:
+        return None
+    magic, units, _ = HEADER.unpack(header)
+    return units if magic == _MAGIC and 0 < units <= _MOST_UNITS else None
