@@ -39,6 +39,9 @@ tar-alone := wids==0.1.11 megatron-energon==7.4.1 rapidyaml==0.15.2 filetype==1.
 # Writers and readers of tokens: Megatron's index, LitData with its client of S3, datatrove.
 tokens-alone := megatron-core==0.16.1 litdata==0.2.76 boto3 botocore s3transfer jmespath tifffile datatrove==0.10.1 loguru humanize
 
+# A server of Azure's blobs, for tests. The other servers come with the extra dev, nginx with the tests themselves.
+azurite := azurite@3.37.0
+
 # One process a processor, but no more than 8: each collects all tests.
 SHARED := -n $(shell nproc 2>/dev/null || echo 2) --maxprocesses=8
 # What `make test` leaves to `make check`; docs/design/testing.md says why.
@@ -67,7 +70,7 @@ test: $(VENV)/.made ## run the tests of all that is ours (ARGS="-n 2 tests/order
 
 # Two at a time, because most of them use one processor; the tests come last, and end with their summary.
 check: $(VENV)/.frameworks ## all that must hold before a change goes in: lint, types, docs, every test
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint optimized types docs
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target $(VENV)/.azurite lint optimized types docs
 	@SEEKABLE_TEST_EXAMPLES=50 $(VENV)/bin/python -m pytest $(SHARED) --dist=loadgroup $(ARGS)
 
 optimized: $(VENV)/.made ## run the tests that expect errors under python -O, which strips asserts
@@ -110,6 +113,12 @@ $(VENV)/.frameworks: $(VENV)/.made
 	@$(VENV)/bin/python $(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/apart/tokens $(tokens-alone)
 	@$(VENV)/bin/python $(COMPILE) $(VENV)/lib $(VENV)/apart || true
 	@touch $@
+
+# Azure's server needs Node.js; where it cannot be installed, its tests are skipped. npm waits for the network most
+# of the time, so that it installs while other things are checked.
+$(VENV)/.azurite: $(VENV)/.made
+	@npm install --silent --no-audit --no-fund --prefix $(VENV)/apart/servers/azurite $(azurite) && touch $@ \
+		|| echo "azurite could not be installed: its tests are skipped"
 
 $(BENCH)/.made: pyproject.toml
 	@echo "making $(BENCH)"

@@ -100,6 +100,29 @@ class TableFile(ABC):
         """Return the approximate bytes of memory of some columns of a whole group, as Arrow arrays."""
 
     @abstractmethod
+    def index_ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the bytes that say where rows of a group lie, as far as they are not known yet.
+
+        Args:
+            group: the group's number.
+            columns: as for ``rows``.
+
+        Returns:
+            The first byte of each range and the byte behind its last; none if all is known.
+
+        Raises:
+            CorruptRecord: the file is damaged.
+        """
+
+    @abstractmethod
+    def row_ranges(self, group: int, rows: Int64s, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the bytes that ``rows`` reads; arguments as of ``rows``, result as of ``index_ranges``."""
+
+    @abstractmethod
+    def run_ranges(self, group: int, start: int, stop: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the bytes that ``run`` reads; arguments as of ``run``, result as of ``index_ranges``."""
+
+    @abstractmethod
     def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
         """Return bounds of values from the statistics of the file, without reading values.
 

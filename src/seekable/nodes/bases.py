@@ -20,11 +20,12 @@ from seekable.nodes.graph import Plan, Reader, Router, known_size, part_of, with
 from seekable.order.blocks import default_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from seekable._typing import Int64s
     from seekable.nodes.conditions import Where
     from seekable.nodes.contract import Node
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
     from seekable.nodes.search import SearchRange
 
@@ -89,6 +90,15 @@ class InMemoryPlan(Plan):
         """0: no byte of a file is read."""
         return 0
 
+    @property
+    def remote(self) -> bool:
+        """True if files lie elsewhere; no file is read here."""
+        return False
+
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes that are read: none."""
+        return iter(())
+
     def advise(self) -> None:
         """Do nothing: the records are in memory already."""
 
@@ -124,6 +134,15 @@ class UnaryPlan(Plan):
     def paths(self) -> set[str]:
         """The paths of the files that the child's plan reads."""
         return self.child.paths
+
+    @property
+    def remote(self) -> bool:
+        """True if the child's plan may fetch bytes."""
+        return self.child.remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes that the child's plan reads."""
+        return self.child.ranges()
 
     def advise(self) -> None:
         """Announce the reads of the child's plan to the operating system."""

@@ -16,9 +16,10 @@ from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.search import SearchRange
 
 
@@ -156,6 +157,13 @@ class _BatchPlan(Plan):
     @property
     def paths(self) -> set[str]:
         return self.child.paths
+
+    @property
+    def remote(self) -> bool:
+        return self.child.remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        return self.child.ranges()
 
     def advise(self) -> None:
         self.child.advise()

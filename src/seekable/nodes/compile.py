@@ -16,11 +16,12 @@ from seekable.nodes.graph import Graph, Plan, Read, Reader, Routed, Router
 from seekable.nodes.provenance import Origins, gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.nodes.file_ranges import FileRanges
 
 
 __all__ = ["CompiledGraph", "GatheredPlan"]
@@ -139,6 +140,16 @@ class GatheredPlan(Plan):
     def paths(self) -> set[str]:
         """The paths of the files that any part reads."""
         return set().union(*(plan.paths for _, plan in self.parts))
+
+    @property
+    def remote(self) -> bool:
+        """True if a part may fetch bytes."""
+        return any(plan.remote for _, plan in self.parts)
+
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes that any part reads."""
+        for _, plan in self.parts:
+            yield from plan.ranges()
 
     def advise(self) -> None:
         """Announce the reads of all parts to the operating system."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.evaluated import Running
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.saved_rows import KeptRows
     from seekable.nodes.search import SearchRange
     from seekable.parallel.map_ranges import ExecutionOptions
@@ -322,6 +323,13 @@ class _FlattenPlan(Plan):
     @property
     def paths(self) -> set[str]:
         return self.child.paths
+
+    @property
+    def remote(self) -> bool:
+        return self.child.remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        return self.child.ranges()
 
     def advise(self) -> None:
         self.child.advise()

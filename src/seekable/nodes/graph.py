@@ -21,9 +21,10 @@ from seekable.errors import EndlessDataset, InvalidArgument
 from seekable.nodes.provenance import of_places
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
 
 
@@ -73,6 +74,19 @@ class Plan(ABC):
     @abstractmethod
     def advise(self) -> None:
         """Announce the reads to the operating system, if that can save waiting for a disk."""
+
+    @property
+    @abstractmethod
+    def remote(self) -> bool:
+        """True if some of the files may lie elsewhere, so that bytes of them are fetched."""
+
+    @abstractmethod
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes of files that ``read`` reads; nothing of the records is read.
+
+        Of tables the footers and the page indexes are read, if they are not known yet. Not among the ranges
+        are objects that only the contents of records name: those of scripts and of data directories of Kaldi.
+        """
 
     @property
     @abstractmethod
@@ -138,6 +152,10 @@ class SlicedPlan(Plan):
     @abstractmethod
     def advise_slices(self, starts: Int64s, counts: Int64s) -> None:
         """Announce the reads of a slice of each record to the operating system; see ``advise``."""
+
+    @abstractmethod
+    def ranges_of_slices(self, starts: Int64s, counts: Int64s) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes of a slice of each record's arrays; see ``ranges``."""
 
     @abstractmethod
     def locate_slices(self, starts: Int64s, counts: Int64s) -> list[Any]:

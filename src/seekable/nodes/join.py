@@ -22,12 +22,13 @@ from seekable.parallel.map_ranges import execution_options, map_ranges
 from seekable.parallel.progress import watched
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from concurrent.futures import Executor
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
     from seekable.nodes.search import SearchRange
     from seekable.parallel.progress import ProgressHook
@@ -310,6 +311,14 @@ class _JoinPlan(Plan):
     @property
     def paths(self) -> set[str]:
         return self.left.paths | self.right.paths
+
+    @property
+    def remote(self) -> bool:
+        return self.left.remote or self.right.remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        yield from self.left.ranges()
+        yield from self.right.ranges()
 
     def advise(self) -> None:
         self.left.advise()

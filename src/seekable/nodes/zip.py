@@ -16,9 +16,10 @@ from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.hole import HOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from seekable._typing import Int64s
+    from seekable.nodes.file_ranges import FileRanges
 
 
 __all__ = ["Zip"]
@@ -116,6 +117,14 @@ class _ZipPlan(Plan):
     @property
     def paths(self) -> set[str]:
         return set().union(*(column.paths for column in self.columns))
+
+    @property
+    def remote(self) -> bool:
+        return any(column.remote for column in self.columns)
+
+    def ranges(self) -> Iterator[FileRanges]:
+        for column in self.columns:
+            yield from column.ranges()
 
     def advise(self) -> None:
         for column in self.columns:

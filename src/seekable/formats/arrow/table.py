@@ -115,6 +115,19 @@ class ArrowTable(TableFile):
             at += count
         return total
 
+    def index_ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return nothing: opening the file has found all record batches."""
+        return []
+
+    def row_ranges(self, group: int, rows: Int64s, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the bytes of the record batch; none without a row or a column."""
+        return self.run_ranges(group, 0, len(rows), columns)
+
+    def run_ranges(self, group: int, start: int, stop: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the bytes of the record batch; none without a row or a column."""
+        first, size = self.span(group)
+        return [(first, first + size)] if start < stop and columns else []
+
     def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
         """Return one run without bounds: the format keeps no statistics."""
         return [(0, self._layout.groups[group].rows, {})]

@@ -131,6 +131,11 @@ class PageTables:
             self.save()
         return made
 
+    def has(self, group: int, leaf: Leaf) -> bool:
+        """Return True if ``table`` reads nothing of the file for a leaf of a group."""
+        number = group * self._leaves + leaf.number
+        return number in self._tables or number in self._unpaged
+
     def save(self) -> None:
         """Save the page tables that were made."""
         if self._store is not None:

@@ -114,6 +114,24 @@ class Paged:
             start - int(self.table.first[first]) + self.table.starts_mid_row(first), stop - start
         )
 
+    def row_ranges(self, rows: Int64s) -> list[tuple[int, int]]:
+        """Return the bytes that `rows` reads: first bytes, and bytes behind the last; a dictionary first."""
+        return [*self._dictionary_range(), *map(self._range, self.table.spans(rows))]
+
+    def run_ranges(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """Return the bytes that `run` reads; as ``row_ranges``."""
+        spans = self.table.spans(np.array((start, stop - 1), np.int64))
+        return [*self._dictionary_range(), self._range(Span(spans[0].first, spans[-1].last))]
+
+    def _dictionary_range(self) -> list[tuple[int, int]]:
+        start, size = self.table.dictionary
+        return [(start, start + size)] if size else []
+
+    def _range(self, span: Span) -> tuple[int, int]:
+        """Return the first byte of some pages, and the byte behind the last of them."""
+        offset, size = self.table.offset, self.table.size
+        return int(offset[span.first]), int(offset[span.last] + size[span.last])
+
     def _points_of(self, piece: _Piece, rows: Int64s) -> pa.Array | None:
         """Return those of some rows that a page has, None where pyarrow has to decode it."""
         if self.points is None:
@@ -149,7 +167,7 @@ class Paged:
     def _read(self, span: Span) -> list[_Page]:
         """Return the bytes of pages; adjacent pages take one read."""
         offset, size, first = self.table.offset, self.table.size, self.table.first
-        start, stop = int(offset[span.first]), int(offset[span.last] + size[span.last])
+        start, stop = self._range(span)
         data = self.source.range(start, stop)
         pages = []
         for number in range(span.first, span.last + 1):

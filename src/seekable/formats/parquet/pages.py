@@ -257,6 +257,20 @@ def page_table(source: RangeSource, chunk: Chunk, leaf: Leaf, rows: int) -> Page
     return _walked(source, chunk, leaf, rows)
 
 
+def index_of(chunk: Chunk) -> list[tuple[int, int]]:
+    """Return the bytes that `page_table` reads: first bytes, and bytes behind the last.
+
+    Without an index each page has to be found behind the one before, so these are the bytes of the chunk.
+
+    Args:
+        chunk: where the leaf's values of a group lie.
+    """
+    if chunk.index is None:
+        return [(chunk.start, chunk.stop)]
+    start, length = chunk.index
+    return [(start, start + length), (chunk.start, min(chunk.start + _FIRST_WINDOW, chunk.stop))]
+
+
 def header_at(source: RangeSource, start: int, stop: int) -> PageHeader:
     """Return the header at a place.
 

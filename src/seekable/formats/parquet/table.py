@@ -18,6 +18,7 @@ from seekable.formats.parquet.nested import leaves_of, merged
 from seekable.formats.parquet.one_column_file import OneColumnFile
 from seekable.formats.parquet.page_tables import PageTables
 from seekable.formats.parquet.paged_column import Paged
+from seekable.formats.parquet.pages import index_of
 from seekable.formats.parquet.point_read import point_reader
 from seekable.formats.parquet.statistics import ColumnPages, bounds_of_group, page_bounds, runs_of
 from seekable.formats.parquet.thrift import ThriftError
@@ -129,6 +130,46 @@ class ParquetTable(TableFile):
                     chunk = self._layout.chunk(group, leaf.number, self._footer.start)
                     total += max(chunk.unpacked, chunk.values * _LEAST_VALUE)
         return total
+
+    def index_ranges(self, group: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the page indexes and heads of chunks whose pages are not known; whole chunks without one."""
+        found: list[tuple[int, int]] = []
+        for name in columns:
+            with self._damage_named(group, 0, name):
+                for leaf in self._field(name).leaves:
+                    if not self._tables.has(group, leaf):
+                        chunk = self._layout.chunk(group, leaf.number, self._footer.start)
+                        found += index_of(chunk)
+        return found
+
+    def row_ranges(self, group: int, rows: Int64s, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the bytes of the pages that hold some rows, and of dictionaries."""
+        found: list[tuple[int, int]] = []
+        for name in columns if len(rows) else ():
+            with self._damage_named(group, 0, name):
+                leaves = self._pages(group, name)
+                found += [each for leaf in leaves for each in leaf.row_ranges(rows)]
+                if not leaves:
+                    found += self._chunk_ranges(group, name)
+        return found
+
+    def run_ranges(self, group: int, start: int, stop: int, columns: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the bytes of the pages that hold the rows, or of whole chunks where these are decoded."""
+        found: list[tuple[int, int]] = []
+        paged = stop - start <= self._group_rows(group) // 2
+        for name in columns if stop > start else ():
+            with self._damage_named(group, 0, name):
+                leaves = self._pages(group, name) if paged else ()
+                found += [each for leaf in leaves for each in leaf.run_ranges(start, stop)]
+                if not leaves:
+                    found += self._chunk_ranges(group, name)
+        return found
+
+    def _chunk_ranges(self, group: int, name: str) -> list[tuple[int, int]]:
+        """Return the bytes of the chunks of a column."""
+        numbers = [leaf.number for leaf in self._field(name).leaves]
+        chunks = [self._layout.chunk(group, number, self._footer.start) for number in numbers]
+        return [(chunk.start, chunk.stop) for chunk in chunks]
 
     def bounds(self, group: int, columns: Sequence[str]) -> list[tuple[int, int, Mapping[str, Bounds]]]:
         """Return the bounds of the group, and of pages if the file has an index of them."""

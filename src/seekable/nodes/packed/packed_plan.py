@@ -17,11 +17,12 @@ from seekable.nodes.packed.window_plan import WindowPlan
 from seekable.order.packing.pieces import LITERAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.packed.sample_maker import SampleMaker
     from seekable.nodes.packed.sample_segments import Placed
 
@@ -141,6 +142,18 @@ class _PackedPlan(Plan):
         dtypes = self.maker.dtypes
         size = sum(dtypes[name].itemsize for name in self.maker.reads)
         return size * int(self.pieces.counts[self.stored].sum())
+
+    @property
+    def remote(self) -> bool:
+        return self.child.remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        if not self.maker.reads:
+            return iter(())
+        if not isinstance(self.child, SlicedPlan):
+            return self.child.ranges()
+        starts, counts = self.pieces.starts[self.stored], self.pieces.counts[self.stored]
+        return self.child.ranges_of_slices(starts, counts)
 
     def advise(self) -> None:
         if not self.maker.reads:

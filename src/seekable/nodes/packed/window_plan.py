@@ -12,9 +12,10 @@ from seekable.nodes.graph import Plan
 from seekable.nodes.packed.sample_arrays import records_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from seekable._typing import Int64s
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.packed.sample_maker import SampleMaker
     from seekable.nodes.provenance import Origins
     from seekable.nodes.sources.token_axis import TokenAxis
@@ -77,6 +78,15 @@ class WindowPlan(Plan):
         """The number of bytes of the arrays of the windows."""
         sizes = (self.maker.dtypes[name].itemsize for name in self.maker.columns)
         return len(self) * self.maker.width * sum(sizes)
+
+    @property
+    def remote(self) -> bool:
+        """True if token files lie elsewhere."""
+        return self.axis.source.files.has_remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes of the windows."""
+        return self.axis.ranges(self.starts, self.maker.width, self.maker.columns)
 
     def advise(self) -> None:
         """Announce the reads to the operating system, if reads have waited for a disk."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import weakref
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 from seekable.storage.mapped import MOST_OPEN_FILES, MappedFile, OpenFiles, next_use
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from seekable.formats.tokens.words import TokenWords
     from seekable.index.fileset import FileSet
 
-__all__ = ["AlignedFiles"]
+__all__ = ["AlignedFiles", "OneAligned"]
 
 _MOST_ARRAYS = 1 << 16
 """More arrays than a file has: one number stands for a file and one of its arrays."""
@@ -54,6 +55,10 @@ class AlignedFiles:
         name = self._words.schema(file).aligned[array].file
         return os.path.join(os.path.dirname(self._files.path(file)), name)
 
+    def of(self, array: int) -> OneAligned:
+        """Return the files of one array."""
+        return OneAligned(self, array)
+
     def close(self) -> None:
         """Close all files; a file that is read again is opened again."""
         self._kept_open.close()
@@ -64,3 +69,20 @@ class AlignedFiles:
         as_surveyed = next(side for side in schema.beside if side.file == name)
         path = self.path(file, array)
         return MappedFile(path, size=as_surveyed.size, mtime_ns=as_surveyed.mtime_ns)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OneAligned:
+    """The files of one array, by the numbers of their token files."""
+
+    files: AlignedFiles
+    array: int
+
+    def mapped(self, file: int, /) -> MappedFile:
+        """Return the map of a file, after a check; errors as of `AlignedFiles.mapped`."""
+        return self.files.mapped(file, self.array)
+
+    def path(self, file: int, /) -> str:
+        """Return the path of a file."""
+        return self.files.path(file, self.array)

@@ -15,6 +15,7 @@ from seekable.formats.registry import format_named
 from seekable.index.fileset import combine
 from seekable.index.location import Location
 from seekable.nodes.contract import Leaf
+from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.keys.key import entry_key
 from seekable.nodes.provenance import Origins, of_files
@@ -26,7 +27,7 @@ from seekable.storage.memory import DiskActivity, cache_bytes, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -269,6 +270,20 @@ class _FilesPlan(Plan):
     @property
     def paths(self) -> set[str]:
         return {self.reader.files.shown_path(file) for file in np.unique(self.files).tolist()}
+
+    @property
+    def remote(self) -> bool:
+        return self.reader.has_remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        reader = self.reader
+        headed = [file for file in np.unique(self.files).tolist() if reader.decoders[file].headed]
+        if headed:
+            ends = [reader.files.range(file, 0)[0] for file in headed]
+            yield FileRanges.of(
+                reader.files, np.array(headed), np.zeros(len(headed), np.int64), np.array(ends)
+            )
+        yield FileRanges(reader.files, self.files, self.starts, self.ends)
 
     def advise(self) -> None:
         if self.reader.has_remote:

@@ -13,6 +13,7 @@ from seekable.formats.tar.layout import MemberWords
 from seekable.formats.tar.member_name import NAME_BYTES
 from seekable.index.fileset import combine
 from seekable.index.location import Location
+from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.graph import Plan, Reader
 from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.sources.sample_records import FieldError, made_record, recovered_sample
@@ -20,7 +21,7 @@ from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -182,6 +183,13 @@ class _SamplesPlan(Plan):
     @property
     def paths(self) -> set[str]:
         return {self.reader.files.shown_path(file) for file in np.unique(self.files).tolist()}
+
+    @property
+    def remote(self) -> bool:
+        return self.reader.has_remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        yield FileRanges(self.reader.files, *self._ranges())
 
     def advise(self) -> None:
         if self.reader.has_remote:

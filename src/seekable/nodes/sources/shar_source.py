@@ -20,12 +20,13 @@ from seekable.nodes.sources.shar_fields import LineReader, SharFields
 from seekable.nodes.sources.shar_pairs import Failed, PairReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from seekable._typing import Int64s
     from seekable.formats import lhotse_cuts
     from seekable.formats.source_options import OnError
     from seekable.index.fileset import FileSet
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.keys.key import Keys
     from seekable.nodes.provenance import Origins
 else:
@@ -290,6 +291,14 @@ class _SharPlan(Plan):
     @property
     def paths(self) -> set[str]:
         return set().union(self.lines.paths, *(plan.paths for plan in self.fields))
+
+    @property
+    def remote(self) -> bool:
+        return any(plan.remote for plan in (self.lines, *self.fields))
+
+    def ranges(self) -> Iterator[FileRanges]:
+        for plan in (self.lines, *self.fields):
+            yield from plan.ranges()
 
     def advise(self) -> None:
         for plan in (self.lines, *self.fields):

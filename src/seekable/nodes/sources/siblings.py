@@ -22,11 +22,12 @@ from seekable.nodes.sources.sibling_rows import SiblingRows, matched_rows
 from seekable.order.blocks import default_blocks_within
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.search import SearchRange
 
 __all__ = ["Siblings", "columns_of_sides"]
@@ -366,6 +367,15 @@ class _SiblingsPlan(Plan):
     @property
     def paths(self) -> set[str]:
         return set().union(*(side.plan.paths for side in self.sides if side is not None))
+
+    @property
+    def remote(self) -> bool:
+        return any(side.plan.remote for side in self.sides if side is not None)
+
+    def ranges(self) -> Iterator[FileRanges]:
+        for side in self.sides:
+            if side is not None:
+                yield from side.plan.ranges()
 
     def advise(self) -> None:
         for side in self.sides:

@@ -90,6 +90,10 @@ class OpenTables:
             table = mapped.reader = self.form.open(self.files.source(file), self.files.pages(file))
         return table
 
+    def has(self, file: int) -> bool:
+        """Return True if a table is open."""
+        return self.files.mapped(file).reader is not None
+
 
 def row_bytes(files: FileSet) -> NDArray[np.float64]:
     """Return the mean bytes of a row in each file, float64; placeholders count as files on the Hub."""

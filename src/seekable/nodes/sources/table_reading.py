@@ -18,6 +18,7 @@ from seekable.nodes.compile import GatheredPlan
 from seekable.nodes.graph import ColumnarPlan, Plan, Reader
 from seekable.nodes.sources.decode import DECODED, Unconvertible, decode_rows, in_threads
 from seekable.nodes.sources.table_plan import DecodeBlock, ReadRows, blocks_to_decode, steps
+from seekable.nodes.sources.table_ranges import ranges_of_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.nodes.conditions import Bounds, Where
+    from seekable.nodes.file_ranges import FileRanges
     from seekable.nodes.provenance import Origins
     from seekable.nodes.sources.decode import DecodedRows, DecodeTable
     from seekable.nodes.sources.table_files import RowBlocks, RowPlaces
@@ -358,6 +360,17 @@ class TablesPlan(ColumnarPlan):
     def paths(self) -> set[str]:
         """The paths of the files of the records."""
         return self.tables.places.paths(self.rows)
+
+    @property
+    def remote(self) -> bool:
+        """True if tables lie elsewhere."""
+        return self.tables.places.files.has_remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the pages, chunks or record batches of the records; opens the files."""
+        if self.rows.size:
+            tables = self.tables
+            yield ranges_of_rows(tables.places, tables.single, self.rows, self.dense)
 
     def advise(self) -> None:
         """Do nothing: reads of tables are large, and the operating system reads ahead by itself."""

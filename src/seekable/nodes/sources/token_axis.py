@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.sources.file_maps import FileMaps, alike
 from seekable.nodes.sources.token_copies import copy_elements
 from seekable.storage.memory import DiskActivity, disk_reads
 from seekable.storage.ranges import merge_near
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from seekable._typing import Int64s
+    from seekable.nodes.file_ranges import DataFiles
     from seekable.nodes.sources.stored_arrays import TokenFiles
 
 __all__ = ["TokenAxis", "token_axis"]
@@ -91,6 +93,26 @@ class TokenAxis:
         merged = merge_near(files, firsts.view(np.uint64), ends.view(np.uint64), gap=_GAP_BYTES)
         for file, start, end in zip(*(column.tolist() for column in merged), strict=True):
             self.source.files.mapped(file).advise(start, end)
+
+    def ranges(self, starts: Int64s, width: int, columns: Container[str]) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes of windows, array by array.
+
+        Args:
+            starts: the first token of each window, counted over all files, int64.
+            width: the number of tokens of a window.
+            columns: the names of the arrays.
+        """
+        files, _, firsts, counts = self._parts(starts, width)
+        for some in alike(self.source.kinds[files]):
+            for array in self.source.arrays(int(files[some][0])):
+                if array.name not in columns:
+                    continue
+                of: DataFiles = self.source.files
+                begins = firsts[some]
+                if array.aligned is not None:
+                    begins = self.source.start_in_aligned(files[some], begins, array)
+                    of = self.source.aligned.of(array.aligned)
+                yield FileRanges.of(of, files[some], begins, begins + counts[some] * array.dtype.itemsize)
 
     def paths(self, starts: Int64s, width: int) -> set[str]:
         """Return the paths of the token files of some windows."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from seekable._lazy import lazy
 from seekable.index.location import Location
+from seekable.nodes.file_ranges import FileRanges
 from seekable.nodes.graph import Reader, SlicedPlan
 from seekable.nodes.provenance import Origins, of_files
 from seekable.nodes.sources.file_maps import FileMaps, alike
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from seekable._typing import Int64s
     from seekable.index import remote_file
+    from seekable.nodes.file_ranges import DataFiles
     from seekable.nodes.sources.stored_arrays import StoredArray, TokenFiles
 
     Array = NDArray[Any]
@@ -187,6 +189,36 @@ class TokensPlan(SlicedPlan):
     def bytes(self) -> int:
         """The number of bytes of the documents in the token files."""
         return int((self._ends() - self.firsts).sum())
+
+    @property
+    def remote(self) -> bool:
+        """True if token files lie elsewhere."""
+        return self.reader.has_remote
+
+    def ranges(self) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes of each array of the documents."""
+        return self.ranges_of_slices(np.zeros_like(self.counts), self.counts)
+
+    def ranges_of_slices(self, starts: Int64s, counts: Int64s) -> Iterator[FileRanges]:
+        """Yield the ranges of bytes of some tokens of each document, array by array.
+
+        Args:
+            starts: the first token of each slice in its document.
+            counts: its number of tokens.
+        """
+        source = self.reader.source
+        for some in alike(source.kinds[self.files]):
+            files, firsts = self.files[some], self.firsts[some]
+            for array in source.arrays(int(files[0])):
+                size, inside = array.dtype.itemsize, array.before * self.counts[some]
+                if array.aligned is None:
+                    of: DataFiles = source.files
+                    stored = firsts + inside
+                else:
+                    stored = source.start_in_aligned(files, firsts, array)
+                    of = source.aligned.of(array.aligned)
+                begins = stored + starts[some] * size
+                yield FileRanges.of(of, files, begins, begins + counts[some] * size)
 
     def advise(self) -> None:
         """Announce the reads to the operating system, if reads have waited for a disk."""
