@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Case = TypeVar("Case")
 
 _IS_CHECK = "SEEKABLE_TEST_EXAMPLES" in os.environ
 
@@ -13,5 +19,12 @@ def some(cases: int) -> int:
 
 
 def wider(step: int) -> int:
-    """The distance between points at which a process is killed, or three times as much."""
-    return 3 * step if _IS_CHECK else step
+    """The distance between points at which a process is killed, or five times as much."""
+    return 5 * step if _IS_CHECK else step
+
+
+def turns(cases: Sequence[Case], of: int) -> list[list[Case]]:
+    """For each of so many things all cases, or one of them: that whose turn it is."""
+    if not _IS_CHECK:
+        return [list(cases)] * of
+    return [[cases[number % len(cases)]] for number in range(of)]

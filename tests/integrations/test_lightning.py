@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.integrations.lives import KILLED, Life, Server, together
 from tests.integrations.records import SIZE, expected
+from tests.thrift import turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,14 +59,27 @@ class Training:
         return self.finished(resume=self.last, **spec)
 
 
-@pytest.mark.parametrize("where", ["module", "data module"])
+KINDS_OF_LOADER: dict[str, dict[str, Any]] = {
+    "prefetch": {},
+    "no prefetch": {"prefetch": 0},
+    "workers": {"workers": 2},
+    "drop": {"end": "drop"},
+    "pad": {"end": "pad"},
+}
+
+
 @pytest.mark.parametrize(
-    "loader",
-    [{}, {"prefetch": 0}, {"workers": 2}, {"end": "drop"}, {"end": "pad"}],
-    ids=["prefetch", "no prefetch", "workers", "drop", "pad"],
+    ("loader", "where"),
+    [
+        pytest.param(loader, where, id=f"{name}-{where}")
+        for (name, loader), wheres in zip(
+            KINDS_OF_LOADER.items(), turns(["module", "data module"], len(KINDS_OF_LOADER)), strict=True
+        )
+        for where in wheres
+    ],
 )
 def test_a_killed_run_goes_on_from_the_checkpoint_in_the_middle_of_an_epoch(
-    where: str, loader: dict[str, Any], server: Server, tmp_path: Path
+    loader: dict[str, Any], where: str, server: Server, tmp_path: Path
 ) -> None:
     training = Training(
         server,

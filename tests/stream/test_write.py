@@ -25,6 +25,7 @@ from tests.stream import functions
 from tests.stream.graphs import streams
 from tests.stream.matrix import BUILDERS, flow
 from tests.stream.writing import CHEAP_FORMS, FORMS, check_whole, contents, parts, row, shown, uneven, write
+from tests.thrift import turns as in_turn
 
 import seekable as sk
 import seekable.writing
@@ -60,10 +61,18 @@ def test_each_stage_comes_back_in_the_order_of_slots(
     check_whole(stream, tmp_path / "out", write(stream, tmp_path / "out", rows_per_file=40, jobs=1))
 
 
+LANES_AND_FORMS = [(lanes, form) for lanes in (1, 3, 8) for form in FORMS]
+
+
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("lanes", [1, 3, 8])
-@pytest.mark.parametrize("build", EACH)
+@pytest.mark.parametrize(
+    ("build", "lanes", "form"),
+    [
+        pytest.param(*each.values, lanes, form, id=f"{each.id}-{lanes}-{form}")
+        for each, cases in zip(EACH, in_turn(LANES_AND_FORMS, len(EACH)), strict=True)
+        for lanes, form in cases
+    ],
+)
 def test_each_stage_comes_back_for_all_numbers_of_lanes_and_records(
     build: Callable[[int, int], sk.Stream], lanes: int, form: str, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.stream.matrix import BUILDERS
+from tests.thrift import turns
 
 import seekable as sk
 from seekable.loader.lane_batches import LaneReader
@@ -127,7 +128,8 @@ def test_torchdata_resumes_its_workers(builder: Builder) -> None:
     for batch in first:
         batches.append(batch)
         states.append(json.loads(json.dumps(first.state_dict())))
-    for cut in {len(batches) // 2, len(batches) - 1} - {0, -1}:
+    cuts = sorted({len(batches) // 2, len(batches) - 1} - {0, -1})
+    for cut in turns(cuts, 1)[0] if cuts else []:
         again = loader()
         again.load_state_dict(states[cut - 1])
         assert same(list(again), batches[cut:]), cut
