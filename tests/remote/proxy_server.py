@@ -267,7 +267,7 @@ class Client:
         if fault.get("no_last_modified"):
             answer.headers.pop("last-modified", None)
         if "lie" in fault and length:
-            shorter = max(0, length - fault["lie"])
+            shorter: int = max(0, length - fault["lie"])
             answer.headers["content-length"] = str(shorter)
             return shorter
         if fault.get("longer") and length:
