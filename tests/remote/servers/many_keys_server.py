@@ -3,8 +3,8 @@
     python tests/remote/servers/many_keys_server.py OBJECTS [LATENCY_SECONDS]
 
 Prints its port. Object 1,234,567 of any bucket is ``corpus/1234/1234567.jsonl`` with the line
-``{"id": "1234567"}``. Serves ListObjectsV2 (prefix, delimiter, start-after, continuation-token, max-keys), HEAD
-and GET with one range. ``GET /-/log`` returns the targets of all requests so far in a JSON list, and forgets them.
+``{"id": "1234567"}``. Serves ListObjectsV2 (prefix, delimiter, start-after, continuation-token, max-keys),
+HEAD and GET with one range. ``GET /-/log`` returns the targets of all requests so far, and forgets them.
 """
 
 from __future__ import annotations
