@@ -1,0 +1,134 @@
+"""An event loop in a thread of its own, which other threads wait for and can interrupt.
+
+A call into compiled code cannot be interrupted, and an interpreter that ends waits for the threads of a pool.
+Here requests are tasks of a loop in a daemon thread: the caller waits for a moment at a time, so that Ctrl-C
+answers at once and cancels the task, and ``close`` cancels all tasks and waits until they have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, TypeVar, final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+__all__ = ["LoopThread"]
+
+T = TypeVar("T")
+
+_MOMENT = 0.1
+"""The seconds after which a waiting thread looks whether the loop still runs. Signals wake it earlier."""
+_ENDING_SECONDS = 1.5
+"""The most time that ``close`` waits for cancelled requests."""
+
+
+@final
+class LoopThread:
+    """An event loop in a daemon thread, which starts at the first call. Safe from threads, of one process."""
+
+    def __init__(self, name: str) -> None:
+        """Start nothing yet.
+
+        Args:
+            name: the name of the thread.
+        """
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """True after `close`."""
+        return self._is_closed
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the loop and return its result.
+
+        An exception in the waiting thread, ``KeyboardInterrupt`` for instance, cancels the coroutine.
+
+        Raises:
+            RuntimeError: the loop was closed.
+        """
+        done = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(work, self._running(work))
+        future.add_done_callback(lambda _: done.set())
+        try:
+            while not done.wait(_MOMENT):
+                self._check_thread()
+        except BaseException:
+            future.cancel()
+            raise
+        return future.result()
+
+    def post(self, function: Callable[[], object]) -> None:
+        """Call a function in the loop soon. Nothing happens after ``close``."""
+        with self._lock:
+            if not self._is_closed:
+                self._started().call_soon_threadsafe(function)
+
+    def close(self) -> None:
+        """Cancel all tasks, wait until they have ended, and stop the loop. A second call does nothing."""
+        with self._lock:
+            already, self._is_closed = self._is_closed, True
+            loop, thread = self._loop, self._thread
+        if already or loop is None or thread is None or thread is threading.current_thread():
+            return
+        loop.call_soon_threadsafe(_end, loop)
+        thread.join(_ENDING_SECONDS + 1)
+
+    def _check_thread(self) -> None:
+        if self._thread is None or not self._thread.is_alive():
+            raise RuntimeError("the thread of the requests has ended")
+
+    def _running(self, work: Coroutine[Any, Any, T]) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._is_closed:
+                work.close()
+                raise RuntimeError("the fetcher is closed")
+            return self._started()
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        """Return the loop, after starting it; called with the lock."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=_run, args=(self._loop,), name=self._name, daemon=True)
+            self._thread.start()
+            atexit.register(_close_in, os.getpid(), weakref.ref(self))
+        return self._loop
+
+
+def _close_in(process: int, thread: weakref.ref[LoopThread]) -> None:
+    """Close the loop at the end of its process; a forked child has the call too, but not the thread."""
+    found = thread()
+    if found is not None and process == os.getpid():
+        found.close()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _end(loop: asyncio.AbstractEventLoop) -> None:
+    """Stop the loop after its tasks were cancelled; runs in it."""
+    ending = loop.create_task(_cancel_all())
+    ending.add_done_callback(lambda _: loop.stop())
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_ENDING_SECONDS)
+    await asyncio.get_running_loop().shutdown_asyncgens()

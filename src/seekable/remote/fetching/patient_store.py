@@ -1,0 +1,99 @@
+"""A store whose calls are repeated until they are answered."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Literal, final
+
+from seekable.errors import Unreachable
+from seekable.remote.stores.store import Passing, Store
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from typing_extensions import Buffer
+
+    from seekable.remote.fetching.sending import Sender
+    from seekable.remote.stores.store import FolderListing, Page, Pin, Stat
+
+__all__ = ["PatientStore"]
+
+
+@final
+class PatientStore(Store):
+    """The calls of a store, each sent as often as the sender permits."""
+
+    def __init__(self, store: Store, sender: Sender) -> None:
+        """Send nothing yet.
+
+        Args:
+            store: sends each request once.
+            sender: sends them again; used in its loop.
+        """
+        self._store = store
+        self._sender = sender
+        self.fork_safe = store.fork_safe
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object for messages, without secrets."""
+        return self._store.shown(key)
+
+    async def stat(self, key: str) -> Stat:
+        """Return the size and the entity tag of an object."""
+        return await self._sender.send(lambda: self._store.stat(key), shown=self.shown(key), demanded=_always)
+
+    async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
+        """Return bytes of an object."""
+        return await self._sender.send(
+            lambda: self._store.read(key, start, stop, pin=pin),
+            shown=f"{self.shown(key)}, bytes {start} to {stop}",
+            demanded=_always,
+        )
+
+    async def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
+        """Yield the objects below a folder in pages; one that fails is listed again behind the last key."""
+        shown = f"the listing of {self.shown(prefix)}"
+        pages = self._store.list(prefix, after=after, before=before)
+        is_ordered = True
+
+        async def next_page() -> Page | None:
+            nonlocal pages
+            try:
+                return await anext(pages, None)
+            except Passing:
+                if is_ordered:
+                    pages = self._store.list(prefix, after=after, before=before)
+                    raise
+                message = f"{shown} broke off, and cannot go on because its keys are in no order: run again"
+                raise Unreachable(message) from None
+
+        while (page := await self._sender.send(next_page, shown=shown, demanded=_always)) is not None:
+            keys = [
+                after.encode("utf-8", "surrogateescape"),
+                *(stat.key.encode("utf-8", "surrogateescape") for stat in page),
+            ]
+            is_ordered = is_ordered and all(map(operator.lt, keys, keys[1:]))
+            after = page[-1].key if page else after
+            yield page
+
+    async def list_folder(self, prefix: str) -> FolderListing:
+        """Return the folders and the objects directly below a folder."""
+        return await self._sender.send(
+            lambda: self._store.list_folder(prefix),
+            shown=f"the listing of {self.shown(prefix)}",
+            demanded=_always,
+        )
+
+    async def put(self, key: str, data: Buffer, *, replacing: Stat | Literal["any"] | None) -> Stat:
+        """Write a whole object and return its description."""
+        return await self._sender.send(
+            lambda: self._store.put(key, data, replacing=replacing), shown=self.shown(key), demanded=_always
+        )
+
+    async def delete(self, key: str) -> None:
+        """Delete an object; nothing happens if there is none."""
+        await self._sender.send(lambda: self._store.delete(key), shown=self.shown(key), demanded=_always)
+
+
+def _always() -> bool:
+    return True
