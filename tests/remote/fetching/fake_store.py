@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from seekable.errors import DataNotFound
 from seekable.remote.fetching.fetcher import Fetcher
 from seekable.remote.fetching.wants import ObjectRef
-from seekable.remote.stores.store import Page, Pin, Stat, Store
+from seekable.remote.stores.store import FolderListing, Page, Pin, Stat, Store
 
 Fault = Callable[[], Awaitable[None]]
 """Awaited before a request is answered: it may wait, or raise."""
@@ -48,7 +48,7 @@ class FakeStore(Store):
     most_open: int = 0
 
     def __post_init__(self) -> None:
-        self.script = itertools.chain(self.faults, itertools.repeat(good))
+        self.script: Iterator[Fault] = itertools.chain(self.faults, itertools.repeat(good))
 
     def shown(self, key: str) -> str:
         return f"fake://bucket/{key}"
@@ -82,7 +82,7 @@ class FakeStore(Store):
             await self._meet()
             yield [Stat(key, len(self.objects[key]), "etag", None, 0) for key in keys[first : first + 2]]
 
-    async def list_folder(self, prefix: str) -> tuple[list[str], list[Stat]]:
+    async def list_folder(self, prefix: str) -> FolderListing:
         await self._meet()
         return [], []
 

@@ -102,7 +102,7 @@ class HeldRanges:
         block = Block(start, memoryview(data).toreadonly())
         if not len(block.data):
             return block
-        reference = _BlockRef(block, self._dead.append)  # type: ignore[arg-type] # The callback gets this class.
+        reference = _BlockRef(block, self._dead.append)
         reference.cells = key, start // _CELL_BYTES, (block.stop - 1) // _CELL_BYTES
         with self._lock:
             self._forget_dead()

@@ -31,14 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
     from typing import Any
 
-    from seekable.remote import mounts
     from seekable.remote.cache.held_ranges import Block
     from seekable.remote.fetching.flights import Flight
     from seekable.remote.fetching.report import FetchReport
     from seekable.remote.fetching.wants import ObjectRef
     from seekable.remote.stores.store import Store
-else:
-    mounts = lazy("seekable.remote.mounts")
+
+mounts = lazy("seekable.remote.mounts")
 
 __all__ = ["Fetcher", "fetcher"]
 

@@ -58,8 +58,8 @@ class Sender:
             self._counts.refusals += failure.refused
             wait = retrying.wait_after_failure(
                 time.monotonic(),
-                share=random.random(),
-                retry_after=failure.retry_after,  # noqa: S311 - no secret
+                share=random.random(),  # noqa: S311 - no secret
+                retry_after=failure.retry_after,
             )
             if wait is None:
                 raise _given_up(shown, retrying, failure) from failure
