@@ -30,10 +30,16 @@ COMMANDS = [
     "doctor",
     "state",
     "kaldi",
+    "cache",
 ]
-GROUPS = [["state"], ["kaldi"]]
+GROUPS = [["state"], ["kaldi"], ["cache"]]
 KALDI = ["copy", "head", "shapes", "index", "validate", "to-parquet", "from-jsonl"]
-PAGES = [[command] for command in COMMANDS] + [["state", "show"], ["state", "diff"]]
+PAGES = [[command] for command in COMMANDS] + [
+    ["state", "show"],
+    ["state", "diff"],
+    ["cache", "ls"],
+    ["cache", "rm"],
+]
 PAGES += [["kaldi", command] for command in KALDI]
 
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from seekable._version import __version__
 from seekable.cli import (
+    cache,
     doctor,
     export,
     get,
@@ -67,6 +68,7 @@ app.command(epilog=pack.EPILOG)(pack.pack)
 app.command(epilog=plan.EPILOG)(plan.plan)
 app.add_typer(state.app, name="state")
 app.add_typer(kaldi.app, name="kaldi")
+app.add_typer(cache.app, name="cache")
 app.command(epilog=doctor.EPILOG)(doctor.doctor)
 
 

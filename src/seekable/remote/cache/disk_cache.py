@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shutil
 import time
 import weakref
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ import msgspec
 
 from seekable.errors import InvalidArgument
 from seekable.remote.cache.claims import Claim, Claims
+from seekable.remote.cache.contents import CachedObject, cached_objects, is_chosen
 from seekable.remote.cache.eviction import remove_until
 from seekable.remote.cache.extents import create_object
 from seekable.remote.cache.ledger import Ledger, Lines, free_bytes
@@ -32,6 +34,8 @@ from seekable.remote.cache.open_objects import OpenObjects, folder_of
 from seekable.storage.files import cache_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typing_extensions import Buffer
 
 __all__ = [
@@ -41,6 +45,7 @@ __all__ = [
     "CacheCounts",
     "Claim",
     "DiskCache",
+    "chosen_bytes",
     "disk_cache",
     "object_key",
     "remote_folder",
@@ -98,12 +103,21 @@ def disk_cache() -> DiskCache | None:
     Raises:
         InvalidArgument: the variable is not a number of bytes.
     """
+    most_bytes = chosen_bytes()
+    return None if most_bytes == 0 else cache_in(remote_folder(), most_bytes)
+
+
+def chosen_bytes() -> int | None:
+    """Return the limit that ``SEEKABLE_REMOTE_BYTES`` sets, None if it sets none.
+
+    Raises:
+        InvalidArgument: the variable is not a number of bytes.
+    """
     chosen = os.environ.get(BYTES_VARIABLE, "")
     if chosen and not chosen.isdecimal():
         message = f"{BYTES_VARIABLE} must be a number of bytes, such as {16 << 30}, or 0 (got {chosen!r})"
         raise InvalidArgument(message)
-    most_bytes = int(chosen) if chosen else None
-    return None if most_bytes == 0 else cache_in(remote_folder(), most_bytes)
+    return int(chosen) if chosen else None
 
 
 @functools.cache
@@ -238,6 +252,30 @@ class DiskCache:
         kept = self._open_objects.open(ref_key)
         if kept is not None:
             kept.note_need(units, int(time.time() + seconds) + 1)
+
+    def contents(self) -> list[CachedObject]:
+        """Return the objects of which some bytes are on disk, by address."""
+        found = cached_objects(self._objects_folder)
+        return sorted(found, key=lambda each: (each.address, each.folder))
+
+    def remove(self, patterns: Sequence[str]) -> list[CachedObject]:
+        """Remove objects, and return what was removed. Views of their units stay valid.
+
+        Args:
+            patterns: addresses of objects or of folders, or patterns with ``*``.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        if not os.path.isdir(self._objects_folder):
+            return []
+        with self._ledger.locked() as lines:
+            chosen = [each for each in self.contents() if is_chosen(each.address, patterns)]
+            for each in chosen:
+                shutil.rmtree(each.folder)
+                if lines.used is not None:
+                    lines.used = max(lines.used - each.disk_bytes, 0)
+        return chosen
 
     def used_bytes(self) -> int:
         """Return the bytes that the cache takes on disk, as its ledger says; 0 without a cache."""

@@ -1,0 +1,165 @@
+"""``seekable cache``: shows and removes what was fetched from object stores and kept on disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seekable.cli.options import JsonOption, examples
+
+if TYPE_CHECKING:
+    from seekable.remote.cache.contents import CachedObject
+    from seekable.remote.cache.disk_cache import DiskCache
+
+EPILOG = examples("cache ls", "cache rm s3://bucket/corpus")
+
+LS_EPILOG = examples(
+    "cache ls",
+    "cache ls s3://bucket/corpus            objects of one folder",
+    "cache ls '*.parquet'",
+    "cache ls --json | jq .used_bytes",
+)
+
+RM_EPILOG = examples(
+    "cache rm s3://bucket/corpus/a.jsonl",
+    "cache rm s3://bucket/corpus            all objects of one folder",
+    "cache rm 's3://bucket/*.parquet'",
+    "cache rm --all",
+)
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+_HELP = "Of an object, of a folder, or a quoted pattern."
+
+
+@app.callback(epilog=EPILOG)
+def _cache() -> None:
+    """Show or remove what is kept of remote data.
+
+    The cache lies in SEEKABLE_REMOTE_DIR, else in the user's cache folder. Its limit is
+    SEEKABLE_REMOTE_BYTES, else half of what was free when the folder was made. Jobs that run may go on while
+    objects are removed.
+    """
+
+
+@app.command(name="ls", epilog=LS_EPILOG)
+def list_objects(
+    addresses: Annotated[
+        list[str] | None, typer.Argument(metavar="ADDRESS", help=_HELP, show_default=False)
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the objects of which some bytes are on disk.
+
+    KEPT is the bytes of the object that are on disk, and USED the time since they were last used.
+    """
+    import time
+
+    from seekable.cli.output import write_document, write_facts, write_line, write_table
+    from seekable.remote.cache.contents import is_chosen
+    from seekable.storage.memory import bytes_in_words
+
+    cache = _opened()
+    objects = cache.contents()
+    used = sum(each.disk_bytes for each in objects)
+    chosen = [each for each in objects if not addresses or is_chosen(each.address, addresses)]
+    if addresses:
+        _refuse_none(chosen, addresses, cache)
+    if as_json:
+        limit = {"folder": cache.folder, "limit_bytes": cache.most_bytes, "used_bytes": used}
+        write_document({**limit, "objects": [_as_json(each) for each in chosen]})
+        return
+    limit_bytes = cache.most_bytes
+    shown = "half of the free disk" if limit_bytes is None else bytes_in_words(limit_bytes)
+    write_facts({"folder": cache.folder, "used": f"{bytes_in_words(used)} of {shown}"})
+    if chosen:
+        write_line("")
+        write_table(
+            ["object", "size", "kept", "%", "used"], [_row(each, int(time.time())) for each in chosen]
+        )
+
+
+@app.command(name="rm", epilog=RM_EPILOG)
+def remove_objects(
+    addresses: Annotated[
+        list[str] | None, typer.Argument(metavar="ADDRESS", help=_HELP, show_default=False)
+    ] = None,
+    *,
+    all_objects: Annotated[bool, typer.Option("--all", help="Remove all objects.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove objects from the cache; the stores keep them.
+
+    The exit code is 4 if no object fits.
+    """
+    from seekable.cli.output import in_words, write_document, write_line
+    from seekable.errors import InvalidArgument
+    from seekable.storage.memory import bytes_in_words
+
+    if bool(addresses) == all_objects:
+        message = "name the objects to remove, or give --all, but not both"
+        raise InvalidArgument(message)
+    cache = _opened()
+    removed = cache.remove(["*"] if all_objects else addresses or [])
+    if addresses:
+        _refuse_none(removed, addresses, cache)
+    size = sum(each.disk_bytes for each in removed)
+    if as_json:
+        write_document({"objects": [_as_json(each) for each in removed], "removed_bytes": size})
+    else:
+        write_line(f"removed {in_words(len(removed), 'object')}, {bytes_in_words(size)}")
+
+
+def _opened() -> DiskCache:
+    """Return the cache of the environment, also if it is switched off now."""
+    from seekable.remote.cache.disk_cache import DiskCache, chosen_bytes, remote_folder
+
+    return DiskCache(remote_folder(), most_bytes=chosen_bytes())
+
+
+def _refuse_none(objects: list[CachedObject], addresses: list[str], cache: DiskCache) -> None:
+    """Refuse addresses that no object has.
+
+    Raises:
+        DataNotFound: there is no object.
+    """
+    from seekable.errors import DataNotFound
+
+    if not objects:
+        message = (
+            f"nothing of {', '.join(addresses)} is in {cache.folder!r}; `seekable cache ls` shows what is"
+        )
+        raise DataNotFound(message)
+
+
+def _row(each: CachedObject, now: int) -> list[str]:
+    from seekable.cli.output import json_safe
+    from seekable.storage.memory import bytes_in_words
+
+    share = 100 * each.kept_bytes / each.size if each.size else 100.0
+    age = "never" if not each.used else "needed now" if each.is_needed else _time_in_words(now - each.used)
+    sizes = (bytes_in_words(each.size), bytes_in_words(each.kept_bytes))
+    return [json_safe(each.address), *sizes, f"{share:.0f}", age]
+
+
+def _time_in_words(seconds: int) -> str:
+    for unit, name in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= unit:
+            return f"{seconds // unit} {name} ago"
+    return "now"
+
+
+def _as_json(each: CachedObject) -> dict[str, Any]:
+    from seekable.cli.output import json_safe
+
+    return {
+        "address": json_safe(each.address),
+        "etag": each.etag,
+        "size": each.size,
+        "kept_bytes": each.kept_bytes,
+        "disk_bytes": each.disk_bytes,
+        "used": each.used,
+        "is_needed": each.is_needed,
+    }
