@@ -45,7 +45,7 @@ MAY_IMPORT |= {
 }
 
 # Small modules beside the rooms, which every room may import; they themselves import errors alone.
-SHARED = frozenset({"_arguments", "_cached", "_lazy", "_log", "_optional", "_typing"})
+SHARED = frozenset({"_arguments", "_cached", "_lazy", "_log", "_optional", "_secrets", "_typing"})
 MAY_IMPORT |= dict.fromkeys(SHARED, frozenset({"errors"}))
 
 # Functions whose first argument is the name of a module to import.

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import xxhash
 
+from seekable.errors import IndexStale
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from typing_extensions import Buffer
 
-__all__ = ["FolderListing", "Page", "Passing", "Pin", "Stat", "Store", "identity_of", "plain_etag"]
+__all__ = ["FolderListing", "Page", "Passing", "Pin", "Stat", "Store", "changed", "identity_of", "plain_etag"]
 
 _IDENTITY_MASK = (1 << 63) - 1
 _SECOND_NS = 10**9
@@ -153,6 +155,17 @@ class Store(Protocol):
     @abstractmethod
     async def delete(self, key: str) -> None:
         """Delete an object; nothing happens if there is none."""
+
+
+def changed(address: str, found: Stat, pin: Pin) -> IndexStale:
+    """Return the error for an object that has other content than the pinned one."""
+    expected = f"the etag {pin.etag}" if pin.etag else f"an etag of the digest {pin.identity:x}"
+    message = (
+        f"{address} changed after it was indexed: expected {expected} and {pin.size} bytes, found the etag "
+        f"{found.etag} (digest {found.identity:x}) and {found.size} bytes. Open the data again with "
+        f"refresh=True, so that it is indexed again"
+    )
+    return IndexStale(message)
 
 
 def plain_etag(etag: str) -> str:

@@ -1,0 +1,230 @@
+"""Which store an address belongs to: a table of this process, and its copies in the processes that it starts.
+
+A bucket or a host is *mounted* with its options. Paths of its files are addresses without options and
+without secrets, and ``store_of`` finds the store of a path. A bucket that nobody mounted has the options of
+the environment.
+the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, final
+
+import xxhash
+
+from seekable._secrets import may_send_secrets
+from seekable.remote.addresses import SUFFIX_MARK, Address, UrlSecrets, is_address, parse, secrets_of
+from seekable.remote.stores.fsspec_store import FsspecStore, protocol_of
+from seekable.remote.stores.obstore_clients import client_of
+from seekable.remote.stores.obstore_store import ObstoreStore
+from seekable.remote.stores.options import StorageOptions, checked_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from seekable.remote.stores.store import Store
+
+__all__ = ["Mounts", "mount", "mounts_of", "options_of", "store_of"]
+
+_OBSTORE: Final = frozenset({"s3", "gs", "az", "http", "https"})
+_SIGNED_STORES: Final = 64
+"""The number of signed URLs whose clients stay open."""
+
+
+@dataclass(slots=True)
+class _Mount:
+    """A bucket or a host with its options.
+
+    Attributes:
+        address: its address, perhaps with a suffix.
+        options: its options.
+        userinfo: the user and the password of its URLs.
+        queries: the queries of its URLs, by key.
+    """
+
+    address: Address
+    options: StorageOptions
+    userinfo: str = ""
+    queries: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        return self.options.place(self.address.scheme)
+
+
+_lock = threading.RLock()
+_mounts: dict[str, _Mount] = {}
+_stores: dict[tuple[str, int], Store] = {}
+_signed: OrderedDict[tuple[str, str, int], Store] = OrderedDict()
+
+
+def mount(address: str, options: Mapping[str, Any] | None = None, storage: object = None) -> str:
+    """Mount the bucket or the host of an address, and return the address under which its files are named.
+
+    This is the given address without userinfo and query. Where its bucket is mounted already with another
+    endpoint, account or file system, the bucket has a suffix, so that two stores are never mixed. Options
+    that differ in anything else replace the ones before; no options replace nothing.
+
+    Args:
+        address: an address as the user gives it; with ``storage`` also a path of that file system.
+        options: the options of the store (``storage_options=``), or None.
+        storage: an fsspec file system that reads the store, or None.
+
+    Raises:
+        InvalidArgument: no such address or option.
+        WrongType: the options are no mapping, or ``storage`` is no file system.
+    """
+    if storage is not None and not is_address(address):
+        address = f"{protocol_of(storage)}://{address.lstrip('/')}"
+    found, secrets = parse(address), secrets_of(address)
+    checked = checked_options(found.scheme, options, storage)
+    with _lock:
+        record = _record(_Mount(found._replace(key=""), checked, secrets.userinfo))
+        if secrets.query and record.queries.get(found.key) != secrets.query:
+            record.queries[found.key] = secrets.query
+            _drop_stores(record.address.mount)
+    return str(record.address._replace(key=found.key))
+
+
+def store_of(path: str) -> tuple[Store, str]:
+    """Return the store of an address, one for each mount and process, and the key of the address in it.
+
+    Raises:
+        InvalidArgument: the path is no address.
+        MissingDependency: the package that reads the store is not installed.
+    """
+    found = parse(path)
+    with _lock:
+        record = _mounts.get(found.mount)
+        if record is None:
+            record = _Mount(
+                found._replace(key=""), checked_options(found.scheme, None), secrets_of(path).userinfo
+            )
+            _mounts[found.mount] = record
+        if found.key in record.queries and found.scheme != "az":
+            return _signed_store(record, found.key), found.key
+        place = (found.mount, os.getpid())
+        if place not in _stores:
+            _stores[place] = _new_store(record)
+        return _stores[place], found.key
+
+
+def options_of(path: str) -> StorageOptions:
+    """Return the options of the mount of an address; empty ones where it is not mounted."""
+    with _lock:
+        record = _mounts.get(parse(path).mount)
+        return StorageOptions({}) if record is None else record.options
+
+
+@final
+class Mounts:
+    """The mounts of some addresses. Unpickling it mounts them in another process.
+
+    A pickle has secrets on the way to a process of our own alone. Elsewhere they come from the table of the
+    process that unpickles, or from its environment.
+    """
+
+    __slots__ = ("addresses",)
+
+    addresses: tuple[str, ...]
+    """The addresses of the mounts, such as ``s3://bucket``."""
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        self.addresses = tuple(sorted(set(addresses)))
+
+    def __reduce__(self) -> tuple[Callable[[list[_Sent]], Mounts], tuple[list[_Sent]]]:
+        """Pickle the options of each mount."""
+        with _lock:
+            records = [_mounts[address] for address in self.addresses if address in _mounts]
+            return _received, ([_sent(record) for record in records],)
+
+
+def mounts_of(paths: Iterable[str]) -> Mounts:
+    """Return the mounts of those of some paths that are addresses."""
+    return Mounts(parse(path).mount for path in paths if is_address(path))
+
+
+_Sent = tuple[str, StorageOptions, str, dict[str, str]]
+"""What travels of a mount: its address, options, userinfo and queries."""
+
+
+def _sent(record: _Mount) -> _Sent:
+    if may_send_secrets():
+        return record.address.mount, record.options, record.userinfo, dict(record.queries)
+    return record.address.mount, record.options.without_secrets(), "", {}
+
+
+def _received(sent: list[_Sent]) -> Mounts:
+    with _lock:
+        for address, options, userinfo, queries in sent:
+            known = _mounts.get(address)
+            if known is None:
+                _mounts[address] = _Mount(parse(address), options, userinfo, queries)
+                continue
+            known.queries |= queries
+            if _is_more(options, known.options):
+                known.options = options
+                _drop_stores(address)
+    return Mounts(address for address, *_ in sent)
+
+
+def _is_more(options: StorageOptions, known: StorageOptions) -> bool:
+    """Return True if received options are other than known ones, and not the same without their secrets."""
+    return options != known and options != known.without_secrets()
+
+
+def _record(wanted: _Mount) -> _Mount:
+    """Return the mount of the table for a wanted one, which is added, or replaces what it has of options."""
+    plain = wanted.address
+    known = _mounts.get(plain.mount)
+    if known is not None and known.place != wanted.place:
+        digest = xxhash.xxh3_64_hexdigest(wanted.place.encode())[:8]
+        wanted.address = plain._replace(authority=f"{plain.authority}{SUFFIX_MARK}{digest}")
+        known = _mounts.get(wanted.address.mount)
+    if known is None:
+        _mounts[wanted.address.mount] = wanted
+        return wanted
+    has_options = bool(wanted.options.values) and wanted.options != known.options
+    if has_options or (wanted.userinfo and wanted.userinfo != known.userinfo):
+        known.options = wanted.options if has_options else known.options
+        known.userinfo = wanted.userinfo or known.userinfo
+        _drop_stores(known.address.mount)
+    return known
+
+
+def _drop_stores(address: str) -> None:
+    """Forget the stores of a mount, so that the next ones have its new options."""
+    for place in [place for place in _stores if place[0] == address]:
+        del _stores[place]
+    for name in [name for name in _signed if name[0] == address]:
+        del _signed[name]
+
+
+def _new_store(record: _Mount) -> Store:
+    if record.options.file_system is not None or record.address.scheme not in _OBSTORE:
+        return FsspecStore(record.address, record.options)
+    query = next(iter(record.queries.values()), "") if record.address.scheme == "az" else ""
+    return _obstore_store(record, UrlSecrets(record.userinfo, query), only_key=None)
+
+
+def _signed_store(record: _Mount, key: str) -> Store:
+    """Return the store of a signed URL, which has one object."""
+    name = (record.address.mount, key, os.getpid())
+    if name not in _signed:
+        secrets = UrlSecrets(record.userinfo, record.queries[key])
+        _signed[name] = _obstore_store(record, secrets, only_key=key)
+        if len(_signed) > _SIGNED_STORES:
+            _signed.popitem(last=False)
+    _signed.move_to_end(name)
+    return _signed[name]
+
+
+def _obstore_store(record: _Mount, secrets: UrlSecrets, *, only_key: str | None) -> Store:
+    connect = partial(client_of, record.address, record.options, secrets, key=only_key or "")
+    texts = [*record.options.secrets, *filter(None, secrets), *filter(None, secrets.userinfo.split(":"))]
+    return ObstoreStore(record.address, connect, secrets=texts, only_key=only_key)

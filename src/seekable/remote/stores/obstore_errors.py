@@ -1,0 +1,165 @@
+"""Errors of obstore as errors of this library: which may pass, which say what to do; none shows a secret."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seekable.errors import AccessDenied, DataNotFound, InvalidArgument, Unreachable
+from seekable.remote.stores.store import Passing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Failure", "failure_of", "redacted"]
+
+_STATUS = re.compile(r"status(?: code)?: ([0-9]{3})")
+_CODE = re.compile(r"<Code>([^<]{1,80})</Code>")
+_REASON = re.compile(r"<Message>([^<]{1,300})</Message>")
+_URL = re.compile(r"(?P<base>[a-z][a-z0-9+.-]*://)(?:[^/\s?@]*@)?(?P<rest>[^\s?]*)(?:\?\S*)?", re.IGNORECASE)
+_KIND = re.compile(r"kind: (Timeout|Connect|Interrupted|Request|Decode|Unknown)")
+_KINDS = {
+    "Timeout": "no answer in time",
+    "Connect": "no connection",
+    "Interrupted": "the answer broke off",
+}
+_PASSING = frozenset({408, 425, 429})
+_REFUSING = frozenset({429, 503})
+_SERVER_FAULTS = 500
+_DENIED = frozenset({401, 403})
+_NOT_FOUND = frozenset({404, 410})
+_UNCHANGED = frozenset({304, 412})
+_EXPIRED = re.compile(r"expired|TokenRefreshRequired|InvalidToken", re.IGNORECASE)
+_NO_CREDENTIALS = re.compile(
+    r"169\.254\.|metadata\.google|computeMetadata|token request|credential", re.IGNORECASE
+)
+"""What only the search for credentials says: the address of a metadata service."""
+
+_LIMIT = 400
+
+_WAYS = {
+    "s3": "set AWS_PROFILE (needs boto3), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
+    "storage_options={'anonymous': True} for public data",
+    "gs": "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS, or "
+    "storage_options={'anonymous': True} for public data",
+    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or storage_options={'account_name': "
+    "..., 'account_key' or 'sas_key': ...}, or {'anonymous': True} for public data",
+    "http": "put user:password@ before the host, or set storage_options={'headers': {'Authorization': ...}}; "
+    "a signed URL may have expired",
+}
+"""The ways to other credentials, by scheme."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A request that failed.
+
+    Attributes:
+        error: the error to raise.
+        changed: True if the object has other content than the request names (412).
+        expired: True if other credentials may help: these expired, or may have.
+    """
+
+    error: Exception
+    changed: bool = False
+    expired: bool = False
+
+
+def failure_of(
+    error: Exception, *, address: str, scheme: str, action: str, credentials: str, secrets: Iterable[str]
+) -> Failure:
+    """Return the failure that an error of obstore stands for.
+
+    Args:
+        error: the error.
+        address: the address of the object, without secrets.
+        scheme: the scheme of the store.
+        action: the rest of "cannot be": ``read``, ``listed``, ``written`` or ``deleted``.
+        credentials: a text for the kind of the credentials that were used.
+        secrets: texts that the message may not have.
+    """
+    text = str(error)
+    status = _status(error, text)
+    said = redacted(_said(text), secrets)
+    failed = f"{address} cannot be {action}"
+    way = _WAYS.get(scheme, _WAYS["http"])
+    asked = text.partition("\n")[0].partition("Server returned")[0]
+    if (status is None or status in _DENIED) and _NO_CREDENTIALS.search(asked):
+        return Failure(AccessDenied(f"{failed}: no credentials were found; {way}"))
+    expired = _EXPIRED.search(text) is not None
+    if status in _DENIED or (status == 400 and expired):  # noqa: PLR2004 - the status of S3 for expired tokens
+        message = f"{failed}: {said} (credentials: {credentials}); {way}"
+        return Failure(AccessDenied(message), expired=True)
+    if isinstance(error, FileNotFoundError) or status in _NOT_FOUND:
+        return Failure(_not_found(failed, address, text, scheme))
+    if status is not None:
+        return Failure(_of_status(status, f"{failed}: {said}"), changed=status in _UNCHANGED)
+    return Failure(_without_status(error, text, failed=failed, said=said))
+
+
+def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return the first line of a text, without userinfo and queries of URLs and without the given secrets.
+
+    Example:
+        >>> redacted("GET https://me:pw@host/a?sig=1 failed", ["failed"])
+        'GET https://host/a ...'
+    """
+    line = _URL.sub(r"\g<base>\g<rest>", text.partition("\n")[0])
+    for secret in secrets:
+        line = line.replace(secret, "...")
+    return line[:_LIMIT]
+
+
+def _status(error: Exception, text: str) -> int | None:
+    found = _STATUS.search(text)
+    if found is not None:
+        return int(found[1])
+    by_name = {"PermissionDeniedError": 403, "UnauthenticatedError": 401, "PreconditionError": 412}
+    by_name |= {"NotModifiedError": 304, "AlreadyExistsError": 409}
+    return by_name.get(type(error).__name__)
+
+
+def _said(text: str) -> str:
+    """Return the answer of the store: its status with the code and message of an XML body, else a line."""
+    line = text.partition("\n")[0]
+    code, reason = _CODE.search(text), _REASON.search(text)
+    answer = line.rpartition("non-2xx status code: ")[2] if "non-2xx status code: " in line else line
+    if code is None:
+        return answer.rstrip(": ")
+    status = answer.partition(":")[0]
+    return f"{status}: {code[1]}" + (f" ({reason[1]})" if reason else "")
+
+
+def _not_found(failed: str, address: str, text: str, scheme: str) -> Exception:
+    if "NoSuchBucket" in text or "ContainerNotFound" in text:
+        bucket = "/".join(address.split("/")[:3])
+        return DataNotFound(f"{failed}: there is no bucket {bucket}; check its name, endpoint and region")
+    kind = "file" if scheme in {"http", "https"} else "object"
+    return DataNotFound(f"{failed}: there is no such {kind}")
+
+
+def _of_status(status: int, message: str) -> Exception:
+    if status in _PASSING or status >= _SERVER_FAULTS:
+        return Passing(message, refused=status in _REFUSING)
+    if status == 409:  # noqa: PLR2004 - a conditional write that met another one
+        return FileExistsError(message)
+    return Unreachable(message)
+
+
+def _without_status(error: Exception, text: str, *, failed: str, said: str) -> Exception:
+    if type(error) is ValueError:
+        way = "give storage=, an fsspec file system that reads such keys"
+        return InvalidArgument(f"{failed}: obstore refuses this key ({said}); {way}")
+    if type(error).__name__ == "AlreadyExistsError":
+        return FileExistsError(f"{failed}: it exists already")
+    if "redirect without LOCATION" in text:
+        way = "set AWS_REGION, or storage_options={'region': ...}, to the region of the bucket"
+        return Unreachable(f"{failed}: the store redirects to another region; {way}")
+    if "non-partial response" in text or type(error).__name__ == "NotSupportedError":
+        way = "download the file, or serve it from a server that sends ranges"
+        return Unreachable(f"{failed}: the server sends no byte ranges ({said}); {way}")
+    kind = _KIND.search(text)
+    if kind is not None:
+        return Passing(f"{failed}: {_KINDS.get(kind[1], 'the connection failed')} ({said})")
+    return (Passing if "header" in text.lower() else Unreachable)(f"{failed}: {said}")

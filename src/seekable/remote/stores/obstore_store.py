@@ -1,0 +1,314 @@
+"""Objects of S3, GCS, Azure and web servers, by obstore."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, final
+from urllib.parse import quote, unquote
+
+from seekable._optional import optional
+from seekable.errors import DataNotFound, IndexStale, InvalidArgument, SeekableError
+from seekable.remote.addresses import Address, shown
+from seekable.remote.stores.obstore_errors import Failure, failure_of
+from seekable.remote.stores.store import Passing, Stat, Store, changed, plain_etag
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+    import obstore
+    from typing_extensions import Buffer
+
+    from seekable.remote.stores.obstore_clients import Client
+    from seekable.remote.stores.store import FolderListing, Page, Pin
+else:
+    obstore = optional("obstore", extra="remote")
+
+__all__ = ["ObstoreStore"]
+
+_T = TypeVar("_T")
+
+_PAGE: Final = 1000
+_SECOND_NS: Final = 10**9
+_MULTIPART_BYTES: Final = 32 << 20
+"""Larger objects are written in several requests, of this many bytes each, if there is no condition."""
+
+_WEB: Final = frozenset({"http", "https"})
+_ORDERED: Final = frozenset({"s3", "gs", "az"})
+"""The schemes whose listings are sorted by key."""
+
+_QUOTING: Final = frozenset({"s3", "gs", "az", "http", "https"})
+"""The schemes whose conditions have etags in quotes, though some listings leave the quotes out."""
+
+_UNSAFE_IN_URLS: Final = "/!$&'()*+,;=:@~"
+_METHOD_NOT_ALLOWED: Final = "405"
+
+
+@final
+class ObstoreStore(Store):
+    """The objects of one bucket, container or host, read by a client of obstore.
+
+    Credentials that expired are asked for again, once a failure: the client is made anew.
+    """
+
+    fork_safe = False
+
+    def __init__(
+        self,
+        mount: Address,
+        connect: Callable[[], Client],
+        *,
+        secrets: Sequence[str],
+        only_key: str | None = None,
+    ) -> None:
+        """Make a store. The client is made with the first request.
+
+        Args:
+            mount: the address of the whole bucket or host.
+            connect: returns a new client.
+            secrets: texts that no message may have.
+            only_key: of a signed URL the key of its object, which the client has under the key "".
+        """
+        self._mount = mount
+        self._connect = connect
+        self._secrets = secrets
+        self._only_key = only_key
+        self._client: Client | None = None
+        self._has_answered = False
+
+    @property
+    def credentials(self) -> str:
+        """The kind of the credentials, without their content."""
+        return self._connected().credentials
+
+    def shown(self, key: str) -> str:
+        """Return the address of an object for messages, without secrets."""
+        return shown(str(self._mount._replace(key=key)))
+
+    async def stat(self, key: str) -> Stat:
+        """Return the size and the entity tag of an object."""
+        path = self._path(key)
+        meta = await self._try(key, "read", lambda store: obstore.head_async(store, path))
+        return self._stat(meta, key=key)
+
+    async def read(self, key: str, start: int, stop: int, *, pin: Pin) -> Buffer:
+        """Return exactly the bytes of a range of exactly the content that ``pin`` describes."""
+        if start >= stop:
+            return b""
+        path = self._path(key)
+        options = self._conditions(start, stop, pin)
+
+        async def attempt(store: Any) -> tuple[Any, Any]:
+            result = await obstore.get_async(store, path, options=options)
+            self._check_content(key, result.meta, pin)
+            return result, await result.bytes_async()
+
+        try:
+            result, data = await self._try(key, "read", attempt)
+        except _Changed:
+            found = await self.stat(key)
+            raise changed(self.shown(key), found, pin) from None
+        if tuple(result.range) != (start, stop) or len(data) != stop - start:
+            message = (
+                f"{self.shown(key)}: the answer for the bytes {start} to {stop} has {len(data)} bytes, from "
+                f"{result.range[0]} to {result.range[1]}"
+            )
+            raise Passing(message)
+        if pin.etag is None:
+            pin.etag = result.meta["e_tag"]
+        checked: Buffer = data
+        return checked
+
+    async def list(self, prefix: str, *, after: str = "", before: str = "") -> AsyncIterator[Page]:
+        """Yield the objects below a folder in pages, in the order of the store."""
+        folder = prefix.strip("/")
+        is_ordered = self._mount.scheme in _ORDERED
+        last = after
+        async for raw in self._pages(folder, after):
+            page = [self._stat(meta) for meta in raw]
+            yield _without_markers([stat for stat in page if _is_between(stat.key, after, before)])
+            last = page[-1].key if page else last
+            if before and is_ordered and last >= before:
+                return
+
+    async def _pages(self, folder: str, after: str) -> AsyncIterator[Any]:
+        """Yield the pages of a listing, as obstore gives them."""
+
+        async def begin(store: Any) -> tuple[Any, Any]:
+            prefix, offset = self._path(folder), self._path(after)
+            stream = obstore.list(store, prefix or None, offset=offset or None, chunk_size=_PAGE)
+            pages = aiter(stream)
+            return pages, await anext(pages, None)
+
+        pages, page = await self._try(folder, "listed", begin, is_list=True)
+        while page is not None:
+            yield page
+            client = self._connected()
+            try:
+                page = await anext(pages, None)
+            except Exception as error:  # noqa: BLE001 - errors of obstore have no root of their own
+                failure = self._failure(error, folder, "listed", is_list=True)
+                if not failure.expired:
+                    raise _raised(failure) from None
+                self._forget(client)
+                raise Passing(str(failure.error)) from None  # The next listing has new credentials.
+
+    async def list_folder(self, prefix: str) -> FolderListing:
+        """Return the folders and the objects directly below a folder."""
+        folder = self._path(prefix.strip("/"))
+        found = await self._try(
+            prefix,
+            "listed",
+            lambda store: obstore.list_with_delimiter_async(store, folder or None),
+            is_list=True,
+        )
+        folders = [self._key(name).rstrip("/") for name in found["common_prefixes"]]
+        stats = [self._stat(meta) for meta in found["objects"]]
+        markers = {prefix.strip("/"), *folders}
+        return folders, [stat for stat in stats if stat.size or stat.key not in markers]
+
+    async def put(self, key: str, data: Buffer, *, replacing: Stat | Literal["any"] | None) -> Stat:
+        """Write a whole object and return its description."""
+        path = self._path(key)
+        size = memoryview(data).nbytes
+        arguments: dict[str, Any] = {"mode": _mode(replacing), "use_multipart": False}
+        if replacing == "any" and size > _MULTIPART_BYTES:
+            arguments = {"use_multipart": True, "chunk_size": _MULTIPART_BYTES, "max_concurrency": 4}
+        try:
+            done = await self._try(
+                key, "written", lambda store: obstore.put_async(store, path, data, **arguments)
+            )
+        except _Changed as error:
+            if replacing is None or replacing == "any":
+                message = f"{self.shown(key)} cannot be written: it exists already"
+                raise FileExistsError(message) from None
+            message = (
+                f"{self.shown(key)} cannot be replaced: another writer has changed it since it was read "
+                f"(its etag was {replacing.etag}): {error}"
+            )
+            raise IndexStale(message) from None
+        if done["e_tag"] is None:
+            return await self.stat(key)
+        return Stat(key, size, done["e_tag"], done["version"], 0)
+
+    async def delete(self, key: str) -> None:
+        """Delete an object; nothing happens if there is none."""
+        path = self._path(key)
+        try:
+            await self._try(key, "deleted", lambda store: obstore.delete_async(store, path))
+        except DataNotFound:
+            return
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
+    async def _try(
+        self, key: str, action: str, call: Callable[[Any], Awaitable[_T]], *, is_list: bool = False
+    ) -> _T:
+        """Await a call with the client; after expired credentials once more, with a new client."""
+        client = self._connected()
+        try:
+            result = await call(client.store)
+        except (SeekableError, Passing):
+            raise
+        except Exception as error:  # noqa: BLE001 - errors of obstore have no root of their own
+            failure = self._failure(error, key, action, is_list=is_list)
+            if not (failure.expired and self._has_answered):
+                raise _raised(failure) from None
+        else:
+            self._has_answered = True
+            return result
+        self._forget(client)
+        return await self._try(key, action, call, is_list=is_list)
+
+    def _forget(self, client: Client) -> None:
+        """Let the next request make a new client, with new credentials."""
+        if self._client is client:
+            self._client, self._has_answered = None, False
+
+    def _failure(self, error: Exception, key: str, action: str, *, is_list: bool) -> Failure:
+        scheme = self._mount.scheme
+        if is_list and scheme in _WEB and _METHOD_NOT_ALLOWED in str(error):
+            message = f"{self.shown(key)}: a web server lists no files; name each file of the data"
+            return Failure(InvalidArgument(message))
+        return failure_of(
+            error,
+            address=self.shown(key),
+            scheme="http" if scheme == "https" else scheme,
+            action=action,
+            credentials=self._connected().credentials,
+            secrets=self._secrets,
+        )
+
+    def _path(self, key: str) -> str:
+        """Return the name of an object for obstore, which encodes paths of URLs itself."""
+        if self._only_key is not None:
+            if key != self._only_key:
+                message = (
+                    f"{self.shown(key)}: the signed URL is of another file, {self.shown(self._only_key)}"
+                )
+                raise InvalidArgument(message)
+            return ""
+        return unquote(key) if self._mount.scheme in _WEB else key
+
+    def _key(self, path: str) -> str:
+        return quote(path, safe=_UNSAFE_IN_URLS) if self._mount.scheme in _WEB else path
+
+    def _stat(self, meta: Any, *, key: str | None = None) -> Stat:
+        modified = meta["last_modified"]
+        modified_ns = 0 if modified is None else round(modified.timestamp() * 1e6) * 1000
+        name = self._key(meta["path"]) if key is None else key
+        return Stat(name, meta["size"], meta["e_tag"], meta["version"], modified_ns)
+
+    def _conditions(self, start: int, stop: int, pin: Pin) -> Any:
+        options: dict[str, Any] = {}
+        if start > 0 or stop < pin.size:
+            options["range"] = (start, stop)
+        if pin.version is not None:
+            options["version"] = pin.version
+        if pin.etag and not pin.etag.startswith("W/"):
+            bare = self._mount.scheme in _QUOTING and not pin.etag.startswith('"')
+            options["if_match"] = f'"{pin.etag}"' if bare else pin.etag
+        return options
+
+    def _check_content(self, key: str, meta: Any, pin: Pin) -> None:
+        """Raise IndexStale if an answer is of other content than the pinned one."""
+        found = self._stat(meta, key=key)
+        same = found.identity == pin.identity or _same_etag(found.etag, pin.etag)
+        if not same or found.size != pin.size:
+            raise changed(self.shown(key), found, pin)
+
+
+class _Changed(Exception):
+    """The store answers that a condition of the request does not hold."""
+
+
+def _raised(failure: Failure) -> Exception:
+    return _Changed(str(failure.error)) if failure.changed else failure.error
+
+
+def _mode(replacing: Stat | Literal["any"] | None) -> Any:
+    if replacing is None:
+        return "create"
+    if isinstance(replacing, str):
+        return "overwrite"
+    condition = {"e_tag": replacing.etag, "version": replacing.version}
+    return {name: value for name, value in condition.items() if value is not None}
+
+
+def _same_etag(one: str | None, other: str | None) -> bool:
+    return bool(one and other) and plain_etag(str(one)) == plain_etag(str(other))
+
+
+def _is_between(key: str, after: str, before: str) -> bool:
+    return key > after and (not before or key < before)
+
+
+def _without_markers(page: Page) -> Page:
+    """Leave out empty objects that stand for a folder: the keys of the next objects begin with theirs."""
+    following = [*page[1:], None]
+    return [
+        stat
+        for stat, after in zip(page, following, strict=True)
+        if stat.size or after is None or not after.key.startswith(f"{stat.key}/")
+    ]

@@ -1,0 +1,289 @@
+"""The options of a store: endpoint, credentials, timeouts; secrets leave the process by pipes alone."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+from seekable._secrets import may_send_secrets
+from seekable.errors import InvalidArgument, WrongType
+from seekable.remote.addresses import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["StorageOptions", "checked_options"]
+
+_S3: Final = frozenset(
+    (
+        *("access_key_id", "secret_access_key", "session_token", "region", "default_region", "endpoint"),
+        *("role_arn", "role_session_name", "checksum_algorithm", "conditional_put", "copy_if_not_exists"),
+        *("disable_tagging", "disable_bulk_delete", "metadata_endpoint", "request_payer"),
+        *("server_side_encryption", "sse_bucket_key_enabled", "sse_kms_key_id"),
+        *("sse_customer_encryption_key_base64", "sts_endpoint", "unsigned_payload"),
+        *("virtual_hosted_style_request", "s3_express", "web_identity_token_file"),
+        *("container_credentials_relative_uri", "container_credentials_full_uri"),
+        *("container_authorization_token_file", "imdsv1_fallback"),
+    )
+)
+_GS: Final = frozenset(
+    (*("service_account", "service_account_key", "application_credentials", "bearer_token", "endpoint"),)
+)
+_AZ: Final = frozenset(
+    (
+        *("account_name", "account_key", "client_id", "client_secret", "tenant_id", "authority_host"),
+        *("sas_key", "token", "credential_type", "use_emulator", "use_fabric_endpoint", "endpoint"),
+        *("msi_endpoint", "object_id", "msi_resource_id", "federated_token_file", "use_azure_cli"),
+        *("disable_tagging", "encryption_key", "fabric_token_service_url", "fabric_workload_host"),
+        *("fabric_session_token", "fabric_cluster_identifier"),
+    )
+)
+_EVERYWHERE: Final = frozenset(
+    (
+        *("anonymous", "timeout", "connect_timeout", "read_timeout", "retries", "headers"),
+        *("credential_provider", "allow_http"),
+    )
+)
+
+CLIENT_NAMES: Final = frozenset(
+    (
+        *("allow_invalid_certificates", "pool_idle_timeout", "pool_max_idle_per_host", "proxy_url"),
+        *("proxy_ca_certificate", "proxy_excludes", "randomize_addresses", "root_certificate"),
+        *("user_agent", "http1_only", "http2_only"),
+    )
+)
+"""The names of options that are passed on to the HTTP client as they are."""
+
+_NAMES: Final = {
+    "s3": _S3,
+    "gs": _GS,
+    "az": _AZ,
+    "http": frozenset[str](),
+    "https": frozenset[str](),
+}
+"""The names of options for each scheme that obstore reads, beside those that every scheme has."""
+
+_ALIASES: Final = {
+    "anon": "anonymous",
+    "skip_signature": "anonymous",
+    "endpoint_url": "endpoint",
+    "base_url": "endpoint",
+    "default_headers": "headers",
+    "max_retries": "retries",
+}
+_ALIASES_OF: Final = {
+    "s3": {"key": "access_key_id", "secret": "secret_access_key", "token": "session_token"},
+    "gs": {"token": "bearer_token", "service_account_path": "service_account"},
+    "az": {
+        "account": "account_name",
+        "key": "account_key",
+        "access_key": "account_key",
+        "sas_token": "sas_key",
+    },
+}
+_PREFIXES: Final = {
+    "s3": ("aws_",),
+    "gs": ("google_", "gcs_", "gs_"),
+    "az": ("azure_storage_", "azure_", "adls_"),
+}
+_SECONDS: Final = frozenset({"timeout", "connect_timeout", "read_timeout"})
+_FLAGS: Final = frozenset({"anonymous", "allow_http"})
+_NESTED: Final = frozenset({"config", "client_options", "client_kwargs"})
+
+_PUBLIC: Final = frozenset(
+    (
+        *("region", "default_region", "endpoint", "account_name", "anonymous", "timeout"),
+        *("connect_timeout", "read_timeout", "retries", "allow_http", "virtual_hosted_style_request"),
+        *("request_payer", "use_emulator", "s3_express"),
+    )
+)
+"""The names whose values are no secrets: they stand in texts and in every pickle."""
+
+_ENDPOINTS: Final = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+}
+
+
+@final
+class StorageOptions:
+    """Options of one store, checked, under one name each.
+
+    Their text shows no secret. A pickle has secrets only on the way to a process of our own
+    (``seekable._secrets``).
+    """
+
+    __slots__ = ("values",)
+
+    values: dict[str, Any]
+    """The options by name, among them ``file_system``, an fsspec file system."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = dict(values)
+
+    @property
+    def file_system(self) -> Any:
+        """The fsspec file system that reads the store; None if another way does."""
+        return self.values.get("file_system")
+
+    @property
+    def secrets(self) -> list[str]:
+        """The texts that no message may have."""
+        found = [value for name, value in self.values.items() if name not in _PUBLIC]
+        found += [text for value in found if isinstance(value, Mapping) for text in value.values()]
+        return [value for value in found if isinstance(value, str) and value]
+
+    def endpoint(self, scheme: str) -> str:
+        """Return the endpoint, from the options or the environment; empty for that of the cloud."""
+        found = self.values.get("endpoint")
+        if found is None:
+            names = _ENDPOINTS.get(scheme, ())
+            found = next((os.environ[name] for name in names if os.environ.get(name)), "")
+        return str(found).rstrip("/")
+
+    def place(self, scheme: str) -> str:
+        """Return a text for where the bucket lies: two buckets of one name differ if their places do."""
+        if self.file_system is not None:
+            kind = type(self.file_system)
+            token = getattr(self.file_system, "_fs_token", "")
+            return f"fsspec {kind.__module__}.{kind.__qualname__} {token}"
+        account = self.values.get("account_name") or os.environ.get("AZURE_STORAGE_ACCOUNT_NAME", "")
+        return " ".join([self.endpoint(scheme), *([account] if scheme == "az" and account else [])])
+
+    def without_secrets(self) -> StorageOptions:
+        """Return the options that are no secrets."""
+        kept = {name: value for name, value in self.values.items() if name in _PUBLIC}
+        if "endpoint" in kept:
+            kept["endpoint"] = shown(str(kept["endpoint"]))
+        return StorageOptions(kept)
+
+    def __eq__(self, other: object) -> bool:
+        """Return True for options with equal values."""
+        return isinstance(other, StorageOptions) and self.values == other.values
+
+    __hash__ = None  # type: ignore[assignment]  # values may be mappings
+
+    def __repr__(self) -> str:
+        """Return the names, and the values that are no secrets."""
+        public = self.without_secrets().values
+        texts = (f"{name}={public[name]!r}" if name in public else f"{name}=..." for name in self.values)
+        return f"StorageOptions({', '.join(texts)})"
+
+    def __reduce__(self) -> tuple[Callable[[Mapping[str, Any]], StorageOptions], tuple[Mapping[str, Any]]]:
+        """Pickle with the secrets on the way to a process of our own, otherwise without."""
+        options = self if may_send_secrets() else self.without_secrets()
+        return StorageOptions, (options.values,)
+
+
+def checked_options(
+    scheme: str, given: Mapping[str, Any] | None, file_system: object = None
+) -> StorageOptions:
+    """Return the options for addresses of a scheme.
+
+    Args:
+        scheme: the scheme, such as ``s3``. The options of a scheme that obstore does not read are arguments
+            of its fsspec file system, and are not checked.
+        given: the options, by obstore's names, with or without prefix (``aws_region``), or by the usual other
+            names, such as ``endpoint_url``, ``anon``, ``key`` and ``secret``. Texts stand for numbers and
+            flags too.
+        file_system: an fsspec file system, or None.
+
+    Raises:
+        InvalidArgument: no such option, the same option twice, or a value that breaks its rule.
+        WrongType: the options are no mapping, or a value has a wrong type.
+    """
+    if given is not None and not isinstance(given, Mapping):
+        message = f"storage_options must be a mapping of names to values (got a {type(given).__name__})"
+        raise WrongType(message)
+    if file_system is not None:
+        if given:
+            message = (
+                "storage= and storage_options= exclude each other: give the options to the file system, "
+                "where you make it"
+            )
+            raise InvalidArgument(message)
+        return StorageOptions({"file_system": file_system})
+    if scheme not in _NAMES:
+        return StorageOptions(given or {})
+    values: dict[str, Any] = {}
+    for name, value in _flat(given or {}):
+        known = _canonical(scheme, name)
+        if known in values and values[known] != value:
+            message = f"storage_options name {known!r} twice, with different values"
+            raise InvalidArgument(message)
+        values[known] = _checked_value(known, value)
+    return StorageOptions({name: value for name, value in values.items() if value is not None})
+
+
+def _flat(given: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    pairs: list[tuple[str, Any]] = []
+    for name, value in given.items():
+        if not isinstance(name, str):
+            message = f"the names of storage_options must be str (got {name!r})"
+            raise WrongType(message)
+        if name in _NESTED and isinstance(value, Mapping):
+            pairs += _flat(value)
+        else:
+            pairs.append((name, value))
+    return pairs
+
+
+def _canonical(scheme: str, name: str) -> str:
+    known = _NAMES[scheme] | _EVERYWHERE | CLIENT_NAMES
+    aliases = _ALIASES | _ALIASES_OF.get(scheme, {})
+    lower = name.lower()
+    for prefix in ("", *_PREFIXES.get(scheme, ())):
+        bare = lower.removeprefix(prefix)
+        bare = aliases.get(bare, bare)
+        if lower.startswith(prefix) and bare in known:
+            return bare
+    near = difflib.get_close_matches(lower, [*known, *aliases], n=3)
+    hint = (
+        f"did you mean {' or '.join(map(repr, near))}?" if near else f"known are {', '.join(sorted(known))}"
+    )
+    message = f"storage_options have no option {name!r} for {scheme}:// addresses: {hint}"
+    raise InvalidArgument(message)
+
+
+def _checked_value(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name in _FLAGS:
+        return _flag(name, value)
+    if name in _SECONDS:
+        return _number(name, str(value).removesuffix("s"), least=0.001)
+    if name == "retries":
+        return int(_number(name, value, least=0))
+    if name == "headers":
+        if not isinstance(value, Mapping):
+            what = f"a mapping of names to texts (got a {type(value).__name__})"
+            message = f"storage_options['headers'] must be {what}"
+            raise WrongType(message)
+        return {str(header): str(text) for header, text in value.items()}
+    if name == "credential_provider" and not callable(value):
+        message = f"storage_options['credential_provider'] must be callable (got a {type(value).__name__})"
+        raise WrongType(message)
+    return value
+
+
+def _flag(name: str, value: object) -> bool:
+    flags = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    found = flags.get(str(value).lower())
+    if found is None:
+        message = f"storage_options[{name!r}] must be True or False (got {value!r})"
+        raise InvalidArgument(message)
+    return found
+
+
+def _number(name: str, value: object, *, least: float) -> float:
+    try:
+        found = float(str(value))
+    except ValueError:
+        found = -1
+    if not least <= found < float("inf"):
+        message = f"storage_options[{name!r}] must be a number of at least {least} (got {value!r})"
+        raise InvalidArgument(message)
+    return found
