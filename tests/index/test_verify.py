@@ -275,7 +275,15 @@ def test_the_first_record_that_moved_is_that_of_a_plain_splitter(
     write(path, old)
     (entry,) = (file.entry for file in verified_after_indexing(scratch))
     path.write_bytes(new)
-    job = PartJob(str(path), str(scratch / ".seekable"), entry, start=0, stop=len(new), size=len(new))
+    job = PartJob(
+        str(path),
+        str(scratch / ".seekable"),
+        entry,
+        start=0,
+        stop=len(new),
+        size=len(new),
+        version=(len(new), 0),
+    )
     compared = compare_part(job, FORMATS["text"].scanner, on_bytes=None)
     assert compared.refused is None
     was, now = split(old, keep_blank=True), split(new, keep_blank=True)

@@ -20,10 +20,10 @@ import msgspec
 import numpy as np
 
 from seekable.index.digest import digest_text
-from seekable.index.file_table import Table, table_name
+from seekable.index.file_table import Table, is_table_name, table_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -104,13 +104,26 @@ def _size(path: str) -> int:
 def _table_in_catalog(path: str) -> str | None:
     try:
         with open(path, "rb") as file:
-            head = file.read(_HEAD_BYTES)
-            file.seek(-min(len(_END), len(head)), os.SEEK_END)
-            end = file.read()
-        found = msgspec.json.decode(head[: head.index(_HEAD_END)] + b"}", type=_Head)
-    except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
+            size = os.fstat(file.fileno()).st_size
+            return table_in_catalog(lambda start, stop: os.pread(file.fileno(), stop - start, start), size)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
-    return found.table if found.seekable_index == SCHEMA_VERSION and end == _END else None
+
+
+def table_in_catalog(read: Callable[[int, int], bytes], size: int) -> str | None:
+    """Return the file name of the table that a catalog names; None if the catalog is damaged.
+
+    Args:
+        read: returns the bytes of the catalog from one offset up to another.
+        size: the number of its bytes.
+    """
+    head, end = read(0, min(_HEAD_BYTES, size)), read(max(size - len(_END), 0), size)
+    try:
+        found = msgspec.json.decode(head[: head.index(_HEAD_END)] + b"}", type=_Head)
+    except ValueError:
+        return None
+    whole = found.seekable_index == SCHEMA_VERSION and end == _END and is_table_name(found.table)
+    return found.table if whole else None
 
 
 def encode_catalog(entries: Iterable[Entry], *, table: bytes) -> Iterator[bytes]:

@@ -45,7 +45,22 @@ def digest_number(text: str) -> int:
 def head_tail_digest(descriptor: int, *, size: int, head: bytes) -> int:
     """Return the digest of a file's ends, its first 64 KiB having been read already."""
     tail = os.pread(descriptor, END_BYTES, max(size - END_BYTES, 0))
-    hasher = xxhash.xxh3_64(head[:END_BYTES])
+    return ends_digest(head[:END_BYTES], tail, size=size)
+
+
+def ends_digest(head: bytes, tail: bytes, *, size: int) -> int:
+    """Return the digest of a file's ends.
+
+    Args:
+        head: its first 64 KiB; all of a smaller file.
+        tail: its last 64 KiB; all of a smaller file.
+        size: its number of bytes.
+
+    Example:
+        >>> digest_text(ends_digest(b"good day", b"good day", size=8))
+        'xxh3:0f1bd13c81b8a6e0'
+    """
+    hasher = xxhash.xxh3_64(head)
     hasher.update(tail)
     hasher.update(size.to_bytes(8, "little"))
     return hasher.intdigest()

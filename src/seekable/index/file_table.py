@@ -20,6 +20,7 @@ table's own name is xxh3_64 of the table, so a damaged table is found out when i
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -219,6 +220,16 @@ def in_order(entries: Iterable[Entry]) -> list[Entry]:
 def table_name(data: bytes | mmap.mmap) -> str:
     """Return the file name of a table with these bytes."""
     return f"files-{xxhash.xxh3_64_intdigest(data):016x}.bin"
+
+
+def is_table_name(name: str) -> bool:
+    """Return True if a text is the file name of a table.
+
+    Example:
+        >>> is_table_name("files-00000000000000ff.bin"), is_table_name("../files-00000000000000ff.bin")
+        (True, False)
+    """
+    return re.fullmatch(r"files-[0-9a-f]{16}\.bin", name) is not None
 
 
 def _type_of(column: str) -> np.dtype[np.int64] | np.dtype[np.uint64]:

@@ -178,7 +178,10 @@ def _is_sure(index: _Index, path: str) -> bool:
         return True
     if index.files.sizes[0] > _MOST_READ_BYTES:
         return False
-    return scan.bytes_digest(path) == index.table.digest("content", int(index.status.rows[0]))
+    version = int(index.files.sizes[0]), int(index.files.mtimes_ns[0])
+    return scan.bytes_digest(path, version=version) == index.table.digest(
+        "content", int(index.status.rows[0])
+    )
 
 
 def _by_root(found: Iterable[Found]) -> dict[str, dict[str, int]]:
@@ -298,9 +301,9 @@ def _sure(index: _Index, scanner: Finder) -> _Index | None:
         return None
     paths = _paths(index)
     for file in np.flatnonzero(index.status.racy).tolist():
-        if scan.content_digest(paths[file], scanner) != index.table.digest(
-            "content", index.status.rows[file]
-        ):
+        version = int(index.files.sizes[file]), int(index.files.mtimes_ns[file])
+        found = scan.content_digest(paths[file], scanner, version=version)
+        if found != index.table.digest("content", index.status.rows[file]):
             return None
     return replace(index, status=replace(index.status, racy=np.zeros_like(index.status.racy)))
 

@@ -12,10 +12,8 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from filelock import FileLock
-
 from seekable.errors import AccessDenied
-from seekable.index.build.commit import LOCK, add_entries, companions_of, make_folder
+from seekable.index.build.commit import add_entries, companions_of, folder_lock, make_folder
 from seekable.index.catalog import read_table, whole_segments
 from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.index_location import find_index, index_in
@@ -97,7 +95,7 @@ def _is_of(path: str, entry: Entry) -> bool:
 
 
 def _adopt(folder: str, found: Iterable[tuple[str, Entry]]) -> None:
-    with FileLock(os.path.join(folder, LOCK), mode=os.stat(folder).st_mode & 0o666):
+    with folder_lock(folder):
         fresh = []
         for donor, entry in found:
             try:

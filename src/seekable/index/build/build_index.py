@@ -13,16 +13,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from seekable._lazy import lazy
 from seekable._log import LOG
 from seekable.errors import IndexStale
 from seekable.index.build.build_progress import BuildProgress
 from seekable.index.build.commit import make_folder
 from seekable.index.build.file_scan import FileScanBuilder
+from seekable.index.build.kept_parts import KeptParts
 from seekable.index.build.other_index import take_over
 from seekable.index.build.parts import FileToIndex, parts_of, plan_batches
-from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part
+from seekable.index.build.scan import ScanBatch, ScanJob, scan_batch, scan_part, scan_sent, sent_batch
 from seekable.index.digest import PIECE_BYTES
 from seekable.index.surveyor import is_splittable
+from seekable.index.table_indexer import is_table_indexer
 from seekable.parallel.processes import WorkerProcesses, usable_cpus
 from seekable.parallel.tasks import Tasks, run_tasks
 from seekable.storage.compression import compression_of
@@ -32,9 +35,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
+    from seekable.index.build import adopt_published, pinned_object, transfer
     from seekable.index.build.scan import PartScan
     from seekable.index.surveyor import Finder
     from seekable.parallel.progress import ProgressHook
+else:
+    adopt_published = lazy("seekable.index.build.adopt_published")
+    pinned_object = lazy("seekable.index.build.pinned_object")
+    transfer = lazy("seekable.index.build.transfer")
 
 
 __all__ = []
@@ -55,6 +63,11 @@ _AHEAD = 256
 _REMOTE_AT_ONCE = 8
 """The most parts of remote files that are scanned at once, in threads: they mostly wait for bytes."""
 
+_SMALL_AT_ONCE = 32
+"""The same for files of which little is fetched: of two requests each, 64 are then under way."""
+
+_SMALL_BYTES = 1 << 20
+
 _ATTEMPTS = 2
 
 
@@ -73,6 +86,7 @@ def build(
     jobs: int | None,
     executor: Executor | None,
     progress: ProgressHook | None,
+    most_bytes: int | None = None,
 ) -> None:
     """Scan files and add them to their indexes.
 
@@ -83,31 +97,37 @@ def build(
         jobs: the most processes that scan, this one included; None for one to a processor.
         executor: runs the scans instead of this process and our own workers; it stays open.
         progress: is called with the progress of the build.
+        most_bytes: the most bytes that may be fetched from stores; None for any number.
 
     Raises:
+        InvalidArgument: more bytes may have to be fetched than the user allows; none were.
         DataNotFound: a file is gone.
         AccessDenied: a file may not be read, or an index folder not be written.
         UnsupportedFormat: a file is of another format.
         IndexStale: a file changed during each of its scans.
         WorkerDied: a worker process ended too early.
     """
+    for folder in {task.folder for task in tasks}:
+        make_folder(folder)
+    if any(task.is_object for task in tasks):
+        tasks, found = adopt_published.adopt_published(tasks, scanner, most_bytes=most_bytes)
+        announcement = transfer.check_transfer(transfer.transfer_of(tasks, scanner), most_bytes=most_bytes)
+        notices = (*notices, *found, *filter(None, [announcement]))
     size = sum(task.bytes for task in tasks)
     progress_of_build = BuildProgress(files=len(tasks), size=size, format_name=scanner.name, hook=progress)
     for notice in notices:
         LOG.info(notice)
         progress_of_build.report(always=True, notice=notice)
-    for folder in {task.folder for task in tasks}:
-        make_folder(folder)
     with (
         closing(progress_of_build),
         closing(_Scans(take_over(tasks, scanner, progress_of_build), scanner, progress_of_build)) as scans,
     ):
-        remote = any(task.remote_size is not None for task in tasks)
+        remote, objects = (any(task.is_remote for task in tasks), any(task.is_object for task in tasks))
         workers = 0 if remote else _worth_starting(scans.parts, size=scans.size, jobs=jobs)
         if executor is not None:
-            scans.run(executor, ahead=_AHEAD, helping=False)
+            scans.run(executor, ahead=_AHEAD, helping=False, submit=_submit_sent if objects else None)
         elif remote and scans.parts > 1:
-            scans.run_in_threads(min(_REMOTE_AT_ONCE, scans.parts))
+            scans.run_in_threads(min(_threads_for(tasks, scanner), scans.parts))
         elif workers > 0:
             # This process scans too: workers take a while to start, and it has nothing else to do.
             with WorkerProcesses(workers) as processes:
@@ -122,6 +142,13 @@ def _worth_starting(parts: int, *, size: int, jobs: int | None) -> int:
     if size < _PARALLEL_BYTES:
         return 0
     return min(usable_cpus() if jobs is None else jobs, parts) - 1
+
+
+def _threads_for(tasks: Sequence[FileToIndex], scanner: Finder) -> int:
+    """Return the number of remote files, or parts of them, that are scanned at once."""
+    objects = [task.size for task in tasks if task.is_object]
+    small = is_table_indexer(scanner) or sum(objects) < _SMALL_BYTES * len(objects)
+    return _SMALL_AT_ONCE if objects and small else _REMOTE_AT_ONCE
 
 
 class _Scans:
@@ -175,8 +202,13 @@ class _Scans:
         )
         with closing(run_tasks(tasks, executor=executor, ahead=ahead)) as found:
             for request, scans in found:
-                for job, place, scan in zip(request.batch.jobs, request.places, scans, strict=True):
-                    self._add(job, *place, scan)
+                for job, (task, builder, number), scan in zip(
+                    request.batch.jobs, request.places, scans, strict=True
+                ):
+                    kept = self._kept(task)
+                    if kept is not None and scan is not None and not builder.torn:
+                        kept.save(number, scan)
+                    self._add(job, task, builder, number, scan)
 
     def close(self) -> None:
         """Remove the offsets on disk of files that are not finished."""
@@ -189,7 +221,7 @@ class _Scans:
         whole = {number for number, task in enumerate(tasks) if compression_of(task.name)}
         sizes = [task.bytes for task in tasks]
         # Of remote files one batch waits for each file in turn, so that each file is a batch.
-        alone = any(task.remote_size is not None for task in tasks)
+        alone = any(task.is_remote for task in tasks)
         for parts in plan_batches(sizes, part_bytes=self._part_bytes, whole=whole, alone=alone):
             jobs, places = [], []
             for part in parts:
@@ -199,9 +231,21 @@ class _Scans:
                         task.folder, parts=self._parts(task), size=task.size, mtime_ns=task.mtime_ns
                     )
                     self._unfinished.add(builder)
-                jobs.append(ScanJob(task.path, task.size, task.mtime_ns, part.start, part.stop))
+                job = ScanJob(task.path, task.size, task.mtime_ns, part.start, part.stop)
+                kept = self._kept(task)
+                if kept is not None and (scan := kept.load(part.number)) is not None:
+                    self._add(job, task, builder, part.number, scan)
+                    continue
+                jobs.append(job)
                 places.append((task, builder, part.number))
-            yield _Request(ScanBatch(tuple(jobs), self._scanner), tuple(places))
+            if jobs:
+                yield _Request(ScanBatch(tuple(jobs), self._scanner), tuple(places))
+
+    def _kept(self, task: FileToIndex) -> KeptParts | None:
+        """Return the parts that are kept of a large object; None for any other file."""
+        if not task.is_object or self._part_bytes is None or self._parts(task) == 1:
+            return None
+        return KeptParts(task, format_name=self._scanner.name, part_bytes=self._part_bytes)
 
     def _parts(self, task: FileToIndex) -> int:
         """Return the number of parts of a file: 1 if it is compressed, because it is read from its start."""
@@ -227,13 +271,19 @@ class _Scans:
         whole = builder.add(number, scan)
         if builder.torn:
             self._unfinished.discard(builder)
+            self._discard_kept(task)
             self._progress.arrived(job, 0, records=-builder.records)
             self._planned.append(self._requests([_once_more(task)]))
             return
         self._progress.arrived(job, job.stop - job.start, records=scan.records if scan else 0)
         if whole:
             self._unfinished.discard(builder)
-            self._progress.add(task.folder, task.root, task.name, whole)
+            after = partial(self._discard_kept, task)
+            self._progress.add(task.folder, task.root, task.name, whole, after=after)
+
+    def _discard_kept(self, task: FileToIndex) -> None:
+        if (kept := self._kept(task)) is not None:
+            kept.discard(self._parts(task))
 
 
 class _Stopped(BaseException):
@@ -248,6 +298,11 @@ def _submit(executor: Executor, request: _Request) -> Future[Iterable[PartScan |
     return executor.submit(scan_batch, request.batch)
 
 
+def _submit_sent(executor: Executor, request: _Request) -> Future[Iterable[PartScan | None]]:
+    """Submit a batch with the stores that its objects are in, and their secrets."""
+    return executor.submit(scan_sent, sent_batch(request.batch))
+
+
 def _name_of(request: _Request) -> str:
     first, *others = request.batch.jobs
     return f"{first.path!r} from byte {first.start}" + (f" and {len(others)} more" if others else "")
@@ -259,5 +314,9 @@ def _once_more(task: FileToIndex) -> FileToIndex:
             f"{task.path!r} was changed while it was indexed, {_ATTEMPTS} times in a row; "
             f"index it when nothing writes to it"
         )
-    status = stat_file(task.path)
-    return replace(task, size=status.st_size, mtime_ns=status.st_mtime_ns, attempt=task.attempt + 1)
+    if task.is_object:
+        size, version = pinned_object.newest_version(task.path)
+    else:
+        status = stat_file(task.path)
+        size, version = status.st_size, status.st_mtime_ns
+    return replace(task, size=size, mtime_ns=version, attempt=task.attempt + 1)

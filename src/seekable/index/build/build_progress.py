@@ -10,6 +10,8 @@ from seekable.index.entry import OFFSET_BYTES
 from seekable.parallel.progress import Progress, Throttle
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from seekable.index.build.file_scan import FileScan
     from seekable.index.build.scan import ScanJob
     from seekable.parallel.progress import ProgressHook
@@ -38,6 +40,7 @@ class BuildProgress:
         self._files_done = self._bytes_done = self._records = 0
         self._bytes_of_parts: dict[ScanJob, int] = {}
         self._pending: dict[tuple[str, str], dict[str, FileScan]] = {}
+        self._after: list[Callable[[], object]] = []
         self._pending_bytes = 0
         self._committed = time.monotonic()
         self._throttle = Throttle()
@@ -64,7 +67,15 @@ class BuildProgress:
         self._records += records
         self.report()
 
-    def add(self, folder: str, root: str, name: str, scan: FileScan) -> None:
+    def add(
+        self,
+        folder: str,
+        root: str,
+        name: str,
+        scan: FileScan,
+        *,
+        after: Callable[[], object] | None = None,
+    ) -> None:
         """Take a finished file, and commit if half a minute has passed or the offsets are many.
 
         Args:
@@ -72,7 +83,10 @@ class BuildProgress:
             root: the folder of the data.
             name: the path of the file, relative to the root.
             scan: the result of its scan.
+            after: is called when the file is in the index.
         """
+        if after is not None:
+            self._after.append(after)
         self._pending.setdefault((folder, root), {})[name] = scan
         self._pending_bytes += (scan.offsets.records + 1) * OFFSET_BYTES
         self._files_done += 1
@@ -86,6 +100,8 @@ class BuildProgress:
             folder, root = next(iter(self._pending))
             commit(folder, self._pending[folder, root], format_name=self._format_name, root=root)
             del self._pending[folder, root]
+        while self._after:
+            self._after.pop()()
         self._pending_bytes = 0
         self._committed = time.monotonic()
 

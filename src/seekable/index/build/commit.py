@@ -43,6 +43,8 @@ from seekable.storage.seek_points import points_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from filelock import BaseFileLock
+
     from seekable.index.build.file_scan import FileScan
     from seekable.index.file_table import Table
 
@@ -56,8 +58,13 @@ _WAY_OUT = "name a folder that can be written with index_dir= or SEEKABLE_INDEX_
 
 _GRACE_SECONDS = 3600
 
+_WEEK_SECONDS = 7 * 24 * 3600
+
+_PART = "part-"
+"""How names of finished parts begin, which are kept for a week for a build that goes on from there."""
+
 _OURS = re.compile(
-    rf"(files|offsets|points|schema|pages)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}",
+    rf"(files|offsets|points|schema|pages|part)-[0-9a-f]{{16}}\.(bin|u64)|.*{re.escape(TEMPORARY_SUFFIX)}",
     re.DOTALL,
 )
 
@@ -77,32 +84,41 @@ def commit(folder: str, scans: Mapping[str, FileScan], *, format_name: str, root
         format_name: the format that they were scanned as.
         root: where the data is; files that are gone from there are dropped from the index.
     """
-    # Every user who may write the folder must be able to take its lock, whatever the umask of its creator.
-    with FileLock(os.path.join(folder, LOCK), mode=os.stat(folder).st_mode & 0o666):
+    with folder_lock(folder):
         old = read_table(folder)
         known = _known(folder, old)
         generation = 1 + int(old.column("generation").max(initial=0)) if old else 1
         fresh = _fresh_entries(folder, scans, known, format_name=format_name, generation=generation)
-        gone = missing(root, (name for name, form in known if (name, form) not in fresh))
+        others = (name for name, form in known if (name, form) not in fresh)
+        # What is gone from a store is known after a listing, which a build does not make.
+        gone = missing(root, others) if "://" not in root else set()
         kept = {key: entry for key, entry in known.items() if entry.name not in gone}
         entries = in_order((kept | fresh).values())
         _write_companions(folder, scans.values())
         _publish(folder, merge_segments(folder, entries), old=old, companions=companions_of(known.values()))
 
 
-def add_entries(folder: str, entries: Iterable[Entry]) -> None:
-    """Add entries to an index whose lock the caller holds; entries of files that it has stay as they are.
+def add_entries(folder: str, entries: Iterable[Entry], *, replacing: bool = False) -> None:
+    """Add entries to an index whose lock the caller holds.
 
     Args:
         folder: the index folder, which has the segments and the companions of the entries.
         entries: the entries.
+        replacing: True to replace entries of the same files; else those stay as they are.
     """
     old = read_table(folder)
     known = _known(folder, old)
     generation = 1 + int(old.column("generation").max(initial=0)) if old else 1
     fresh = {entry.key: replace(entry, generation=generation) for entry in entries}
-    merged = merge_segments(folder, in_order((fresh | known).values()))
+    together = known | fresh if replacing else fresh | known
+    merged = merge_segments(folder, in_order(together.values()))
     _publish(folder, merged, old=old, companions=companions_of(known.values()))
+
+
+def folder_lock(folder: str) -> BaseFileLock:
+    """Return the lock of an index folder, which a ``with`` statement takes."""
+    # Every user who may write the folder must be able to take its lock, whatever the umask of its creator.
+    return FileLock(os.path.join(folder, LOCK), mode=os.stat(folder).st_mode & 0o666)
 
 
 def make_folder(folder: str) -> None:
@@ -241,10 +257,13 @@ def _touch(paths: Iterable[str]) -> None:
 
 
 def _remove_garbage(folder: str, kept: set[str]) -> None:
-    oldest = time.time() - _GRACE_SECONDS
+    now = time.time()
     with os.scandir(folder) as files:
         for file in files:
-            if file.name not in kept and _OURS.fullmatch(file.name) and file.stat().st_mtime < oldest:
+            if file.name in kept or not _OURS.fullmatch(file.name):
+                continue
+            seconds = _WEEK_SECONDS if file.name.startswith(_PART) else _GRACE_SECONDS
+            if file.stat().st_mtime < now - seconds:
                 with contextlib.suppress(
                     PermissionError
                 ):  # In some folders each user may remove only their own files.

@@ -69,7 +69,8 @@ def take_over(
     """
     if not isinstance(scanner, ReadsOtherIndexes):
         return list(tasks)
-    others = {root: scanner.other_indexes(root) for root in dict.fromkeys(task.root for task in tasks)}
+    roots = dict.fromkeys(task.root for task in tasks)
+    others = {root: () if "://" in root else scanner.other_indexes(root) for root in roots}
     left: list[FileToIndex] = []
     taken = {root: [0] * len(indexes) for root, indexes in others.items()}
     offered = {root: [0] * len(indexes) for root, indexes in others.items()}

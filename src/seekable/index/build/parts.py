@@ -30,19 +30,29 @@ class FileToIndex:
     """The path of the file, relative to the root."""
 
     path: str
-    """The absolute path of the file."""
+    """The absolute path of the file; of an object of a store, its address."""
 
     size: int
     """The number of bytes of the file."""
 
     mtime_ns: int
-    """The modification time of the file in nanoseconds."""
+    """The modification time of the file in nanoseconds; of an object, the number of its version."""
 
     remote_size: int | None = None
     """If the file is a placeholder, the number of bytes of the file that it stands for."""
 
     attempt: int = 1
     """The number of this scan of the file, from 1."""
+
+    @property
+    def is_object(self) -> bool:
+        """True if the file is an object of a store."""
+        return "://" in self.path
+
+    @property
+    def is_remote(self) -> bool:
+        """True if the bytes are not on this machine."""
+        return self.remote_size is not None or self.is_object
 
     @property
     def bytes(self) -> int:

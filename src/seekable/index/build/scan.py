@@ -6,7 +6,6 @@ run it, on this machine or on another one that sees the same files.
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seekable._lazy import lazy
-from seekable.index.build.data_bytes import data_of
+from seekable._secrets import sending_secrets
+from seekable.errors import IndexStale
+from seekable.index.build.data_file import opened_file
 from seekable.index.build.decompressing import (
     MOST_BLOCK_BYTES,
     DecompressingSource,
@@ -22,30 +23,28 @@ from seekable.index.build.decompressing import (
     needs_points,
 )
 from seekable.index.build.forward import ForwardContent, ForwardFile
-from seekable.index.digest import END_BYTES, head_tail_digest
 from seekable.index.digest import content_digest as digest_of_pieces
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_surveyor
 from seekable.index.table_indexer import is_table_indexer
-from seekable.storage.files import PLACEHOLDER_HEAD, stat_file, unreadable_error
-from seekable.storage.ranges import DescriptorRanges, HashedRanges
+from seekable.parallel.pickling import deserialized, serialized
+from seekable.storage.compression import compression_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from io import FileIO
 
     from numpy.typing import NDArray
 
-    from seekable.index import remote_file
     from seekable.index.build.data_bytes import Data
+    from seekable.index.build.data_file import DataFile
     from seekable.index.scanner import Scanner
     from seekable.index.surveyor import Finder, Surveyor
     from seekable.index.table_indexer import TableIndexer
+    from seekable.remote import mounts
     from seekable.storage.compression import Compression
     from seekable.storage.seek_points import SeekPoint
-
 else:
-    remote_file = lazy("seekable.index.remote_file")
+    mounts = lazy("seekable.remote.mounts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +140,19 @@ def scan_batch(batch: ScanBatch) -> list[PartScan | None]:
     return [scan_part(job, batch.scanner, on_bytes=None) for job in batch.jobs]
 
 
+def sent_batch(batch: ScanBatch) -> bytes:
+    """Return a batch of objects as bytes for another process, with their stores and the secrets of those."""
+    stores = mounts.mounts_of(job.path for job in batch.jobs)
+    with sending_secrets():
+        return serialized((stores, batch), way_out="index with jobs=1, in this process")
+
+
+def scan_sent(data: bytes) -> list[PartScan | None]:
+    """Scan a batch of ``sent_batch``; call this only with bytes of the process that builds the index."""
+    _, batch = deserialized(data)
+    return scan_batch(batch)
+
+
 def scan_part(job: ScanJob, scanner: Finder, *, on_bytes: Callable[[int], None] | None) -> PartScan | None:
     """Scan a part of a file.
 
@@ -158,39 +170,52 @@ def scan_part(job: ScanJob, scanner: Finder, *, on_bytes: Callable[[int], None] 
         UnsupportedFormat: it is of another format; the scan of its first part finds out.
     """
     begun_ns = time.time_ns()
-    before = stat_file(job.path)
-    if (before.st_size, before.st_mtime_ns) != (job.size, job.mtime_ns):
-        return None
-    with _opened(job.path) as file:
-        head = os.pread(file.fileno(), END_BYTES, 0)
-        head_tail = head_tail_digest(file.fileno(), size=job.size, head=head)
-        identity = before.st_dev, before.st_ino, head_tail
-        if is_table_indexer(scanner):
-            scan = _indexed_table(file, job, scanner, identity, begun_ns)
-        else:
-            with data_of(file, job.path, job.size, head=head) as data:
-                if is_surveyor(scanner):
-                    scan = _surveyed(data, scanner, identity, begun_ns, on_bytes)
-                else:
-                    scan = _scanned(data, job, scanner, identity, begun_ns, on_bytes)
-    return scan if _identity(before) == _identity(stat_file(job.path)) else None
+    try:
+        with opened_file(job.path, version=(job.size, job.mtime_ns), on_wait=on_bytes) as file:
+            if file.version != (job.size, job.mtime_ns):
+                return None
+            if is_table_indexer(scanner):
+                scan = _indexed_table(file, scanner, begun_ns)
+            else:
+                with file.data(job.start, job.stop, headers=_walks(scanner, job.path)) as data:
+                    if is_surveyor(scanner):
+                        scan = _surveyed(file, data, scanner, begun_ns, on_bytes)
+                    else:
+                        scan = _scanned(file, data, job, scanner, begun_ns, on_bytes)
+            return scan if file.is_unchanged() else None
+    except IndexStale:
+        if "://" in job.path:
+            return None  # The object was replaced since it was listed.
+        raise
 
 
-def _indexed_table(
-    file: FileIO, job: ScanJob, indexer: TableIndexer, identity: tuple[int, int, int], begun_ns: int
-) -> PartScan:
-    source = hashed_ranges(file.fileno(), path=job.path, size=job.size)
+def _walks(scanner: Finder, path: str) -> bool:
+    """Return True if a scanner leaves out bytes between headers; of a compressed file it cannot."""
+    return is_surveyor(scanner) and compression_of(path) is None
+
+
+def _identity(file: DataFile) -> tuple[int, int, int]:
+    return (*file.holder, file.head_tail())
+
+
+def _indexed_table(file: DataFile, indexer: TableIndexer, begun_ns: int) -> PartScan:
+    source = file.ranges()
     found = indexer.read_layout(source)
     return PartScan(
-        identity, begun_ns, source.digest(), found.starts, content_size=found.records, schema=found.schema
+        _identity(file),
+        begun_ns,
+        source.digest(),
+        found.starts,
+        content_size=found.records,
+        schema=found.schema,
     )
 
 
 def _scanned(
+    file: DataFile,
     data: Data,
     job: ScanJob,
     scanner: Scanner,
-    identity: tuple[int, int, int],
     begun_ns: int,
     on_bytes: Callable[[int], None] | None,
 ) -> PartScan:
@@ -202,16 +227,17 @@ def _scanned(
     size, points = data.size, b""
     if isinstance(source, DecompressingSource):
         size, points = source.content_size, _points(data, source)
-    return PartScan(identity, begun_ns, source.piece_digests(), starts, size, points)
+    return PartScan(_identity(file), begun_ns, source.piece_digests(), starts, size, points)
 
 
 def _surveyed(
+    file: DataFile,
     data: Data,
     surveyor: Surveyor,
-    identity: tuple[int, int, int],
     begun_ns: int,
     on_bytes: Callable[[int], None] | None,
 ) -> PartScan:
+    identity = _identity(file)
     found = survey(data, surveyor, head_tail=identity[2], on_bytes=on_bytes)
     return PartScan(
         identity,
@@ -309,58 +335,34 @@ def _points(data: Data, source: DecompressingSource) -> bytes:
     return source.points()
 
 
-def content_digest(path: str, scanner: Finder) -> int:
-    """Return the digest of a whole file; of a table or an archive, of what is read to index it."""
-    if is_table_indexer(scanner):
-        with _opened(path) as file:
-            ranges = hashed_ranges(file.fileno(), path=path, size=os.fstat(file.fileno()).st_size)
-            scanner.read_layout(ranges)
-            return digest_of_pieces(ranges.digest())
-    if is_surveyor(scanner):
-        with _opened(path) as file:
-            size, head = os.fstat(file.fileno()).st_size, os.pread(file.fileno(), END_BYTES, 0)
-            ends = head_tail_digest(file.fileno(), size=size, head=head)
-            with data_of(file, path, size, head=head) as data:
-                return digest_of_pieces(survey(data, scanner, head_tail=ends).pieces)
-    return bytes_digest(path)
-
-
-def bytes_digest(path: str) -> int:
-    """Return the digest of a whole file; of a placeholder, of the file that it stands for."""
-    with _opened(path) as file:
-        head = os.pread(file.fileno(), len(PLACEHOLDER_HEAD), 0)
-        with data_of(file, path, os.fstat(file.fileno()).st_size, head=head) as data:
-            source = ByteSource(data.file, size=data.size, head=b"")
-            for _ in source.chunks():
-                pass
-        return digest_of_pieces(source.piece_digests())
-
-
-def hashed_ranges(descriptor: int, *, path: str, size: int) -> HashedRanges:
-    """Return the bytes of an open table file, hashed as they are read.
-
-    Of a placeholder they are the bytes of the file that it stands for.
+def content_digest(path: str, scanner: Finder, *, version: tuple[int, int]) -> int:
+    """Return the digest of a whole file; of a table or an archive, of what is read to index it.
 
     Args:
-        descriptor: the file; closing it stays the caller's task.
         path: its path.
-        size: its number of bytes.
-
-    Raises:
-        UnsupportedFormat: it is a placeholder that was moved or damaged.
+        scanner: finds the records in it.
+        version: its number of bytes and its modification time, as they were listed.
     """
-    source = None
-    if os.pread(descriptor, len(PLACEHOLDER_HEAD), 0) == PLACEHOLDER_HEAD:
-        source = remote_file.remote_ranges_of(descriptor, path)
-    return HashedRanges(source or DescriptorRanges(descriptor, path=path, size=size))
+    if not is_table_indexer(scanner) and not is_surveyor(scanner):
+        return bytes_digest(path, version=version)
+    with opened_file(path, version=version) as file:
+        if is_table_indexer(scanner):
+            ranges = file.ranges()
+            scanner.read_layout(ranges)
+            return digest_of_pieces(ranges.digest())
+        with file.data(0, file.version[0], headers=_walks(scanner, path)) as data:
+            return digest_of_pieces(survey(data, scanner, head_tail=file.head_tail()).pieces)
 
 
-def _opened(path: str) -> FileIO:
-    try:
-        return open(path, "rb", buffering=0)
-    except PermissionError:
-        raise unreadable_error(path) from None
+def bytes_digest(path: str, *, version: tuple[int, int]) -> int:
+    """Return the digest of a whole file; of a placeholder, of the file that it stands for.
 
-
-def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    Args:
+        path: its path.
+        version: its number of bytes and its modification time, as they were listed.
+    """
+    with opened_file(path, version=version) as file, file.data(0, file.version[0], headers=False) as data:
+        source = ByteSource(data.file, size=data.size, head=b"")
+        for _ in source.chunks():
+            pass
+    return digest_of_pieces(source.piece_digests())

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,11 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seekable.errors import DataNotFound, IndexStale, UnsupportedFormat
-from seekable.index.build.data_bytes import data_of
+from seekable.index.build.data_file import opened_file
 from seekable.index.build.decompressing import DecompressingSource
 from seekable.index.build.parts import plan_batches
-from seekable.index.build.scan import hashed_ranges, survey
-from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest, head_tail_digest
+from seekable.index.build.scan import survey
+from seekable.index.digest import END_BYTES, PIECE_BYTES, content_digest
 from seekable.index.offsets import open_offsets
 from seekable.index.scanner import ByteSource
 from seekable.index.surveyor import is_splittable, is_surveyor
@@ -96,13 +95,20 @@ def compare_all(
 
 def has_same_ends(file: Indexed) -> bool:
     """Return True if the first and last 64 KiB of a file are those that were indexed."""
-    with open(file.path, "rb", buffering=0) as opened:
-        head = os.pread(opened.fileno(), END_BYTES, 0)
-        return head_tail_digest(opened.fileno(), size=file.size, head=head) == file.entry.head_tail
+    with opened_file(file.path, version=(file.size, file.mtime_ns)) as opened:
+        return opened.head_tail() == file.entry.head_tail
 
 
 def _job(file: Indexed, part: Part) -> PartJob:
-    return PartJob(file.path, file.folder, file.entry, start=part.start, stop=part.stop, size=file.bytes)
+    return PartJob(
+        file.path,
+        file.folder,
+        file.entry,
+        start=part.start,
+        stop=part.stop,
+        size=file.bytes,
+        version=(file.size, file.mtime_ns),
+    )
 
 
 def _here(
@@ -246,6 +252,8 @@ class PartJob:
     """The part, in bytes of the file as it is now."""
     size: int
     """The number of bytes of the file now; if it is a placeholder, of the file that it stands for."""
+    version: tuple[int, int]
+    """The number of bytes of the file itself, and its modification time; of an object, of its version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,19 +301,19 @@ def compare_part(job: PartJob, scanner: Finder, *, on_bytes: Callable[[int], Non
     Raises:
         FileNotFoundError: the file or its offsets do not exist any more.
     """
-    with open(job.path, "rb", buffering=0) as file:
+    with opened_file(job.path, version=job.version, on_wait=on_bytes) as file:
         try:
             if is_table_indexer(scanner):
-                ranges = hashed_ranges(file.fileno(), path=job.path, size=job.size)
+                ranges = file.ranges()
                 groups = scanner.read_layout(ranges).starts
                 return Compared(ranges.digest(), _first_difference(job, groups), None)
-            head = os.pread(file.fileno(), END_BYTES, 0)
-            with data_of(file, job.path, job.size, head=head) as data:
-                if is_surveyor(scanner):
+            if is_surveyor(scanner):
+                with file.data(job.start, job.stop, headers=False) as data:
                     _read_all(data, on_bytes)
-                    ends = head_tail_digest(file.fileno(), size=os.fstat(file.fileno()).st_size, head=head)
-                    words = survey(data, scanner, head_tail=ends)
-                    return Compared(words.pieces, _first_difference(job, words.words), None)
+                with file.data(job.start, job.stop, headers=compression_of(job.path) is None) as data:
+                    words = survey(data, scanner, head_tail=file.head_tail())
+                return Compared(words.pieces, _first_difference(job, words.words), None)
+            with file.data(job.start, job.stop, headers=False) as data:
                 source = _source(data, job, on_bytes)
                 if not job.start:
                     scanner.check_head(source.head, data.name)

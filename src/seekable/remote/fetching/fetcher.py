@@ -29,6 +29,7 @@ from seekable.remote.fetching.wants import Wants
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from concurrent.futures import Future
     from typing import Any
 
     from seekable.remote.cache.held_ranges import Block
@@ -125,6 +126,15 @@ class Fetcher:
             Unreachable, IndexStale, DataNotFound, AccessDenied: as the methods of `Store`.
         """
         return self._waited(self._run(call, path))
+
+    def start(self, call: Callable[[Store], Awaitable[T]], *, path: str) -> Future[T]:
+        """Begin what `run` does, and return its future; cancelling the future cancels the requests.
+
+        Args:
+            call: as for `run`.
+            path: an address in the store.
+        """
+        return self._loop.start(self._run(call, path))
 
     def report(self) -> FetchReport:
         """Return the counts of the requests since this fetcher was made."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
 
 __all__ = ["LoopThread"]
 
@@ -57,7 +58,7 @@ class LoopThread:
             RuntimeError: the loop was closed.
         """
         done = threading.Event()
-        future = asyncio.run_coroutine_threadsafe(work, self._running(work))
+        future = self.start(work)
         future.add_done_callback(lambda _: done.set())
         try:
             while not done.wait(_MOMENT):
@@ -66,6 +67,14 @@ class LoopThread:
             future.cancel()
             raise
         return future.result()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Run a coroutine in the loop and return its future; cancelling the future cancels the coroutine.
+
+        Raises:
+            RuntimeError: the loop was closed.
+        """
+        return asyncio.run_coroutine_threadsafe(work, self._running(work))
 
     def post(self, function: Callable[[], object]) -> None:
         """Call a function in the loop soon. Nothing happens after ``close``."""

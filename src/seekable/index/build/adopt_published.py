@@ -1,0 +1,238 @@
+"""Entries of a published index, taken over for the objects that it has as they are now.
+
+What is fetched is checked before it counts: the table and whole segments by the digests in their names, the
+offsets of each file by its digest and by their order, seek points and schemas by theirs. A file whose size or
+version differs from the listing, or whose part of the index is damaged, is scanned.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import xxhash
+
+from seekable.errors import AccessDenied, DataNotFound, IndexStale, InvalidArgument
+from seekable.index.build.commit import add_entries, folder_lock, write_segment
+from seekable.index.build.publishing import published_table
+from seekable.index.companions import schema_digest, schema_name
+from seekable.index.entry import OFFSET_BYTES
+from seekable.index.surveyor import is_surveyor
+from seekable.index.verify.integrity import Indexed, check_offsets
+from seekable.remote.published import PublishedFolder
+from seekable.storage.compression import compression_of
+from seekable.storage.files import TEMPORARY_SUFFIX, create_new, put_in_place, write_atomically
+from seekable.storage.memory import bytes_in_words
+from seekable.storage.seek_points import SeekPoints, points_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from seekable.index.build.parts import FileToIndex
+    from seekable.index.entry import Entry, Segment
+    from seekable.index.file_table import Table
+    from seekable.index.surveyor import Finder
+
+__all__ = ["adopt_published"]
+
+_ATTEMPTS = 3
+"""Readings of an index that others replace meanwhile."""
+
+_NEAR_NUMBERS = 8 << 10
+"""Offsets of two files this near to each other in a segment are fetched together."""
+
+_COMPANIONS_AT_ONCE = 16
+
+
+def adopt_published(
+    tasks: Sequence[FileToIndex], scanner: Finder, *, most_bytes: int | None
+) -> tuple[list[FileToIndex], list[str]]:
+    """Add the files that published indexes have, and return those that are to be scanned, and notices.
+
+    Args:
+        tasks: the files; those that are no objects of a store are returned.
+        scanner: finds the records in them.
+        most_bytes: the most bytes that may be fetched; None for any number.
+
+    Raises:
+        InvalidArgument: the published index has more bytes than may be fetched.
+        Unreachable: a store cannot be reached.
+    """
+    left, notices = [], []
+    by_root = defaultdict(list)
+    for task in tasks:
+        if task.is_object:
+            by_root[task.folder, task.root].append(task)
+        else:
+            left.append(task)
+    for (folder, root), some in by_root.items():
+        published = PublishedFolder(root)
+        taken = _adopted(published, folder, some, scanner, most_bytes)
+        left += [task for task in some if task.name not in taken]
+        if taken:
+            notices.append(
+                f"the index of {len(taken)} of {len(some)} files is published in {published.shown}"
+            )
+    return left, notices
+
+
+def _adopted(
+    published: PublishedFolder,
+    folder: str,
+    tasks: Sequence[FileToIndex],
+    scanner: Finder,
+    most_bytes: int | None,
+) -> set[str]:
+    """Return the names of the files that were taken over."""
+    for _ in range(_ATTEMPTS):
+        try:
+            _, table = published_table(published)
+            entries = _wanted(table, tasks, scanner.name) if table is not None else []
+            if not entries:
+                return set()
+            _check_size(entries, published, most_bytes)
+            return _take(published, folder, entries, tasks[0].root, scanner)
+        except (DataNotFound, IndexStale):
+            continue
+        except AccessDenied:
+            return set()
+    return set()
+
+
+def _wanted(table: Table, tasks: Sequence[FileToIndex], format_name: str) -> list[Entry]:
+    """Return the entries of the files that have the listed size and version."""
+    rows = table.rows([task.name for task in tasks], format_name=format_name).tolist()
+    entries = table.entries()
+    return [
+        entries[row]
+        for task, row in zip(tasks, rows, strict=True)
+        if row >= 0 and (entries[row].size, entries[row].mtime_ns) == (task.size, task.mtime_ns)
+    ]
+
+
+def _check_size(entries: Iterable[Entry], published: PublishedFolder, most_bytes: int | None) -> None:
+    size = sum(entry.numbers for entry in entries) * OFFSET_BYTES
+    if most_bytes is not None and size > most_bytes:
+        message = (
+            f"the index published in {published.shown} has {bytes_in_words(size)} for these files, and "
+            f"most_bytes is {most_bytes:,}; none of its offsets was transferred. Raise most_bytes"
+        )
+        raise InvalidArgument(message)
+
+
+def _take(
+    published: PublishedFolder, folder: str, entries: Iterable[Entry], root: str, scanner: Finder
+) -> set[str]:
+    by_segment = defaultdict(list)
+    for entry in entries:
+        by_segment[entry.segment].append(entry)
+    found: list[Entry] = []
+    for segment, some in by_segment.items():
+        found += _with_offsets(published, folder, segment, some)
+    with ThreadPoolExecutor(_COMPANIONS_AT_ONCE) as threads:
+        has = threads.map(lambda entry: _has_companions(published, folder, entry), found)
+        found = [entry for entry, whole in zip(found, has, strict=True) if whole]
+    surveyed = is_surveyor(scanner)
+    good = [
+        entry
+        for entry in found
+        if not check_offsets(Indexed(root, folder, 0, entry, entry.size, entry.mtime_ns), surveyed=surveyed)
+    ]
+    with folder_lock(folder):
+        add_entries(folder, good, replacing=True)
+    return {entry.name for entry in good}
+
+
+def _with_offsets(
+    published: PublishedFolder, folder: str, segment: Segment, entries: Sequence[Entry]
+) -> list[Entry]:
+    """Fetch the offsets of files that lie in one segment, and return the entries of those that are whole."""
+    if any(entry.start < 0 or entry.start + entry.numbers > segment.length for entry in entries):
+        return []
+    if 2 * sum(entry.numbers for entry in entries) >= segment.length:
+        return list(entries) if _has_segment(published, folder, segment) else []
+    stat = published.stat(segment.file_name)
+    if stat is None or stat.size != segment.bytes:
+        return []
+    parts: list[tuple[Entry, memoryview]] = []
+    for run in _runs(entries):
+        first, last = run[0].start, max(entry.start + entry.numbers for entry in run)
+        data = memoryview(published.read(stat, first * OFFSET_BYTES, last * OFFSET_BYTES))
+        for entry in run:
+            at = (entry.start - first) * OFFSET_BYTES
+            part = data[at : at + entry.numbers * OFFSET_BYTES]
+            if xxhash.xxh3_64_intdigest(part) == entry.offsets:
+                parts.append((entry, part))
+    own, start, placed = write_segment(folder, [part for _, part in parts]), 0, []
+    for entry, part in parts:
+        placed.append(replace(entry, segment=own, start=start))
+        start += len(part) // OFFSET_BYTES
+    return placed
+
+
+def _runs(entries: Sequence[Entry]) -> Iterable[list[Entry]]:
+    """Return the entries in the order of their offsets, those near each other together."""
+    runs: list[list[Entry]] = []
+    end = 0
+    for entry in sorted(entries, key=lambda entry: entry.start):
+        if not runs or entry.start - end > _NEAR_NUMBERS:
+            runs.append([])
+        runs[-1].append(entry)
+        end = max(end, entry.start + entry.numbers)
+    return runs
+
+
+def _has_segment(published: PublishedFolder, folder: str, segment: Segment) -> bool:
+    """Fetch a whole segment, unless it is there; return False if it is gone or damaged."""
+    path = os.path.join(folder, segment.file_name)
+    if os.path.exists(path) and os.path.getsize(path) == segment.bytes:
+        return True
+    stat = published.stat(segment.file_name)
+    if stat is None or stat.size != segment.bytes:
+        return False
+    temporary = f"{path}.{secrets.token_hex(8)}{TEMPORARY_SUFFIX}"
+    hasher = xxhash.xxh3_64()
+    try:
+        with create_new(temporary) as file:
+            for piece in published.pieces(stat):
+                hasher.update(piece)
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        if hasher.intdigest() != segment.digest:
+            return False
+        put_in_place(temporary, path)
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+    return True
+
+
+def _has_companions(published: PublishedFolder, folder: str, entry: Entry) -> bool:
+    """Fetch the schema and the seek points of a file; return False if one of them is gone or damaged."""
+    wanted = [schema_name(entry.schema)] if entry.schema else []
+    wanted += [points_name(entry.content)] if compression_of(entry.name) else []
+    for name in wanted:
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            continue
+        stat = published.stat(name)
+        if stat is None:
+            return False
+        data = published.read(stat)
+        is_schema = bool(entry.schema) and name == schema_name(entry.schema)
+        if not (schema_digest(data) == entry.schema if is_schema else _are_points(data)):
+            return False
+        write_atomically(path, data)
+    return True
+
+
+def _are_points(data: bytes) -> bool:
+    try:
+        return SeekPoints(data).is_whole()
+    except ValueError:
+        return False

@@ -1,0 +1,154 @@
+"""A data file that is open to be indexed or verified: a file of this machine, or an object of a store."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol, final
+
+from seekable._lazy import lazy
+from seekable.index.build.data_bytes import Data, data_of
+from seekable.index.digest import END_BYTES, head_tail_digest
+from seekable.storage.files import PLACEHOLDER_HEAD, stat_file, unreadable_error
+from seekable.storage.ranges import DescriptorRanges, HashedRanges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from io import FileIO
+
+    from seekable.index import remote_file
+    from seekable.index.build import stored_file
+else:
+    remote_file = lazy("seekable.index.remote_file")
+    stored_file = lazy("seekable.index.build.stored_file")
+
+__all__ = ["DataFile", "LocalFile", "opened_file"]
+
+
+class DataFile(Protocol):
+    """An open data file."""
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The number of bytes, of a placeholder its own, and the modification time.
+
+        Of an object the second one is the number of its version.
+        """
+
+    @property
+    def holder(self) -> tuple[int, int]:
+        """The numbers of the device and the inode; of an object, 0 and the number of its version."""
+
+    def head_tail(self) -> int:
+        """Return the digest of both ends."""
+
+    def ranges(self) -> HashedRanges:
+        """Return the bytes for a reader of a footer, hashed as they are read.
+
+        Of a placeholder they are the bytes of the file that it stands for.
+        """
+
+    def data(self, start: int, stop: int, *, headers: bool) -> AbstractContextManager[Data]:
+        """Yield the bytes for a scanner of a part; of a placeholder, those that it stands for.
+
+        Args:
+            start: the first byte of the part.
+            stop: the byte behind its last.
+            headers: True for a scanner that goes from header to header.
+        """
+
+    def is_unchanged(self) -> bool:
+        """Return True if the file is still as it was when it was opened."""
+
+
+@contextmanager
+def opened_file(
+    path: str, *, version: tuple[int, int], on_wait: Callable[[int], None] | None = None
+) -> Iterator[DataFile]:
+    """Yield an open data file.
+
+    Args:
+        path: its path, or its address.
+        version: the number of bytes of an object, and the number of its version; a local file is opened as it
+            is.
+        on_wait: is called with 0 about ten times a second while bytes of an object are awaited.
+
+    Raises:
+        DataNotFound: the file does not exist, or is no regular file.
+        AccessDenied: this user may not read it.
+    """
+    if "://" in path:
+        yield stored_file.StoredFile(path, version, on_wait)
+        return
+    status = stat_file(path)
+    try:
+        opened = open(path, "rb", buffering=0)  # noqa: SIM115 - an error below is not one of opening
+    except PermissionError:
+        raise unreadable_error(path) from None
+    with opened:
+        yield LocalFile(opened, path, status)
+
+
+@final
+class LocalFile:
+    """An open file of this machine."""
+
+    __slots__ = ("_descriptor", "_opened", "_path", "_status")
+
+    def __init__(self, opened: FileIO, path: str, status: os.stat_result) -> None:
+        """Read from an open file; closing it stays the caller's task.
+
+        Args:
+            opened: the file; its position changes.
+            path: its path.
+            status: its status before it was opened.
+        """
+        self._opened = opened
+        self._descriptor = opened.fileno()
+        self._path = path
+        self._status = status
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The number of bytes and the modification time."""
+        return self._status.st_size, self._status.st_mtime_ns
+
+    @property
+    def holder(self) -> tuple[int, int]:
+        """The numbers of the device and the inode."""
+        return self._status.st_dev, self._status.st_ino
+
+    def head_tail(self) -> int:
+        """Return the digest of both ends."""
+        return head_tail_digest(self._descriptor, size=self._status.st_size, head=self._head())
+
+    def ranges(self) -> HashedRanges:
+        """Return the bytes for a reader of a footer, hashed as they are read."""
+        source = None
+        if os.pread(self._descriptor, len(PLACEHOLDER_HEAD), 0) == PLACEHOLDER_HEAD:
+            source = remote_file.remote_ranges_of(self._descriptor, self._path)
+        return HashedRanges(
+            source or DescriptorRanges(self._descriptor, path=self._path, size=self._status.st_size)
+        )
+
+    def data(
+        self,
+        start: int,
+        stop: int,
+        *,
+        headers: bool,
+    ) -> AbstractContextManager[Data]:
+        """Yield the bytes for a scanner; those of a placeholder are the bytes that it stands for."""
+        return data_of(self._opened, self._path, self._status.st_size, head=self._head())
+
+    def is_unchanged(self) -> bool:
+        """Return True if the path still has this file, with its size and modification time."""
+        return _identity(self._status) == _identity(stat_file(self._path))
+
+    def _head(self) -> bytes:
+        return os.pread(self._descriptor, END_BYTES, 0)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int, int, int]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,0 +1,129 @@
+"""One version of an object of a store, read for its index: past all caches, since each byte is read once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, final
+
+from seekable.index.digest import END_BYTES
+from seekable.remote.addresses import parse, shown
+from seekable.remote.fetching.fetcher import fetcher
+from seekable.remote.stores.store import Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from concurrent.futures import Future
+
+    from typing_extensions import Buffer
+
+    from seekable.remote.stores.store import Store
+
+__all__ = ["Ends", "PinnedObject", "newest_version"]
+
+_WAIT_SECONDS = 0.1
+"""The time between two calls of the function that notices an interrupt."""
+
+_MOST_ENDS = 64
+"""The objects whose ends are remembered, 128 KiB each: the parts of one object follow each other."""
+
+Ends = tuple[bytes, bytes]
+"""The first and the last 64 KiB of an object; both are all of a smaller one."""
+
+_ends: OrderedDict[tuple[str, int, int], tuple[Future[Buffer], Future[Buffer]]] = OrderedDict()
+_ends_lock = threading.Lock()
+
+
+@final
+class PinnedObject:
+    """The byte ranges of an object, which must be of one size and one etag. Safe from threads.
+
+    An answer of another version raises ``IndexStale``.
+    """
+
+    __slots__ = ("_address", "_on_wait", "_pin", "path", "size")
+
+    def __init__(
+        self, address: str, *, size: int, identity: int, on_wait: Callable[[int], None] | None = None
+    ) -> None:
+        """Fetch nothing yet.
+
+        Args:
+            address: the address of the object.
+            size: its number of bytes.
+            identity: the number of its version, as ``Stat.identity``.
+            on_wait: is called with 0 about ten times a second while bytes are awaited; an error that it
+                raises ends the wait.
+        """
+        self.path = shown(address)
+        """The address in error messages."""
+        self.size = size
+        """The number of bytes."""
+        self._address = address
+        self._pin = Pin(size, identity)
+        self._on_wait = on_wait
+
+    def begin(self, start: int, stop: int) -> Future[Buffer]:
+        """Begin to fetch some bytes; whoever does not await them cancels the future."""
+        return fetcher().start(_reading(self._address, start, stop, self._pin), path=self._address)
+
+    def wait(self, answer: Future[Buffer]) -> memoryview:
+        """Return the bytes of a fetch.
+
+        Raises:
+            IndexStale: the object is of another version now.
+            DataNotFound: it is gone.
+            AccessDenied, Unreachable: it cannot be read.
+        """
+        while True:
+            try:
+                return memoryview(answer.result(_WAIT_SECONDS)).cast("B")
+            except TimeoutError:
+                if answer.done():
+                    raise
+            if self._on_wait is not None:
+                self._on_wait(0)
+
+    def range(self, start: int, stop: int) -> memoryview:
+        """Return some bytes; each call is a request, and an empty range is none."""
+        return self.wait(self.begin(start, stop)) if start < stop else memoryview(b"")
+
+    def ends(self) -> Ends:
+        """Return both ends, fetched at once and once for all parts of the object in this process."""
+        key = self._address, self.size, self._pin.identity
+        with _ends_lock:
+            found = _ends.get(key)
+            if found is None:
+                count = min(END_BYTES, self.size)
+                found = self.begin(0, count), self.begin(self.size - count, self.size)
+                _ends[key] = found
+                if len(_ends) > _MOST_ENDS:
+                    _ends.popitem(last=False)
+        try:
+            head, tail = (bytes(self.wait(answer)) for answer in found)
+        except Exception:
+            with _ends_lock:
+                _ends.pop(key, None)
+            raise
+        return head, tail
+
+
+def newest_version(address: str) -> tuple[int, int]:
+    """Return the number of bytes of an object and the number of its version, as they are now.
+
+    Raises:
+        DataNotFound: there is no such object.
+        AccessDenied, Unreachable: the store cannot be asked.
+    """
+    key = parse(address).key
+    stat = fetcher().run(lambda store: store.stat(key), path=address)
+    return stat.size, stat.identity
+
+
+def _reading(address: str, start: int, stop: int, pin: Pin) -> Callable[[Store], Awaitable[Buffer]]:
+    key = parse(address).key
+
+    def read(store: Store) -> Awaitable[Buffer]:
+        return store.read(key, start, stop, pin=pin)
+
+    return read
